@@ -35,19 +35,19 @@ const CONNECTED = `${CRM}connections:
 
 const grantsOf = (present: Present) => [...present.grants.values()].flat();
 
-/** The agents section of a file. */
+/** Returns the agents section of a file. */
 const agents = (...lines: string[]) => `agents:\n${lines.map((line) => `  ${line}\n`).join('')}`;
 const READ = 'grants: { crm: { scopes: ["crm:contacts.read"] } }';
 
 describe.each(STORES)(`applying governance on %s${postgresNote}`, async (kind) => {
-  /** What is about none of a store's statements. */
+  /** For tests that do not depend on the store's statements. */
   const onOne = testOnOne(kind);
   const broker = await openBroker(kind);
   const doomed = await openBroker(kind);
   const { db } = broker.store;
   const governed = async () => (await Governed.make(broker)).secret('env:CRM_TOKEN', 'CANARY-1');
 
-  it('makes everything that a file says, and a second time nothing', async () => {
+  it('creates everything that a file says, and applying it again changes nothing', async () => {
     const world = await governed();
     const pem = newPublicKey();
     const name = `acme ${kind}`;
@@ -113,7 +113,7 @@ agents:
     expect(await world.present()).toEqual(present);
   });
 
-  onOne('keeps secrets sealed, finds a changed one, and tells none', async () => {
+  onOne('keeps secrets sealed, detects a changed one, and never shows one', async () => {
     const world = await governed();
     const first = await world.apply(CONNECTED);
     const [connection] = (await world.present()).connections;
@@ -139,7 +139,7 @@ agents:
     expect(JSON.stringify([first, changed])).not.toContain('CANARY');
   });
 
-  onOne('replaces a stored secret that cannot be opened any more, and says so', async () => {
+  onOne('replaces a stored secret that cannot be opened, and says so', async () => {
     const world = await governed();
     await world.apply(CONNECTED);
     await db
@@ -154,7 +154,7 @@ agents:
     expect((await world.apply(CONNECTED)).plan).toEqual({ changes: [], warnings: [] });
   });
 
-  onOne('leaves the stored secret of a connection alone when the file names none', async () => {
+  onOne('keeps the stored secret of a connection when the file names none', async () => {
     const world = await governed();
     await world.apply(CONNECTED);
     const before = await world.present();
@@ -165,11 +165,9 @@ agents:
     expect(fresh.warnings[0]?.message).toBe('has no secret yet, so calls on it are answered platform_not_connected.');
   });
 
-  onOne(
-    'says of a connection without a secret that it needs one, but not where people give their own tokens',
-    async () => {
-      const world = await governed();
-      const shared = (perPerson: string) => `platforms:
+  onOne('warns of a connection without a secret, but not where people give their own tokens', async () => {
+    const world = await governed();
+    const shared = (perPerson: string) => `platforms:
   docs:
     kind: rest
     base_url: https://docs.example/api
@@ -177,13 +175,12 @@ agents:
     scopes: { "docs:read": ["GET /**"] }${perPerson}
 connections: { docs: { platform: docs } }
 `;
-      const warnings = async (text: string) => (await world.plan(text)).warnings.map(({ message }) => message);
-      expect(await warnings(shared(''))).toEqual([expect.stringMatching(/^is not connected yet/)]);
-      expect(await warnings(shared('\n    per_person: { enabled: true, asserted: [slack] }'))).toEqual([]);
-    },
-  );
+    const warnings = async (text: string) => (await world.plan(text)).warnings.map(({ message }) => message);
+    expect(await warnings(shared(''))).toEqual([expect.stringMatching(/^is not connected yet/)]);
+    expect(await warnings(shared('\n    per_person: { enabled: true, asserted: [slack] }'))).toEqual([]);
+  });
 
-  onOne('refuses a file whose secrets were not given with it', async () => {
+  onOne('refuses a file whose secrets are missing', async () => {
     const world = await Governed.make(broker);
     expect(await world.refusal(CONNECTED)).toEqual([
       'governance.yaml:11:30: connections.crm-main.secret: the value of env:CRM_TOKEN was not given with the file.',
@@ -201,7 +198,7 @@ connections: { docs: { platform: docs } }
     expect((await world.present()).platforms.size).toBe(0);
   });
 
-  onOne('does not keep the reference of a secret that the program itself gave', async () => {
+  onOne('does not store the reference of a secret that the program itself gave', async () => {
     const world = await Governed.make(broker);
     const manifest = { kind: 'rest', base_url: 'http://127.0.0.1:1', auth: { type: 'bearer' }, scopes: {} };
     const parsed = governanceOf(
@@ -217,7 +214,7 @@ connections: { docs: { platform: docs } }
     expect((await world.present()).connections[0]).toMatchObject({ secret_reference: null, label: 'box' });
   });
 
-  onOne('touches no section that the file does not have, and completes those that it has', async () => {
+  onOne('changes no section that the file does not have, and treats present sections as complete', async () => {
     const world = await governed();
     await world.apply(
       `${CONNECTED}policies: { a: { rules: [] }, b: { rules: [] } }\nguardrails: [{ name: g, effect: deny, methods: [PUT] }]\n${agents(`t: { policy: a, ${READ} }`)}`,
@@ -259,7 +256,7 @@ connections: { docs: { platform: docs } }
     expect(await version()).toBe(2);
   });
 
-  onOne('keeps the policy default, and gives it its own rules back', async () => {
+  onOne('keeps the policy default, and restores its built-in rules', async () => {
     const world = await governed();
     expect(titles((await world.apply('policies: { default: { rules: [] } }')).plan.changes)).toEqual([
       'update policy default',
@@ -269,7 +266,7 @@ connections: { docs: { platform: docs } }
     expect((await world.apply('policies: {}')).plan.changes).toEqual([]);
   });
 
-  onOne('updates owners, and removes only those that a file made', async () => {
+  onOne('updates owners, and removes only those that a file created', async () => {
     const world = await governed();
     await putOwner(db, {
       organisation_id: world.id,
@@ -295,7 +292,7 @@ connections: { docs: { platform: docs } }
     ]);
   });
 
-  onOne('gives an owner by groups the role of the file, also where it is the same', async () => {
+  onOne('sets the role of an owner by groups as the file says, even when it is the same', async () => {
     const world = await governed();
     const bob = { email: 'bob@acme.example', role: 'approver', origin: 'added', role_by_groups: 1 } as const;
     await putOwner(db, { organisation_id: world.id, id: crypto.randomUUID(), created_at: world.now, ...bob });
@@ -313,7 +310,7 @@ connections: { docs: { platform: docs } }
     expect((await world.apply(text)).plan.changes).toEqual([]);
   });
 
-  onOne('makes tokens that are good for new agents when the admin who applies leaves with the file', async () => {
+  onOne('creates usable tokens for new agents when the file removes the admin who applies it', async () => {
     const world = await governed();
     await world.apply('owners:\n  - { email: bob@acme.example, role: admin }\n');
     const bob = (await world.present()).owners.find(({ email }) => email === 'bob@acme.example')!;
@@ -326,7 +323,7 @@ connections: { docs: { platform: docs } }
     expect(await useOneTimeToken(db, 'bootstrap', hash, world.now)).toBeDefined();
   });
 
-  onOne('refuses to remove an owner who answers for agents, in words and before anything changes', async () => {
+  onOne('refuses to remove an owner of agents, with an explanation and before any change', async () => {
     const world = await governed();
     const bob = 'owners: [{ email: bob@acme.example, role: approver }]\n';
     await world.apply(`${bob}${agents('t: { owner: bob@acme.example }')}`);
@@ -336,7 +333,7 @@ connections: { docs: { platform: docs } }
     ]);
     expect(await world.present()).toEqual(before);
 
-    // Who let an MCP client in can go, too.
+    // The owner who allowed an MCP client can be removed, too.
     const { id: agent_id, organisation_id, owner_id } = await world.agent('t');
     const client = { client_id: 'c', client_name: 'c', redirect_host: 'localhost', scope: 'mcp:read' };
     const times = { created_at: world.now, expires_at: world.now + DAY };
@@ -356,7 +353,7 @@ connections: { docs: { platform: docs } }
     expect((await world.present()).owners).toHaveLength(1);
   });
 
-  onOne('refuses an owner, policy, connection or platform that is not there, at its line', async () => {
+  onOne('refuses an unknown owner, policy, connection or platform, at its line', async () => {
     const world = await governed();
     await world.apply(`${CONNECTED}policies: { careful: { rules: [] } }`);
     const text = agents(
@@ -376,7 +373,7 @@ connections: { docs: { platform: docs } }
     ]);
   });
 
-  onOne('refuses to remove what is in use by what the file does not touch', async () => {
+  onOne('refuses to remove what is used by sections that the file does not have', async () => {
     const world = await governed();
     await world.apply(
       `${CONNECTED}policies: { careful: { rules: [] } }\n${agents('t: { policy: careful, grants: { crm: { scopes: ["crm:contacts.read"], connection: crm-main } } }')}`,
@@ -401,30 +398,27 @@ connections: { docs: { platform: docs } }
     ]);
   });
 
-  onOne(
-    'refuses to give a connection to another platform that grants of agents use which the file does not touch',
-    async () => {
-      const world = await governed();
-      const platforms = `${CRM}  other:
+  onOne('refuses to move a connection to another platform when grants outside of the file use it', async () => {
+    const world = await governed();
+    const platforms = `${CRM}  other:
     kind: rest
     base_url: https://other.example
     auth: { type: bearer }
     scopes: { "other:read": ["GET /**"] }
 `;
-      const connections = (platform: string) => `connections:
+    const connections = (platform: string) => `connections:
   main: { platform: ${platform}, secret: { env: CRM_TOKEN } }
 `;
-      const grant = 'grants: { crm: { scopes: ["crm:contacts.read"], connection: main } }';
-      await world.apply(`${platforms}${connections('crm')}${agents(`t: { ${grant} }`)}`);
-      expect(await world.refusal(connections('other'))).toEqual([
-        'governance.yaml:2:21: connections.main.platform: is one to "crm", and grants of "t" use it; change them first.',
-      ]);
-      await world.apply(`${connections('other')}${agents('t: {}')}`);
-      expect((await world.plan(await exportGovernance(broker, world.id, world.now))).changes).toEqual([]);
-    },
-  );
+    const grant = 'grants: { crm: { scopes: ["crm:contacts.read"], connection: main } }';
+    await world.apply(`${platforms}${connections('crm')}${agents(`t: { ${grant} }`)}`);
+    expect(await world.refusal(connections('other'))).toEqual([
+      'governance.yaml:2:21: connections.main.platform: is one to "crm", and grants of "t" use it; change them first.',
+    ]);
+    await world.apply(`${connections('other')}${agents('t: {}')}`);
+    expect((await world.plan(await exportGovernance(broker, world.id, world.now))).changes).toEqual([]);
+  });
 
-  it('revokes an agent that the file leaves out, and brings it back when it is named again', async () => {
+  it('revokes an agent that the file leaves out, and restores it when it is named again', async () => {
     const world = await governed();
     const pem = newPublicKey();
     const text = `${CRM}${agents(`t: { public_key: { pem: ${quote(pem)} }, ${READ} }`, 'u: {}')}`;
@@ -460,7 +454,7 @@ connections: { docs: { platform: docs } }
     expect((await world.apply(text)).plan.changes).toEqual([]);
   });
 
-  onOne('wakes no agent that was suspended by leaving it out and naming it again', async () => {
+  onOne('does not resume an agent that was suspended when it is left out and named again', async () => {
     const world = await governed();
     const text = agents(`t: { public_key: { pem: ${quote(newPublicKey())} } }`, 'u: {}');
     await world.apply(text);
@@ -486,7 +480,7 @@ connections: { docs: { platform: docs } }
     expect((await world.apply(text)).plan.changes).toEqual([]);
   });
 
-  onOne('brings an MCP client’s agent back at work, and none of its clients', async () => {
+  onOne('restores an MCP client’s agent, without its former authorisations', async () => {
     const world = await governed();
     await world.apply(agents('t: {}'));
     const { id, owner_id } = await world.agent('t');
@@ -518,7 +512,7 @@ connections: { docs: { platform: docs } }
     expect((await world.apply(agents('t: {}'))).plan.changes).toEqual([]);
   });
 
-  onOne('does not bring back an agent that a person revoked, nor wake a suspended one', async () => {
+  onOne('restores no agent that a person revoked, and resumes no suspended one', async () => {
     const world = await governed();
     const text = agents('t: {}', 'u: {}');
     await world.apply(text);
@@ -540,7 +534,7 @@ connections: { docs: { platform: docs } }
     expect(titles((await world.apply('agents: {}')).plan.changes)).toEqual(['delete agent u']);
   });
 
-  onOne('keeps agents that were made by hand, until the file names them', async () => {
+  onOne('keeps agents that were created by hand, until the file names them', async () => {
     const world = await governed();
     await world.apply(agents('model: {}'));
     const model = await world.agent('model');
@@ -562,7 +556,7 @@ connections: { docs: { platform: docs } }
     expect(titles((await world.apply('agents: { model: {} }')).plan.changes)).toEqual(['delete agent by hand']);
   });
 
-  onOne('refuses to guess between two agents of one name', async () => {
+  onOne('reports a problem when two agents have the same name', async () => {
     const world = await governed();
     await world.apply(agents('t: {}'));
     const twin = { ...(await world.agent('t')), origin: 'registration' as const };
@@ -590,7 +584,7 @@ connections: { docs: { platform: docs } }
     expect((await world.apply(agents('t: {}'))).plan.changes).toEqual([]);
   });
 
-  it('prints a bootstrap token that is good once, for a day', async () => {
+  it('returns a bootstrap token that can be used once, within a day', async () => {
     const world = await governed();
     const { bootstrapTokens } = await world.apply(agents('t: {}', 'u: {}'));
     const agent = await world.agent('t');
@@ -601,7 +595,7 @@ connections: { docs: { platform: docs } }
     expect(JSON.stringify(bootstrapTokens)).not.toContain('abt_');
   });
 
-  onOne('reads public keys from the files that the caller read, and refuses what is none', async () => {
+  onOne('reads public keys from the values given with the file, and refuses invalid ones', async () => {
     const world = await governed();
     const text = agents('t: { public_key: { file: t.pem } }');
     expect(await world.refusal(text)).toEqual([
@@ -616,7 +610,7 @@ connections: { docs: { platform: docs } }
     expect((await world.agent('t')).status).toBe('active');
   });
 
-  it('changes the terms of a grant in place, and shows old and new', async () => {
+  it('changes the terms of a grant in place, and shows old and new values', async () => {
     const world = await governed();
     const connections = `${CONNECTED}  crm-two: { platform: crm, secret: { env: CRM_TOKEN } }\n`.replace(
       '{ env: CRM_TOKEN } }',
@@ -666,7 +660,7 @@ connections: { docs: { platform: docs } }
     );
   });
 
-  onOne('takes what is called none for what it says', async () => {
+  onOne('distinguishes an entry called none from a missing one', async () => {
     const world = await governed();
     const file = (terms: string, labels: string) =>
       `${CRM}${agents(`t: { labels: [${labels}], grants: { crm: { scopes: ["crm:contacts.read"]${terms} } } }`)}`;
@@ -685,7 +679,7 @@ connections: { docs: { platform: docs } }
     ]);
   });
 
-  onOne('shows what changes in a platform, and counts its versions on', async () => {
+  onOne('shows the changes of a platform, and continues its version numbers', async () => {
     const world = await governed();
     await world.apply(CRM);
     const { plan } = await world.apply(
@@ -714,7 +708,7 @@ connections: { docs: { platform: docs } }
     expect(row?.version).toBe(4);
   });
 
-  onOne('tells a changed sentence as it is, and how many where they are many', async () => {
+  onOne('shows a changed sentence, and only the number when there are many', async () => {
     const world = await governed();
     await world.apply(CRM);
     const contact = `${CRM}    sentences: { "POST /contacts": "create a contact" }\n`;
@@ -725,7 +719,7 @@ connections: { docs: { platform: docs } }
     expect(many.plan.changes[0]?.details).toEqual(['sentences: 7 changed']);
   });
 
-  it('sets whose assertions about people are believed, keeps it when a file is silent, and exports it', async () => {
+  it('sets trusted issuers of assertions, keeps them when a file does not name them, and exports them', async () => {
     const world = await governed();
     const issuers = 'caller_issuers:\n  - { issuer: "https://id.example", audience: agents, claim: oid }';
     const { plan } = await world.apply(issuers);
@@ -739,7 +733,7 @@ connections: { docs: { platform: docs } }
     expect((await world.apply('caller_issuers: []')).plan.changes).toHaveLength(1);
   });
 
-  onOne('refuses the name of another organisation, and knows when there is none of that id', async () => {
+  onOne('refuses the name of another organisation, and an unknown organisation id', async () => {
     const world = await governed();
     await makeOrganisation(broker, `taken ${kind}`, ANN, world.now);
     expect(await world.refusal(`organisation: taken ${kind}`)).toEqual([
@@ -753,7 +747,7 @@ connections: { docs: { platform: docs } }
     );
   });
 
-  it('changes nothing of one organisation for the file of another', async () => {
+  it('changes only the organisation of the file', async () => {
     const [one, two] = [await governed(), await governed()];
     await one.apply(`${CONNECTED}${agents(`t: { ${READ} }`)}`);
     const before = await one.present();
@@ -762,7 +756,7 @@ connections: { docs: { platform: docs } }
     expect(await one.present()).toEqual(before);
   });
 
-  it('changes nothing at all when one change fails', async () => {
+  it('changes nothing when one change fails', async () => {
     const world = await governed();
     await world.apply(CRM);
     const before = await world.present();
@@ -779,10 +773,10 @@ connections: { docs: { platform: docs } }
     expect(titles((await world.apply(text)).plan.changes)).toContain('create agent t');
   });
 
-  it('changes nothing at all when the last write fails', async () => {
+  it('changes nothing when the last write fails', async () => {
     const world = (await Governed.make(doomed)).secret('env:CRM_TOKEN', 'CANARY-1');
     const before = await world.present();
-    // Nothing reads this table before the bootstrap token of the new agent is written to it.
+    // This table is first used when the bootstrap token of the new agent is written.
     await doomed.store.db.schema.dropTable('one_time_tokens').execute();
     const text = `organisation: doomed\n${CONNECTED}policies: { p: { rules: [] } }\nagents: { t: { policy: p } }`;
     await expect(applyGovernance(doomed, world.id, read(text), world.values, world.now)).rejects.toThrow(
@@ -791,7 +785,7 @@ connections: { docs: { platform: docs } }
     expect(await world.present()).toEqual(before);
   });
 
-  it('lets two applies at once come one after the other', async () => {
+  it('serialises concurrent applies', async () => {
     const world = await governed();
     const text = `${CONNECTED}${agents(`t: { ${READ} }`)}`;
     const applied = await Promise.all(
@@ -802,9 +796,9 @@ connections: { docs: { platform: docs } }
     expect((await world.present()).agents).toHaveLength(1);
   });
 
-  describe('while others change governance', () => {
+  describe('with concurrent changes of governance', () => {
     const two = agents(`t: { ${READ} }`, `u: { ${READ} }`);
-    /** Applies a file; before each transaction somebody makes a change. Answers how many transactions it took. */
+    /** Applies a file; before each transaction one of the changes is made. Returns the number of transactions. */
     async function overtaken(world: Governed, text: string, changes: readonly (() => Promise<unknown>)[]) {
       let transactions = 0;
       const { store, vault } = broker;
@@ -819,7 +813,7 @@ connections: { docs: { platform: docs } }
     }
     const rename = (world: Governed, name: string) => () => updateOrganisation(broker.store.db, world.id, { name });
 
-    it('plans again by what they left, and makes nothing of the plan that they overtook', async () => {
+    it('plans again after a concurrent change, and executes nothing of the outdated plan', async () => {
       const world = await governed();
       await world.apply(`${CONNECTED}${two}`);
       const revoke = async () => {
@@ -832,7 +826,7 @@ connections: { docs: { platform: docs } }
       expect((await world.agent('t')).status_detail).toBe('by hand');
     });
 
-    it('comes to an end however often they do', async () => {
+    it('completes however often governance is changed concurrently', async () => {
       const world = await governed();
       const names = ['a', 'b', 'c', 'd', 'e'].map((name) => `${name} ${world.id}`);
       const renames = names.map((name) => rename(world, name));
@@ -844,7 +838,7 @@ connections: { docs: { platform: docs } }
     });
   });
 
-  it('gives no agent the key of another, nor one that was replaced', async () => {
+  it('refuses a key of another agent, and one that was replaced', async () => {
     const world = await governed();
     const [first, second, third] = [newPublicKey(), newPublicKey(), newPublicKey()];
     const keyed = (keys: Record<string, string>) =>
@@ -853,7 +847,7 @@ connections: { docs: { platform: docs } }
       expect.stringContaining('agents.b.public_key: this is the key of the agent "a"'),
     ]);
     await world.apply(keyed({ a: first, b: second }));
-    // Under another name in the file, which is no way to rename it.
+    // Under another name in the file, which does not rename the agent.
     expect(await world.refusal(keyed({ renamed: first, b: second }))).toEqual([
       expect.stringContaining(
         'agents.renamed.public_key: this is the key of the agent "a". Every agent has its own, and none can be renamed: a name is for people only, keep it.',
@@ -874,7 +868,7 @@ connections: { docs: { platform: docs } }
     ]);
   });
 
-  onOne('rebinds nothing of an agent that is not in the file', async () => {
+  onOne('keeps the key of an agent when the file names none', async () => {
     const world = await governed();
     await world.apply(agents('t: {}'));
     const { id } = await world.agent('t');

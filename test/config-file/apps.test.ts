@@ -1,4 +1,4 @@
-/** An App in a governance file: its key is named, read, checked, kept sealed and never told; its installation is what connects. */
+/** Apps in a governance file: the key is referenced, read, checked, stored sealed and never shown; the installation is the connection's secret. */
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
@@ -35,7 +35,7 @@ describe.each(STORES)(`Apps in governance files on %s${postgresNote}`, (store) =
     return one!.credential && broker.vault.open(place, one!.credential).toString();
   };
 
-  test('are applied once, sealed; what is exported names the key and applies without a change', async () => {
+  test('are applied once, sealed; an export references the key, and applies without a change', async () => {
     const { plan } = await governed.apply(FILE);
     expect(plan.warnings).toEqual([]);
     expect(await connection()).toBe('42');
@@ -47,7 +47,7 @@ describe.each(STORES)(`Apps in governance files on %s${postgresNote}`, (store) =
     for (const told of [text, JSON.stringify(plan)]) expect(told).not.toContain(BODY);
   });
 
-  test('another key and another installation are shown as changed, and replaced', async () => {
+  test('a new key and a new installation are shown as changed, and stored', async () => {
     await governed.apply(FILE);
     governed.secret('file:app.pem', PKCS8);
     const other = FILE.replace('"42"', '"43"');
@@ -89,7 +89,7 @@ describe.each(STORES)(`Apps in governance files on %s${postgresNote}`, (store) =
       generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
       'is a key of type ec',
     ],
-  ])('a key that is %s', async (_, key, problem) => {
+  ])('a key that is %s is accepted or refused with the reason', async (_, key, problem) => {
     governed.secret('file:app.pem', key);
     if (problem === undefined) return void (await governed.apply(FILE));
     const refused = await governed.refusal(FILE);
@@ -99,7 +99,7 @@ describe.each(STORES)(`Apps in governance files on %s${postgresNote}`, (store) =
   });
 });
 
-test('a key that openssl made, as GitHub does, is one', async () => {
+test('a key made by openssl in the format that GitHub uses is accepted', async () => {
   const made = execFileSync('openssl', ['genrsa', '-traditional', '2048'], { stdio: ['ignore', 'pipe', 'ignore'] });
   const { APP_KEY, readRsaKey } = await import('../../broker/token-source/rsa-key.ts');
   expect(made.toString()).toContain('BEGIN RSA PRIVATE KEY');

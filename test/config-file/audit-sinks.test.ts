@@ -1,4 +1,4 @@
-/** Audit sinks in a governance file: applied with sealed secrets, exported by their names, complete; how far they have come stays. */
+/** Audit sinks in a governance file: the section is complete, secrets are sealed and exported as references, and positions are kept. */
 import { describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
@@ -37,7 +37,7 @@ describe.each(STORES)(`audit sinks in governance files on %s${postgresNote}`, (s
   };
   const changesOf = async (text: string) => (await governed.apply(text)).plan.changes;
 
-  test('are applied once, sealed; what is exported applies without a change; what is not listed goes', async () => {
+  test('are applied once, sealed; an export applies without a change, and unlisted sinks are removed', async () => {
     const { plan } = await governed.apply(FILE);
     expect(plan.changes.map(({ action, kind, name }) => `${action} ${kind} ${name}`)).toEqual(
       ['siem', 'collector', 'bucket', 'folder'].map((name) => `create audit_sink ${name}`),
@@ -53,7 +53,7 @@ describe.each(STORES)(`audit sinks in governance files on %s${postgresNote}`, (s
     for (const secret of Object.values(SECRETS)) expect(exported).not.toContain(secret);
     expect(exported).toContain('env: KEY');
     for (const text of [exported, FILE]) expect(await changesOf(text)).toEqual([]);
-    // A store of another broker gets the same.
+    // Applied to another broker, the export has the same result.
     const elsewhere = await Governed.make(broker);
     for (const [key, value] of Object.entries(SECRETS)) elsewhere.secret(key, value);
     const own = exported.replace(/^organisation: .*\n/m, '');
@@ -73,7 +73,7 @@ describe.each(STORES)(`audit sinks in governance files on %s${postgresNote}`, (s
     expect(await sinks()).toEqual([]);
   });
 
-  test('settings, format and another value change a sink that goes on where it is, and is tried again at once', async () => {
+  test('a change of settings, format or secret keeps a sink’s position, and clears its retry delay', async () => {
     await governed.apply(FILE);
     const before = await sinkOf('siem');
     await changeSink(broker.store.db, before, { next_index: 41, status: 'paused', failures: 3, retry_at: 9e15 });
@@ -105,7 +105,7 @@ describe.each(STORES)(`audit sinks in governance files on %s${postgresNote}`, (s
     expect(await changesOf(changed)).toEqual([]);
   });
 
-  test('another kind is another receiver, which goes on where the one before was', async () => {
+  test('a change of kind replaces the sink, which continues at the same position', async () => {
     await governed.apply(FILE);
     const before = await sinkOf('siem');
     await changeSink(broker.store.db, before, { next_index: 41 });
@@ -114,7 +114,7 @@ describe.each(STORES)(`audit sinks in governance files on %s${postgresNote}`, (s
     expect((await sinkOf('siem')).id).not.toBe(before.id);
   });
 
-  test('a key that the broker made stays without being named, and is no value of a header', async () => {
+  test('a generated signing key is kept without a reference, and is not reused as a header value', async () => {
     await governed.apply(FILE);
     const unnamed = FILE.replace(', secret: { env: KEY }', '');
     expect(await changesOf(unnamed)).toEqual([]);
@@ -124,7 +124,7 @@ describe.each(STORES)(`audit sinks in governance files on %s${postgresNote}`, (s
     expect(await secretOf('siem')).toBe(KEY);
   });
 
-  test('a new version of what is governed comes with a change of a sink, not with how far it has come', async () => {
+  test('a change of a sink changes the governance version, its position does not', async () => {
     await governed.apply(FILE);
     const version = () => findGovernanceVersion(broker.store.db, governed.id);
     const before = await version();
@@ -150,7 +150,7 @@ describe.each(STORES)(`audit sinks in governance files on %s${postgresNote}`, (s
       Array.from({ length: 21 }, (_, i) => `  s${i}: { kind: file }`).join('\n'),
       'more than 20 sinks',
     ],
-  ])('%s is refused, with what to write', async (_what, entry, said) => {
+  ])('%s is refused, with the allowed value', async (_what, entry, said) => {
     governed.secret('env:WEAK', 'weak-value');
     const file = `audit_sinks:\n${entry}\n`;
     const found = problemsOf(file);

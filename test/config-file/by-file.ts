@@ -1,11 +1,11 @@
-/** An organisation of a whole broker that is governed by a file, and what its agents' real calls come to. */
+/** An organisation of a complete broker that is governed by a file, and the outcomes of its agents' real calls. */
 import { expect } from 'vitest';
 import { type Answer, type KeyPair, send, TestAgent } from '../world/agent.ts';
 import type { Organisation, World } from '../world/world.ts';
 
 export type Change = { action: string; kind: string; name: string; details: string[] };
 
-/** Secrets of the connections in test files, by the names under which files ask for them. */
+/** Secrets of the connections in test files, by the names in their references. */
 export const SECRETS = { 'env:MAIN': 'CANARY-main-0123456789', 'env:OTHER': 'CANARY-other-0123456789' };
 
 export class ByFile {
@@ -24,7 +24,7 @@ export class ByFile {
     return new ByFile(world, await world.organisation(), keys);
   }
 
-  /** YAML takes JSON. */
+  /** JSON is valid YAML. */
   #ask(verb: 'plan' | 'apply', document: object | string): Promise<Answer> {
     const text = typeof document === 'string' ? document : JSON.stringify(document);
     return this.organisation.ask('POST', `/owner/governance/${verb}`, { text, values: SECRETS });
@@ -36,12 +36,12 @@ export class ByFile {
     return planned.body.changes;
   }
 
-  /** Applies what a plan said just before. */
+  /** Plans and applies. Checks that the apply makes the planned changes. */
   async apply(document: object | string): Promise<Change[]> {
     const planned = await this.plan(document);
     const applied = await this.#ask('apply', document);
     expect(applied.status, applied.text).toBe(200);
-    // A span begins at the moment at which it is planned or applied.
+    // A span starts when it is planned or applied.
     expect(withoutMoments(applied.body.changes)).toEqual(withoutMoments(planned));
     return planned;
   }
@@ -70,7 +70,10 @@ export class ByFile {
     );
   }
 
-  /** `action`: a call, or the path of a request of git. What a call of the agent of this name comes to: status, reason, and the credential that the platform saw. */
+  /**
+   * Makes a call of the agent with this name. `action`: a call, or the path of a request of git. Returns status, reason, and the credential that the
+   * platform received.
+   */
   async call(name: string, action: Record<string, unknown>, agents = this.agents()): Promise<Outcome> {
     const agent = (await agents).get(name);
     if (!agent) return { status: 0, reason: 'no such agent', credential: undefined };

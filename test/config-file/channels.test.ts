@@ -1,4 +1,4 @@
-/** Channels in a governance file: applied with sealed secrets, exported by their names, complete. */
+/** Channels in a governance file: the section is complete, secrets are sealed and exported as references. */
 import { describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { fresh, shared } from '../world/given.ts';
@@ -27,7 +27,7 @@ describe.each(STORES)(`channels in governance files on %s${postgresNote}`, (stor
     return found.secret && broker.vault.open(place, found.secret).toString();
   };
 
-  test('are applied once, sealed; what is exported applies without a change; what is not listed goes', async () => {
+  test('are applied once, sealed; an export applies without a change, and unlisted channels are removed', async () => {
     const { plan } = await governed.apply(FILE);
     expect(plan.changes.map(({ action, kind, name }) => `${action} ${kind} ${name}`)).toEqual([
       'create channel hook',
@@ -49,7 +49,7 @@ describe.each(STORES)(`channels in governance files on %s${postgresNote}`, (stor
     expect(await secretOf('hook')).toBe(KEY);
   });
 
-  test('another value is another secret; another kind is another channel', async () => {
+  test('a new secret is stored, and a change of kind replaces the channel', async () => {
     await governed.apply(FILE);
     const { id } = (await channels())[0]!;
     governed.secret('env:KEY', KEY.replaceAll('Bw', 'CA'));
@@ -59,7 +59,7 @@ describe.each(STORES)(`channels in governance files on %s${postgresNote}`, (stor
     expect((await channels())[0]!.id).not.toBe(id);
   });
 
-  test('chats: the parts of a secret are sealed together, and exported by their names', async () => {
+  test('the parts of a chat’s secret are sealed together, and exported as references', async () => {
     governed.secret('env:SLACK', 'xoxb-1111111111').secret('env:SIGNING', 'a'.repeat(32));
     governed.secret('env:WORKFLOW', 'https://flow.example/x?sig=1').secret('env:BOT', `123456:${'b'.repeat(35)}`);
     await governed.apply(CHATS);
@@ -69,7 +69,7 @@ describe.each(STORES)(`channels in governance files on %s${postgresNote}`, (stor
     for (const text of [exported, CHATS]) expect((await governed.apply(text)).plan.changes).toEqual([]);
   });
 
-  test('decide_in names channels that are there and have buttons, in rules that require an approval', async () => {
+  test('decide_in may only name existing channels with buttons, in rules that require an approval', async () => {
     governed.secret('env:SLACK', 'xoxb-1111111111').secret('env:SIGNING', 'a'.repeat(32));
     governed.secret('env:WORKFLOW', 'https://flow.example/x?sig=1').secret('env:BOT', `123456:${'b'.repeat(35)}`);
     const file = (name: string, effect = 'require_approval') =>
@@ -109,7 +109,7 @@ guardrails: [{ name: writes, effect: require_approval, decide_in: [${name}] }]
       'not the id of a person',
     ],
     ['a secret in the file', `  hook: { kind: webhook, url: "https://a.example/", secret: ${KEY} }`, 'env: NAME'],
-  ])('%s is refused, with what to write', async (_what, entry, said) => {
+  ])('%s is refused, with the allowed value', async (_what, entry, said) => {
     governed.secret('env:WEAK', 'weak-value');
     const file = `channels:\n${entry}\n`;
     const found = problemsOf(file);

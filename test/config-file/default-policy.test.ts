@@ -45,17 +45,17 @@ describe('the policy default', () => {
     expect(effect('POST', 'x:read.write')).toBe('require_approval');
   });
 
-  it('never takes another method for a read, whatever its scope is called', () => {
+  it('never allows a method other than GET and POST, whatever the scope is called', () => {
     for (const method of ['PUT', 'PATCH', 'DELETE'] as const)
       for (const scope of ['x:a.read', 'x:read', 'x:a.write']) expect(effect(method, scope)).toBe('require_approval');
   });
 
-  it('has an answer for every method and scope', () => {
+  it('has an effect for every method and scope', () => {
     for (const method of METHODS)
       for (const scope of ['', 'x', 'x:y', '*.read']) expect(effect(method, scope)).toBeDefined();
   });
 
-  it.each(BUILTIN_NAMES)('lets every reading scope of %s pass, and no scope that writes', (name) => {
+  it.each(BUILTIN_NAMES)('allows every reading scope of %s, and no scope that writes', (name) => {
     const rules = compileManifest(name, Manifest.parse(withBaseUrl(BUILTIN_PLATFORMS[name])));
     const platform = { platformId: name, name, version: 1, suspended: false, defaultConnectionId: null, rules };
     for (const [scope, operations] of rules.scopes) {
@@ -73,7 +73,7 @@ describe('the policy default', () => {
   });
 });
 
-/** Some are placeholders that every customer replaces. */
+/** Some base URLs are placeholders that every customer replaces. */
 function withBaseUrl(manifest: object): object {
   return { ...manifest, base_url: 'https://site.example/api' };
 }

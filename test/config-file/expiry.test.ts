@@ -15,7 +15,7 @@ describe('expires', () => {
     ['2016-12-31T23:59:60Z', { kind: 'at', moment: Date.UTC(2017, 0, 1) }],
     ['2017-01-01T01:59:60.5+02:00', { kind: 'at', moment: Date.UTC(2017, 0, 1) }],
     ['2028-02-29T00:00:00Z', { kind: 'at', moment: Date.UTC(2028, 1, 29) }],
-  ])('reads %s', (text, expiry) => {
+  ])('parses %s', (text, expiry) => {
     expect(parseExpiry(text)).toEqual(expiry);
   });
 
@@ -39,11 +39,11 @@ describe('expires', () => {
     '2027-01-31T22:59:60Z',
     '2027-01-01T00:00:00+25:00',
     'never',
-  ])('takes "%s" for none', (text) => {
+  ])('refuses "%s"', (text) => {
     expect(parseExpiry(text)).toBeUndefined();
   });
 
-  it('runs from the first time it is applied, until the words change', () => {
+  it('runs from the first apply, until its text changes', () => {
     const first = expiryOf('30d', undefined, NOW);
     expect(first).toEqual({ expires_at: NOW + 30 * 86_400_000, expires_text: '30d' });
     expect(expiryOf('30d', first, NOW + 1000)).toEqual(first);
@@ -51,7 +51,7 @@ describe('expires', () => {
     expect(expiryOf(undefined, first, NOW)).toEqual({ expires_at: null, expires_text: null });
   });
 
-  it('knows the same moment in other words', () => {
+  it('treats another spelling of the same moment as unchanged', () => {
     const first = expiryOf('2027-01-31T18:00:00Z', undefined, NOW);
     expect(expiryOf('2027-01-31T19:00:00+01:00', first, NOW)).toEqual(first);
     expect(expiryOf('2027-01-31T19:00:00Z', first, NOW).expires_at).toBe(Date.UTC(2027, 0, 31, 19));

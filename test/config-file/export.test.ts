@@ -9,7 +9,7 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ANN, CRM, DAY, Governed, newPublicKey, openBroker, problemsOf, quote, titles } from './governed.ts';
 
 const PEM = newPublicKey();
-/** Every agent has its own. */
+/** Each agent has a key of its own. */
 const PEMS = [PEM, newPublicKey(), newPublicKey()];
 
 describe.each(ONE_STORE)(`exporting governance on %s${postgresNote}`, async (kind) => {
@@ -17,7 +17,7 @@ describe.each(ONE_STORE)(`exporting governance on %s${postgresNote}`, async (kin
   const governed = async () =>
     (await Governed.make(broker)).secret('env:CRM_TOKEN', 'CANARY-1').secret('file:secrets/hub', 'CANARY-2');
 
-  it('writes the present state as a person would', async () => {
+  it('writes the present state in the form that a person would use', async () => {
     const world = await governed();
     await world.apply(`organisation: export ${kind}
 owners:
@@ -158,7 +158,7 @@ agents:
   });
 
   it.each(['bob@corp', 'bob@Übermut.example', 'bob'])(
-    'names an owner %j, as an identity provider may call one',
+    'exports an owner %j, as an identity provider may name one',
     async (email) => {
       const world = await governed();
       await world.apply('agents: { t: { labels: [] } }');
@@ -172,7 +172,7 @@ agents:
     },
   );
 
-  it('says in comments what a file cannot say, and still changes nothing', async () => {
+  it('describes in comments what a file cannot express, and still applies without a change', async () => {
     const world = await governed();
     await world.apply(`${CRM}connections: { c: { platform: crm, secret: { env: CRM_TOKEN } }, d: { platform: crm, default: true } }
 agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.write"] } } }, gone: {} }`);
@@ -194,7 +194,7 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
       });
     await other('a', 'a', { origin: 'owner' });
     await other('b', 'späti', { origin: 'owner' });
-    // As names could be taken once: it shows a reader something else than what is there, and no file may hold it.
+    // A name that older releases accepted: its display differs from its characters, and a file cannot contain it.
     await other('d', 'a\u202eb\ufeff', { origin: 'owner' });
     const key = parsePublicKey(PEM);
     if (!key.ok) throw new Error(key.error);
@@ -233,7 +233,7 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     expect((await world.plan(text)).changes).toEqual([]);
   });
 
-  it('writes what may not stand in a file as it is as escapes, which are read again', async () => {
+  it('escapes characters that a file may not contain, and reads them again', async () => {
     const world = await governed();
     const hidden = String.raw`a\u202eb\u2066\uFEFF\u0085\u0007\e\x7F`;
     await world.apply(`policies:
@@ -246,7 +246,7 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     expect((await world.plan(text)).changes).toEqual([]);
   });
 
-  it('says of a connection on which people use tokens of their own that it needs no secret', async () => {
+  it('says of a connection with tokens per person that it needs no secret', async () => {
     const world = await governed();
     const file = (enabled: boolean) => `platforms:
   docs:
@@ -267,7 +267,7 @@ connections: { docs: { platform: docs } }
     expect(await exportGovernance(broker, world.id, world.now)).toContain('  # It has no secret yet.\n  docs:\n');
   });
 
-  it('writes sections that have nothing in them, so that another broker loses what it has there', async () => {
+  it('writes empty sections, so that applying removes what another broker has there', async () => {
     const world = await governed();
     const text = await exportGovernance(broker, world.id, world.now);
     expect(text.slice(text.indexOf('platforms'))).toBe(
@@ -283,7 +283,7 @@ connections: { docs: { platform: docs } }
     expect(agents.map(({ status }) => status)).toEqual(['revoked']);
   });
 
-  it('says what is suspended, and an apply suspends and never resumes', async () => {
+  it('exports suspensions; applying suspends, and never resumes', async () => {
     const world = await governed();
     const file = (more = '') =>
       `${CRM.replace('kind: rest', `kind: rest${more && '\n    suspended: true'}`)}agents: { a: { ${more}public_key: { pem: ${quote(PEM)} } }, b: { ${more} } }`;
@@ -316,7 +316,7 @@ connections: { docs: { platform: docs } }
     ]);
   });
 
-  it('says of a grant that has ended that it has, and elsewhere it stays so', async () => {
+  it('marks a grant as ended, and it stays ended at another broker', async () => {
     const world = await governed();
     const file = `${CRM}connections: { c: { platform: crm, secret: { env: CRM_TOKEN } } }\nagents: { a: { grants: { crm: { scopes: ["crm:contacts.read"], expires: 30d } } } }`;
     await world.apply(file);
@@ -333,7 +333,7 @@ connections: { docs: { platform: docs } }
     expect([...(await other.present()).grants.values()].flat()[0]!.expires_at).toBe(since + 30 * DAY);
   });
 
-  it('keeps agents that were made by hand as they are when its own export is applied', async () => {
+  it('keeps agents that were created by hand when its own export is applied', async () => {
     const world = await governed();
     await world.apply('agents: { model: {} }');
     const model = await world.agent('model');
@@ -350,7 +350,7 @@ connections: { docs: { platform: docs } }
     expect((await world.apply(await exportGovernance(broker, world.id, world.now))).plan.changes).toEqual([]);
   });
 
-  it('is undone and done again by nothing but itself: any state, exported and applied, stays the same', async () => {
+  it('leaves any state unchanged when it is exported and applied again', async () => {
     await fc.assert(
       fc.asyncProperty(documents, async (document) => {
         const world = await governed();
@@ -402,7 +402,7 @@ const terms = fc.record(
   { requiredKeys: ['scopes'] },
 );
 
-/** Documents that can be applied: names refer to what is there. */
+/** Documents that can be applied: their names refer to existing entries. */
 const documents = fc
   .record({
     platform: fc.constantFrom({}, { base_url: 'https://other.example' }, { headers: { A: '1' } }),

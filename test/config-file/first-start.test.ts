@@ -7,7 +7,7 @@ import { Governed, makeOrganisation, openBroker } from './governed.ts';
 describe.each(STORES)(`a new organisation on %s${postgresNote}`, async (kind) => {
   const broker = await openBroker(kind);
 
-  it('has one admin and the policy default, and its governance is in force without a file', async () => {
+  it('has one admin and the policy default, and equals an empty file', async () => {
     const { organisation, owner } = await makeOrganisation(broker, `new ${kind}`, 'Ann@Acme.example', 42);
     expect(organisation).toMatchObject({
       guardrails_version: 0,
@@ -26,7 +26,7 @@ describe.each(STORES)(`a new organisation on %s${postgresNote}`, async (kind) =>
     );
   });
 
-  it('is made whole or not at all', async () => {
+  it('is created completely or not at all', async () => {
     await expect(makeOrganisation(broker, 'half', null as unknown as string, 1)).rejects.toThrow();
     await expect(makeOrganisation(broker, 'half', 'a@b.example', 1)).resolves.toBeDefined();
   });

@@ -1,4 +1,4 @@
-/** A broker for governance: a real store, a real vault, and one organisation; nothing of the network. */
+/** A broker for governance tests: a real store, a real vault, and one organisation; without a network. */
 import { expect } from 'vitest';
 import type { Broker } from '../../broker/broker.ts';
 import type { Governance } from '../../broker/config-file/governance.ts';
@@ -26,7 +26,7 @@ export const DAY = 86_400_000;
 
 export type GovernedBroker = Pick<Broker, 'store' | 'vault'>;
 
-/** One store for a test file; organisations keep its tests apart. */
+/** Opens one store for a test file; tests are separated by their organisations. */
 export async function openBroker(kind: StoreKind): Promise<GovernedBroker> {
   const store: Store =
     kind === 'sqlite'
@@ -36,7 +36,7 @@ export async function openBroker(kind: StoreKind): Promise<GovernedBroker> {
   return { store, vault: makeVault({ current: generateMasterKey().key, previous: [] }) };
 }
 
-/** Applies in a transaction of its own; the broker does it on record (`broker/config-plan/apply-recorded.ts`). */
+/** Applies a file in a transaction of its own; the broker also records it (`broker/config-plan/apply-recorded.ts`). */
 export function applyGovernance(
   { store, vault }: GovernedBroker,
   organisationId: string,
@@ -53,7 +53,7 @@ export function makeOrganisation({ store }: GovernedBroker, name: string, ownerE
   return store.db.transaction().execute((db) => createOrganisation(db, { name, ownerEmail }, now));
 }
 
-/** An organisation with the owner ann, and governance of it in few words. */
+/** An organisation with the owner ann, and short helpers for its governance. */
 export class Governed {
   readonly broker: GovernedBroker;
   readonly id: string;
@@ -77,14 +77,14 @@ export class Governed {
     return this;
   }
 
-  /** The plan of a file that can be applied. */
+  /** Returns the plan of a file that can be applied. */
   async plan(text: string): Promise<Plan> {
     const result = await planGovernance(this.broker, this.id, read(text), this.values, this.now);
     if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
     return result.plan;
   }
 
-  /** Problems of a file that can be read but not applied, as people see them. */
+  /** Returns the problems of a file that can be parsed but not applied, as people see them. */
   async refusal(text: string): Promise<string[]> {
     const result = await applyGovernance(this.broker, this.id, read(text), this.values, this.now);
     if (result.ok) throw new Error('The file was applied.');
@@ -117,7 +117,7 @@ export function read(text: string): Governance {
   return parsed.governance;
 }
 
-/** Problems of a file that cannot be read, as people see them. */
+/** Returns the problems of a file that cannot be parsed, as people see them. */
 export function problemsOf(text: string): string[] {
   const parsed = parseGovernance(text, 'governance.yaml');
   return parsed.ok ? [] : parsed.problems.map(formatProblem);
@@ -129,7 +129,7 @@ export function warningsOf(text: string): string[] {
   return parsed.warnings.map(formatProblem);
 }
 
-/** `create agent triage`, one a change. */
+/** Formats `create agent triage`, one line a change. */
 export function titles(changes: readonly Change[]): string[] {
   return changes.map(({ action, kind, name }) => `${action} ${kind} ${name}`);
 }
@@ -138,7 +138,7 @@ export function newPublicKey(): string {
   return newRsaPair().publicKey.export({ format: 'pem', type: 'spki' }) as string;
 }
 
-/** YAML takes JSON, and JSON takes a PEM. */
+/** Quotes a PEM as a JSON string, which is valid YAML. */
 export const quote = (text: string) => JSON.stringify(text);
 
 export const CRM = `platforms:

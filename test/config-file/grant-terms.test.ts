@@ -134,7 +134,7 @@ const ROWS: Row[] = [
   },
 ];
 
-describe.each(ONE_STORE)(`a field of a grant's terms that a file changes alone, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a change of a single field of a grant's terms by a file, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
 
   const document = (platform: string, terms: object) => ({
@@ -169,12 +169,12 @@ describe.each(ONE_STORE)(`a field of a grant's terms that a file changes alone, 
     agents: { triage: { policy: 'open', public_key: { pem: KEYS.publicPem }, grants: { [platform]: terms } } },
   });
 
-  // Each field with one of them, and with all of them in a thorough run.
+  // Each field with one of these expiries, and with all of them in a thorough run.
   const ends = [undefined, '30d', '2999-01-31T18:00:00Z'];
   const cases = ROWS.flatMap((row, at) =>
     (thorough ? ends : [ends[at % ends.length]]).map((expires) => ({ ...row, expires })),
   );
-  test.each(cases)('$field counts at the next call, in both directions (expires: $expires)', async (row) => {
+  test.each(cases)('$field applies from the next call on, in both directions (expires: $expires)', async (row) => {
     const governed = await ByFile.make(world, new Map([['triage', KEYS]]));
     const said = (terms: object) => document(row.platform, { ...terms, ...(row.expires && { expires: row.expires }) });
     await governed.apply(said(row.before));
@@ -189,7 +189,7 @@ describe.each(ONE_STORE)(`a field of a grant's terms that a file changes alone, 
     expect(await governed.call('triage', row.call)).toMatchObject(row.was as object);
   });
 
-  test.each(ends)('what an owner changed by hand is as the file says again (expires: %s)', async (expires) => {
+  test.each(ends)('a change by an owner is reverted by applying the file again (expires: %s)', async (expires) => {
     const governed = await ByFile.make(world, new Map([['triage', KEYS]]));
     const file = document('crm', { ...CRM, scopes: ['crm:read'], ...(expires && { expires }) });
     await governed.apply(file);

@@ -8,11 +8,11 @@ const shipped = JSON.parse(
 ) as JsonSchema;
 
 describe('governance.schema.json', () => {
-  it('is what the code checks (else run: node broker/config-file/write-json-schema.ts)', () => {
+  it('equals the schema of the code (otherwise run: node broker/config-file/write-json-schema.ts)', () => {
     expect(shipped).toEqual(JSON.parse(JSON.stringify(governanceJsonSchema())));
   });
 
-  it('describes every section, and takes no other', () => {
+  it('describes every section, and allows no other', () => {
     expect(Object.keys(shipped.properties!)).toEqual([
       'organisation',
       'publish_identity_documents',

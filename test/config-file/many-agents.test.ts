@@ -1,4 +1,4 @@
-/** Files of thousands of agents: they fit, and whoever else is asking goes on being answered while they are read and applied. */
+/** Files of thousands of agents: they are accepted, and other requests are still answered while they are parsed and applied. */
 import type { KyselyPlugin } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Governance } from '../../broker/config-file/governance.ts';
@@ -12,20 +12,23 @@ import { postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governed.ts';
 
-/** With MANY_AGENTS=1 more, and on PostgreSQL too, for changes of what this tests. */
+/** With MANY_AGENTS=1 more agents, and on PostgreSQL too, for changes of what is tested here. */
 const AGENTS = process.env.MANY_AGENTS ? 5_000 : sized(500, 1_000);
 const POLICIES = Math.min(200, AGENTS / 5);
 /**
- * In units of `machineMs`: 0.2 to 0.6, and 1.5 at most where a full garbage collection falls into the turn; 3.5 were measured on a busy
- * machine. Read, planned or applied in one piece these files take 10 and more.
+ * Longest turn of the event loop in units of `machineMs`: 0.2 to 0.6, and 1.5 at most with a full garbage collection in it; 3.5 were measured on a busy
+ * machine. Parsed, planned or applied in one piece these files take 10 and more.
  */
 const LONGEST_TURN = 4;
-/** In units of `machineMs`: two rows for each agent take 1.5, and 13 were measured once on a busy machine. One by one they take 40 and more. */
+/**
+ * Longest transaction in units of `machineMs`: two rows for each agent take 1.5, and 13 were measured once on a busy machine. Written one by one they
+ * take 40 and more.
+ */
 const LONGEST_TRANSACTION = 25;
-/** Of a thousand agents, their grants and 200 policies 8 to 18, as rows go in batches; one by one each row is a statement. */
+/** For a thousand agents, their grants and 200 policies it is 8 to 18, because rows are written in batches; one by one each row is a statement. */
 const MOST_STATEMENTS = 30 * Math.max(1, AGENTS / 1_000);
 
-/** Public keys that differ in some bytes of the modulus: nobody has their private ones, and making 5,000 takes minutes. */
+/** Public keys that differ in some bytes of the modulus: they have no private keys, and generating 5,000 takes minutes. */
 function keys(count: number): string[] {
   const der = Buffer.from(newPublicKey().replace(/-----.*?-----|\s/g, ''), 'base64');
   return Array.from({ length: count }, (_, i) => {
@@ -49,7 +52,7 @@ function fileOf(pems: readonly string[]): string {
   return `${CRM}${connections}\npolicies:\n${policies.join('\n')}\nagents:\n${agents.join('\n')}\n`;
 }
 
-/** SQLite has one writer, whom a long transaction keeps waiting. */
+/** SQLite has one writer, which a long transaction blocks. */
 const WHERE = process.env.MANY_AGENTS ? STORES : STORES.slice(0, 1);
 
 describe.each(WHERE)(
@@ -78,8 +81,8 @@ describe.each(WHERE)(
       applyGovernance(broker, of.id, governance, of.values, of.now);
 
     /**
-     * Milliseconds of this thread's processor time from the first statement of the transaction to its commit: for so long others
-     * who write wait on SQLite; and how many statements it made. Undefined: there was none.
+     * Returns the milliseconds of this thread's processor time from the first statement of the transaction to its commit, during which other writers
+     * wait on SQLite; and the number of statements. Undefined: there was no transaction.
      */
     async function transactionOf(
       of: Governed,
@@ -114,13 +117,13 @@ describe.each(WHERE)(
       expect(made?.ms).toBeLessThan(LONGEST_TRANSACTION * unit);
     }
 
-    test('keeps the store’s writer for no longer than its rows take, and is planned before that', async () => {
+    test('blocks the store’s writer only for writing its rows, and is planned before that', async () => {
       const other = (await Governed.make(broker)).secret('env:CRM_TOKEN', 'CANARY-0123456789');
       await reading(file, async (governance) => {
         isShort(await transactionOf(other, governance));
         expect(await transactionOf(other, governance)).toBeUndefined();
       });
-      // All of them get another policy and other terms, and then go.
+      // All agents get another policy and other terms, and are then removed.
       const changed = file.replaceAll(/policy: p\d+,/g, 'policy: p0,').replaceAll('"], expires: 30d', '"]');
       await reading(changed, async (governance) => isShort(await transactionOf(other, governance)));
       const { agents, grants } = await other.present();
@@ -133,9 +136,9 @@ describe.each(WHERE)(
       expect(left.agents.every(({ status }) => status === 'revoked')).toBe(true);
     });
 
-    /** @returns the longest turn of all, in milliseconds, of an organisation that has nothing yet. */
+    /** @returns the longest turn in milliseconds, for an organisation that is empty at first */
     async function planApplyAndExport(of: Governed): Promise<number> {
-      // It is read once for all three: the thread that reads it takes longer to start than most of the rest.
+      // Parsed once for all three, because starting the worker takes longer than most of the rest.
       const planned = await longestTurn(() =>
         reading(file, async (governance) => {
           const result = await planGovernance(broker, of.id, governance, of.values, of.now);
@@ -153,8 +156,8 @@ describe.each(WHERE)(
       return Math.max(planned, exported);
     }
 
-    test('is planned, applied, applied again and exported in turns that keep nobody waiting, and its export says the same', async () => {
-      // The shortest of three: beside other processes a turn may take three times its processor time.
+    test('is planned, applied, applied again and exported in short turns of the event loop, and its export equals it', async () => {
+      // The shortest of three attempts: beside other processes a turn may take three times its processor time.
       let longest = Number.POSITIVE_INFINITY;
       for (let attempt = 0; attempt < 3 && longest >= LONGEST_TURN * unit; attempt++) {
         const empty = (await Governed.make(broker)).secret('env:CRM_TOKEN', 'CANARY-0123456789');
@@ -163,7 +166,7 @@ describe.each(WHERE)(
       expect(longest).toBeLessThan(LONGEST_TURN * unit);
     });
 
-    test('has its problems at their lines, though another thread has read it', async () => {
+    test('has problems with their lines, although it was parsed in another thread', async () => {
       const wrong = file.replace('  a421: { policy: p21,', '  a421: { policy: p21, owner: nobody@acme.example,');
       const at = wrong.split('\n').findIndex((line) => line.startsWith('  a421:')) + 1;
       const planned = await plan(wrong);

@@ -65,7 +65,7 @@ agents:
 `;
 
 describe('a governance file', () => {
-  it('is read whole', () => {
+  it('is parsed completely', () => {
     expect(problemsOf(WHOLE)).toEqual([]);
     expect(warningsOf(WHOLE)).toEqual([]);
     const { document, manifests } = read(WHOLE);
@@ -283,11 +283,11 @@ describe('a governance file', () => {
     ],
     ['an empty file', '# nothing\n', '1:1: is empty; nothing would be applied.'],
     ['a file that is a list', '- a', '1:1: a mapping belongs here, not a list.'],
-  ])('refuses %s, with its line and what is allowed', (_, text, message) => {
+  ])('is refused with %s, at its line and with what is allowed', (_, text, message) => {
     expect(problemsOf(text)).toEqual([`governance.yaml:${message}`]);
   });
 
-  it('refuses a condition that is no CEL, with what the compiler says', () => {
+  it('is refused with a condition that is not CEL, with the compiler’s message', () => {
     const [problem, ...others] = problemsOf(
       'policies:\n  p: { rules: [{ effect: deny, when: "request.body.amount >" }] }',
     );
@@ -296,7 +296,7 @@ describe('a governance file', () => {
     expect(problemsOf('policies:\n  p: { rules: [{ effect: deny, when: "request.method == \'GET\'" }] }')).toEqual([]);
   });
 
-  it('refuses a private key where a public one belongs, and never repeats it', () => {
+  it('is refused with a private key in place of a public one, which is not repeated', () => {
     const text = `agents: { t: { public_key: { pem: "-----BEGIN PRIVATE KEY-----\\nCANARY\\n-----END PRIVATE KEY-----\\n" } } }`;
     const [problem] = problemsOf(text);
     expect(problem).toContain('This is a private key');
@@ -304,7 +304,7 @@ describe('a governance file', () => {
     expect(problemsOf(`agents: { t: { public_key: { pem: ${quote(newPublicKey())} } } }`)).toEqual([]);
   });
 
-  it('tells all problems at once, in the order of the lines', () => {
+  it('reports all problems together, in the order of the lines', () => {
     const lines = problemsOf('organisation: 5\nowners: 1\nagents:\n  t: { policy: 1, grants: { x: 5 } }').map(
       (line) => line.split(': ')[0],
     );
@@ -316,7 +316,7 @@ describe('a governance file', () => {
     ]);
   });
 
-  it('leaves names that only the store knows to the plan', () => {
+  it('may contain names that only the store can resolve', () => {
     expect(
       problemsOf('agents: { t: { owner: x@y.example, policy: p, grants: { crm: { scopes: [s], connection: c } } } }'),
     ).toEqual([]);
@@ -328,7 +328,7 @@ describe('a governance file', () => {
     ['request.body["a b"] == 1', '"a b" in request.body'],
     ['request.body["in"] == 1', '"in" in request.body'],
     ['request.body.amount == 1', 'has(request.body.amount)'],
-  ])('advises a test that can be followed: %s', (when, test) => {
+  ])('gets a warning with a working presence test: %s', (when, test) => {
     const file = (condition: string) =>
       `${CRM}policies:\n  p: { rules: [{ effect: deny, when: ${JSON.stringify(condition)} }] }`;
     const [warning] = warningsOf(file(when));
@@ -336,12 +336,12 @@ describe('a governance file', () => {
     expect(warningsOf(file(`${test} && (${when})`))).toEqual([]);
   });
 
-  it('says what has() takes where it is given something else', () => {
+  it('explains what has() accepts', () => {
     const file = `${CRM}policies:\n  p: { rules: [{ effect: deny, when: 'has(request.headers["x-reason"])' }] }`;
     expect(problemsOf(file)).toEqual([expect.stringContaining('write "x-reason" in request.headers')]);
   });
 
-  it('refuses a rule that is named as one without a name is called', () => {
+  it('is refused when a rule has the name of an unnamed rule', () => {
     const file = (name: string) =>
       `${CRM}policies:\n  p: { rules: [{ name: ${name}, effect: allow }, { effect: deny }] }`;
     expect(problemsOf(file('rule 2'))).toEqual([
@@ -371,19 +371,19 @@ describe('a governance file', () => {
       'agent.labels.exists(l, int("1e3") == 2)',
       'int("1e3") always fails, which counts against the agent: the rule applies. Instead write a whole number.',
     ],
-  ])('warns of what no call has, and of literals that always fail: %s', (when, message) => {
+  ])('gets a warning for values that no call has, and for literals that always fail: %s', (when, message) => {
     const rules = (rule: string) => `${CRM}policies:\n  p: { rules: [${rule}] }`;
     const warnings = warningsOf(rules(`{ effect: deny, when: '${when}' }`));
     expect(warnings).toEqual([`governance.yaml:11:38: policies.p.rules[0].when: ${message}`]);
   });
 
-  it('warns of no literal that a call may have, or that can be converted', () => {
+  it('gets no warning for literals that a call may have, or that can be converted', () => {
     const when =
       'request.method != "GET" && request.method in ["POST", "PATCH"] && now - timestamp("2026-01-31T00:00:00+01:00") > duration("1h30m") && int("5") > 4 && double("1e3") > 1.0 && bool("true")';
     expect(warningsOf(`${CRM}policies:\n  p: { rules: [{ effect: deny, when: '${when}' }] }`)).toEqual([]);
   });
 
-  it('warns of a condition that reads a member without has(), and of rules that can never match', () => {
+  it('gets a warning for a member that is read without has(), and for rules that can never match', () => {
     const rules = (rule: string) => `${CRM}policies:\n  p: { rules: [${rule}] }`;
     expect(warningsOf(rules(`{ effect: deny, when: 'has(request.body.a) && request.body.a > 1' }`))).toEqual([]);
     expect(warningsOf(rules(`{ effect: deny, when: 'request.body.a > 1' }`))).toEqual([
@@ -397,7 +397,7 @@ describe('a governance file', () => {
     );
   });
 
-  it('warns of scopes that no platform has, beside an MCP server too, and of patterns that match none', () => {
+  it('gets a warning for unknown scopes, beside an MCP server too, and for patterns that match nothing', () => {
     const server =
       '  t: { kind: mcp, base_url: "https://m.example/mcp", auth: { type: bearer }, scopes: { "t:a": ["tool a"] } }\n';
     const warned = (scopes: string, more = '') =>
@@ -411,11 +411,11 @@ describe('a governance file', () => {
       ]);
       expect(warned('"crm:contacts.*", "*.wrote", "*"', more)).toEqual([]);
     }
-    // What the tools of a server are called is not known.
+    // The names of a server's tools are not known.
     expect(warned('"t:later", "t:later.*", "other:x"', server)).toEqual([]);
   });
 
-  it('warns of recipients that nobody checks, and of grants without a usable connection', () => {
+  it('gets a warning for recipients that are not checked, and for grants without a usable connection', () => {
     const text = `${CRM.replace(/ {4}recipients.*\n/, '')}connections: {}\nagents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], recipients: ["@a.example"] } } }`;
     expect(warningsOf(text)).toEqual([
       'governance.yaml:11:18: agents.t.grants.crm: "crm" has no connection yet, so calls with this grant are answered platform_not_connected.',
@@ -423,7 +423,7 @@ describe('a governance file', () => {
     ]);
   });
 
-  it('warns of refs on a platform that does not say what writes them', () => {
+  it('gets a warning for refs on a platform without a definition of what writes them', () => {
     const grants = (terms: string) =>
       `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], ${terms} } } }`;
     for (const [field, terms] of [
@@ -435,13 +435,13 @@ describe('a governance file', () => {
       );
   });
 
-  it('takes whatever tools an MCP platform may have', () => {
+  it('may name any tool of an MCP platform', () => {
     const text =
       'platforms:\n  t: { kind: mcp, base_url: "https://m.example/mcp", auth: { type: bearer }, scopes: { "t:a": ["tool a"] } }\nagents:\n  x: { grants: { t: { scopes: ["t:later"] } } }';
     expect(problemsOf(text)).toEqual([]);
   });
 
-  it('takes up to 64 repositories, each a name or all of an owner', () => {
+  it('may list up to 64 repositories, each a name or all of an owner', () => {
     const grant = (repos: string[]) =>
       problemsOf(`agents: { t: { grants: { codehost: { scopes: [s], repos: ${JSON.stringify(repos)} } } } }`);
     expect(grant([...Array(60).fill('acme/*'), 'ACME/app', 'a_b/c.d', 'x/.github', 'octo-org/a_b-c'])).toEqual([]);
@@ -462,14 +462,14 @@ describe('a governance file', () => {
     expect(grant(wrong)).toHaveLength(wrong.length);
   });
 
-  it('takes the ids of a platform as recipients, beside addresses where it has both', () => {
+  it('may list ids of a platform as recipients, together with addresses where the platform has both', () => {
     const text = `platforms: { chat: { use: slack } }
 agents: { t: { grants: { chat: { scopes: ["slack:messages.write"], recipients: [C024BE91L, "#general", "@a.example"] } } } }`;
     expect(problemsOf(text)).toEqual([]);
     expect(warningsOf(text)).toEqual([]);
   });
 
-  it('reads a document that the program made, without lines', () => {
+  it('can be given as a document of the program, whose problems have no lines', () => {
     const parsed = governanceOf({ owners: [{ email: 'a@b.example', role: 'boss' }] }, 'the sandbox');
     expect(parsed.ok ? [] : parsed.problems.map(formatProblem)).toEqual([
       expect.stringMatching(/^the sandbox: owners\[0\]\.role: "boss" is not allowed/),
@@ -477,7 +477,7 @@ agents: { t: { grants: { chat: { scopes: ["slack:messages.write"], recipients: [
     expect(governanceOf({ owners: [{ email: 'a@b.example', role: 'admin' }] }, 'the sandbox').ok).toBe(true);
   });
 
-  it('never throws, whatever the text', () => {
+  it('never makes the parser throw, whatever the text', () => {
     const pieces = fc.constantFrom(
       ...WHOLE.split(/(?<=\s)/),
       '\0',

@@ -1,4 +1,4 @@
-/** The client of the broker at a platform's OAuth server: named in the file, kept sealed, compared and never told. */
+/** The broker's client at a platform's OAuth server: referenced in the file, stored sealed, compared and never shown. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -41,7 +41,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
   };
   const stored = async () => await broker.store.db.selectFrom('platform_secrets').selectAll().execute();
 
-  test('are applied once, sealed, and found again', async () => {
+  test('are applied once, sealed, and can be read again', async () => {
     await governed.apply(DOCS);
     expect((await governed.plan(DOCS)).changes).toEqual([]);
     const found = await client();
@@ -56,7 +56,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     expect(JSON.stringify(found)).not.toContain('CANARY');
   });
 
-  test('plan says of a new platform what is made, and of its client that it was given', async () => {
+  test('a plan shows a new platform, and that its client was given', async () => {
     const { changes } = await governed.plan(DOCS);
     const platform = changes.filter(({ kind }) => kind === 'platform');
     expect(platform.map(({ action, details }) => [action, details.at(-1)])).toEqual([
@@ -66,7 +66,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     expect(JSON.stringify(changes)).not.toMatch(/CANARY|our-id/);
   });
 
-  test('a changed one is shown as changed, and replaced', async () => {
+  test('a changed secret is shown as changed, and replaced', async () => {
     await governed.apply(DOCS);
     governed.secret('file:docs.key', `${SECRET}-2`);
     expect(await details()).toEqual(['auth.client_secret: changed']);
@@ -76,7 +76,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     expect(await details()).toEqual([]);
   });
 
-  test('one that is not named any more is forgotten; with the platform, all of them', async () => {
+  test('a secret that is no longer referenced is deleted, and all of them with the platform', async () => {
     await governed.apply(DOCS);
     const mine = async () => (await stored()).filter((one) => one.organisation_id === governed.id);
     expect(await mine()).toHaveLength(2);
@@ -97,7 +97,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     expect(await mine()).toEqual([]);
   });
 
-  test('without the values nothing is applied, and the place is named', async () => {
+  test('with missing values nothing is applied, and the problem names the reference', async () => {
     governed.values.delete('file:docs.key');
     governed.secret('env:DOCS_ID', '');
     expect(await governed.refusal(DOCS)).toEqual([
@@ -106,7 +106,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     ]);
   });
 
-  test('the file that is exported names them, applies without a change, and holds no secret', async () => {
+  test('an export references them, applies without a change, and contains no secret', async () => {
     await governed.apply(DOCS);
     const text = await exportGovernance(broker, governed.id, governed.now);
     expect(text).toContain('client_secret:');
@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     expect((await governed.plan(text)).changes).toEqual([]);
   });
 
-  test('a connection waits for an admin, and plan says so; what it was given then stays through every apply', async () => {
+  test('a connection waits for an admin, as the plan says, and its tokens stay through every apply', async () => {
     const { plan } = await governed.apply(DOCS);
     expect(plan.warnings.map(({ message }) => message)).toEqual([
       expect.stringContaining('an admin does that in the console'),
@@ -141,14 +141,14 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     expect(await exportGovernance(broker, governed.id, governed.now)).toContain(
       'It was connected through OAuth; its tokens stay.',
     );
-    // A secret of its own takes their place.
+    // A secret of the connection replaces the tokens.
     governed.secret('env:TOKEN', 'a-token-0123456789');
     await governed.apply(DOCS.replace('{ platform: docs }', '{ platform: docs, secret: { env: TOKEN } }'));
     const [own] = (await governed.present()).connections;
     expect(own).toMatchObject({ token_id: null, refresh_token: null, oauth: null, upstream_scopes: null, revision: 2 });
   });
 
-  test('tokens of one platform do not go along to another', async () => {
+  test('tokens are deleted when the connection is moved to another platform', async () => {
     const two = DOCS.replace(
       'connections:',
       `${DOCS.split('\n').slice(1, 6).join('\n').replace('docs:', 'other:')}\nconnections:`,
@@ -175,7 +175,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     ['slack', 'https://slack.com/oauth/v2/authorize', undefined],
     ['notion', 'https://api.notion.com/v1/oauth/authorize', { owner: 'user' }],
     ['linear', 'https://linear.app/oauth/authorize', undefined],
-  ])('%s brings its server; a file brings the client', async (use, authorize, parameters) => {
+  ])('%s defines its server, and a file only needs the client', async (use, authorize, parameters) => {
     await governed.apply(`platforms:
   it: { use: ${use}, auth: { type: oauth2, client_id: mine, client_secret: { file: docs.key } } }
 `);
@@ -186,7 +186,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     expect(found.clientSecret?.reveal()).toBe(SECRET);
   });
 
-  test('with an issuer the built-in addresses, which may be another server’s, do not count', async () => {
+  test('with a configured issuer the built-in endpoints are ignored, because they may belong to another server', async () => {
     await governed.apply(`platforms:
   it: { use: github, auth: { type: oauth2, issuer: "https://id.acme.example", client_id: mine } }
 `);
@@ -207,7 +207,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     ['github', '', 'base_url: "https://api.github.com/x",', 'https://api.github.com/user', undefined],
     ['notion', '', '', 'https://api.notion.com/v1/users/me', 'https://api.notion.com/v1/oauth/revoke'],
   ])(
-    '%s with auth { %s } %s: tokens go to no built-in address of another server',
+    '%s with auth { %s } %s: tokens are sent to no built-in endpoint of another server',
     async (use, auth, base, account, revoke) => {
       await governed.apply(`platforms:
   it: { use: ${use}, ${base} auth: { type: oauth2, client_id: mine, ${auth} } }
@@ -220,7 +220,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
   );
 });
 
-test('they are read where the file is read, beside all other references', () => {
+test('their references are resolved together with all others', () => {
   const folder = newFolder();
   writeFileSync(join(folder, 'docs.key'), `${SECRET}\n`);
   const resolved = resolveReferences(read(DOCS), folder, { DOCS_ID: 'our-id' });
@@ -236,7 +236,7 @@ test('they are read where the file is read, beside all other references', () => 
   ]);
 });
 
-test('no warning says any more that the broker does not sign in; an app still has one', () => {
+test('a platform with an OAuth client causes no warning', () => {
   expect(warningsOf(DOCS)).toEqual([]);
 });
 

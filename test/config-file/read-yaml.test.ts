@@ -76,7 +76,7 @@ describe('YAML of a governance file', () => {
       `a: ${'x'.repeat(8 * 1024 * 1024)}`,
       'g.yaml:1:1: is larger than 8 MiB; a governance file has at most that',
     ],
-  ])('refuses %s and says where', (_, text, message) => {
+  ])('refuses %s, with its place', (_, text, message) => {
     expect(problems(text)).toEqual([message]);
   });
 
@@ -90,7 +90,7 @@ describe('YAML of a governance file', () => {
       `a: &a [x,x,x,x,x,x,x,x,x]\n${[...'bcdefghij'].map((c, i) => `${c}: &${c} [${Array(9).fill(`*${'abcdefghi'[i]}`).join(',')}]`).join('\n')}`,
     ],
     ['many aliases', `a: &a x\n${Array.from({ length: 1000 }, (_, i) => `k${i}: *a`).join('\n')}`],
-  ])('refuses %s within five seconds of the thread, with at most 50 problems', (_, text) => {
+  ])('refuses %s within five seconds of processor time, with at most 50 problems', (_, text) => {
     const before = process.threadCpuUsage();
     const found = problems(text);
     const { user, system } = process.threadCpuUsage(before);
@@ -99,14 +99,14 @@ describe('YAML of a governance file', () => {
     expect((user + system) / 1000).toBeLessThan(5000);
   });
 
-  it('takes what people write: comments, anchors, Windows line ends, a byte order mark, JSON', () => {
+  it('accepts comments, anchors, Windows line ends, a byte order mark, and JSON', () => {
     const text = '\ufeff# who\r\na: &rules [x, "y"]\r\nb: { c: *rules } # same\r\nd: 30d\r\ne: no\r\n7: seven\r\n';
     expect(value(text)).toEqual({ a: ['x', 'y'], b: { c: ['x', 'y'] }, d: '30d', e: 'no', 7: 'seven' });
     expect(value('"\\u202e": "a\\u202e\\e"')).toEqual({ '\u202e': 'a\u202e\u001b' });
     expect(value('{"a": {"b": [true, null, "😀"]}}')).toEqual({ a: { b: [true, null, '😀'] } });
   });
 
-  it('points at values, at names, and through aliases', () => {
+  it('locates values and names, through aliases, too', () => {
     const read = readYaml('a: &x\n  b: 1\nc: *x\nd:\n  - e: { f: 2 }\n', 'g.yaml');
     if (!read.ok) throw new Error('not read');
     const { locate } = read.source;

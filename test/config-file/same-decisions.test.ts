@@ -1,4 +1,4 @@
-/** What a file or an export says is what decides, whatever was there before: shown by real calls of random states. */
+/** Decisions depend only on the file or export that was applied, whatever was there before: checked by real calls on random states. */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
@@ -71,7 +71,7 @@ const rule = (effects: readonly string[]) =>
     { requiredKeys: ['effect'] },
   );
 
-/** Every section is there, so that a file says everything. */
+/** Every section is present, so that a file is complete. */
 const documents = fc.record({
   suspendedPlatform: fc.boolean(),
   swapped: fc.boolean(),
@@ -182,7 +182,7 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
     }
     return all;
   }
-  /** One that was revoked and one that is not there are refused alike. Git tells a halt, and not why. */
+  /** A revoked agent and a missing one are refused in the same way. Git reports a halt without its reason. */
   const revokedIsNone = (all: Record<string, Outcome[]>) =>
     JSON.parse(
       JSON.stringify(all, (_, value) =>
@@ -192,14 +192,14 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
   const document = (said: Said, suspends = false) =>
     documentOf({ url: world.upstream.url, mcp: mcp.url }, said, suspends);
 
-  /** What an owner does by hand. */
+  /** Makes the changes of an owner. */
   async function meddle(governed: ByFile, hands: readonly Hand[]): Promise<void> {
     for (const { name, does } of hands) {
       const agent = (await governed.agents()).get(name);
       if (agent === undefined) continue;
       const path =
         does === 'suspend' ? `/owner/agents/${agent.agentId}/suspend` : `/owner/agents/${agent.agentId}/grants/crm`;
-      // Refused where there is nothing like it, such as an agent that was revoked: also a state.
+      // Refused where that is not possible, such as for a revoked agent, which is a valid state, too.
       await governed.organisation.ask('POST', path, does === 'suspend' ? {} : { scopes: ['crm:read'], ...does });
     }
   }
@@ -217,7 +217,9 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
       { maxLength: 3 },
     );
 
-  test('are those of a file on a fresh broker, whatever state it was applied over', { timeout: 720_000 }, async () => {
+  test('equal those of the file on a fresh broker, whatever state it was applied to', {
+    timeout: 720_000,
+  }, async () => {
     await fc.assert(
       fc.asyncProperty(documents, hands(false), documents, async (before, byHand, after) => {
         const changed = await ByFile.make(world, KEYS);
@@ -233,18 +235,18 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
     );
   });
 
-  test('are those of the broker that an export was taken from, on a fresh one', { timeout: 720_000 }, async () => {
+  test('on a fresh broker equal those of the broker that was exported', { timeout: 720_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(documents, hands(true), fc.boolean(), async (said, byHand, later) => {
         const source = await ByFile.make(world, KEYS);
         await source.apply(document(said, true));
         await meddle(source, byHand);
-        // A span of a minute is over then.
+        // By then a span of a minute has ended.
         if (later) world.clock.skewMs += 90_000;
         const text = await source.export();
         expect(await source.apply(text)).toEqual([]);
         const fresh = await ByFile.make(world, KEYS);
-        // A fresh broker has something that the export does not say.
+        // The fresh broker has a guardrail that the export does not contain.
         await fresh.organisation.guardrails([{ name: 'stop', effect: 'deny' }]);
         await fresh.apply(text.replace(/^organisation: .*\n/, ''));
         expect(revokedIsNone(await outcomes(fresh))).toEqual(revokedIsNone(await outcomes(source)));

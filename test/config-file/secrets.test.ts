@@ -28,7 +28,7 @@ const problems = (text: string, environment: Record<string, string> = {}) => {
 };
 
 describe('secrets that a governance file names', () => {
-  it('are listed with where they stand', () => {
+  it('are listed with their paths', () => {
     expect(listReferences(read(FILE))).toEqual([
       { path: ['connections', 'a', 'secret'], reference: { env: 'TOKEN' } },
       { path: ['connections', 'b', 'secret'], reference: { file: 'secrets/b' } },
@@ -36,7 +36,7 @@ describe('secrets that a governance file names', () => {
     ]);
   });
 
-  it('are read beside the file, without the line break at their end, and cannot be printed', () => {
+  it('are read relative to the file, without a trailing line break, and cannot be printed', () => {
     const resolved = resolveReferences(read(FILE), folder, { TOKEN: 'CANARY-a' });
     if (!resolved.ok) throw new Error('not resolved');
     expect(Object.fromEntries([...resolved.values].map(([key, secret]) => [key, secret.reveal()]))).toEqual({
@@ -47,7 +47,7 @@ describe('secrets that a governance file names', () => {
     expect(inspect(resolved, { depth: 9 }) + JSON.stringify([...resolved.values])).not.toContain('CANARY');
   });
 
-  it('are all missed at once, with their lines', () => {
+  it('are reported together when they are missing, with their lines', () => {
     const text = FILE.replace('secrets/b', 'secrets/none').replace('t.pem', '../none.pem');
     expect(problems(text)).toEqual([
       'governance.yaml:2:23: connections.a.secret: the environment variable TOKEN is not set where this file is read.',
@@ -62,13 +62,13 @@ describe('secrets that a governance file names', () => {
     ['a file of 64 KiB and a byte', 'x'.repeat(64 * 1024 + 1), 'is larger than 64 KiB; no key or token is.'],
     ['bytes that are no text', Buffer.from([0xff, 0xfe, 0x41]), 'is not text in UTF-8.'],
     ['text with a NUL', 'CANARY\0', 'holds something that is no text.'],
-  ])('refuse %s, and never repeat it', (_, content, message) => {
+  ])('refuse %s, without repeating the content', (_, content, message) => {
     put('odd', content);
     const found = problems('connections: { a: { platform: crm, secret: { file: odd } } }');
     expect(found).toEqual([`governance.yaml:1:36: connections.a.secret: the file ${join(folder, 'odd')} ${message}`]);
   });
 
-  it('are no folders and no pipes', () => {
+  it('cannot be folders or pipes', () => {
     expect(problems('connections: { a: { platform: crm, secret: { file: secrets } } }')[0]).toContain(
       'is no plain file.',
     );
@@ -76,14 +76,14 @@ describe('secrets that a governance file names', () => {
     expect(problems('connections: { a: { platform: crm, secret: { file: pipe } } }')[0]).toContain('is no plain file.');
   });
 
-  it('refuse an empty variable, and one that only the prototype has', () => {
+  it('refuse an empty variable, and a name of the object prototype', () => {
     const text = (name: string) => `connections: { a: { platform: crm, secret: { env: ${name} } } }`;
     expect(problems(text('TOKEN'), { TOKEN: '' })[0]).toContain('the environment variable TOKEN is empty.');
     expect(problems(text('constructor'))[0]).toContain('the environment variable constructor is not set');
     expect(problems(text('TOKEN'), { TOKEN: 'x' })).toEqual([]);
   });
 
-  it('are kept by a key that says where they come from', () => {
+  it('have a key from which the reference can be restored', () => {
     for (const reference of [{ env: 'A' }, { file: 'env:odd: name' }, { file: '/run/secrets/x' }])
       expect(referenceOf(referenceKey(reference))).toEqual(reference);
   });

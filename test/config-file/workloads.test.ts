@@ -1,4 +1,4 @@
-/** Workloads in a governance file: agents that need no key, nor a token to bring one. */
+/** Workloads in a governance file: agents that need neither a key nor a bootstrap token. */
 import { describe, expect, test } from 'vitest';
 import { giveWorkload, newWorkload } from '../../broker/admin/workloads.ts';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
@@ -27,7 +27,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     await broker.store.db.transaction().execute((db) => giveWorkload(db, agent, workload, governed.now));
   };
 
-  test('an agent with one is active immediately, without a key and without a token to bring one', async () => {
+  test('an agent with a workload is active immediately, without a key or a bootstrap token', async () => {
     const applied = await governed.apply(FILE);
     expect(applied.bootstrapTokens).toEqual([]);
     expect(applied.plan.changes).toEqual([
@@ -54,7 +54,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     expect(await changesOf(exported)).toEqual([]);
   });
 
-  test('another one takes its place, with another id; beside a key it is one way more', async () => {
+  test('a changed workload gets another id, and an agent can have a key as well', async () => {
     await governed.apply(FILE);
     const before = await workloadOf('sweeper');
     const keys = 'https://keys.example/jwks';
@@ -80,7 +80,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     expect(await governed.agent('sweeper')).toMatchObject({ agent_type: 'key', key_fingerprint: expect.any(String) });
   });
 
-  test('what a file gave goes when it is left out, and the plan says what is missing then', async () => {
+  test('a workload from a file is removed when it is left out, and the plan says what is missing then', async () => {
     await governed.apply(FILE);
     const { plan } = await governed.apply('agents:\n  sweeper: {}\n');
     expect(plan.changes).toEqual([
@@ -97,7 +97,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     expect(await workloadOf('sweeper')).toBeUndefined();
   });
 
-  test('what an owner set stays until a file says another one', async () => {
+  test('a workload that an owner set stays until a file names another one', async () => {
     await governed.apply('agents:\n  sweeper: {}\n');
     await setByHand('sweeper');
     expect(await changesOf('agents:\n  sweeper: {}\n')).toEqual([]);
@@ -107,7 +107,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     expect((await changesOf('agents:\n  sweeper: {}\n')).map(({ action }) => action)).toEqual(['delete']);
   });
 
-  test('an agent that waits for its key waits no more, and its bootstrap token is used up', async () => {
+  test('an agent that waits for its key becomes active, and its bootstrap token is used up', async () => {
     const [token] = (await governed.apply('agents:\n  sweeper: {}\n')).bootstrapTokens;
     expect(token).toBeDefined();
     const { plan } = await governed.apply(FILE);
@@ -123,7 +123,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     expect(open).toEqual([{ used_at: governed.now }]);
   });
 
-  test('one that the file left out comes back with its workload, and suspended with one it stays so', async () => {
+  test('an agent that was left out comes back with its workload, and a suspended one stays suspended', async () => {
     await governed.apply(FILE);
     await governed.apply('agents: {}');
     expect((await governed.agent('sweeper')).status).toBe('revoked');
@@ -137,7 +137,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     expect(await workloadOf('second')).toBeDefined();
   });
 
-  test('each change is another version of what is governed; that it was used is none', async () => {
+  test('a change of a workload changes the governance version, its use does not', async () => {
     await governed.apply(FILE);
     const { db } = broker.store;
     const version = () => findGovernanceVersion(db, governed.id);
@@ -151,7 +151,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     expect(await version()).not.toBe(second);
   });
 
-  test('hundreds of agents with one are made together', async () => {
+  test('hundreds of agents with workloads are created in batches', async () => {
     const names = Array.from({ length: 300 }, (_, i) => `agent-${i}`);
     const text = `agents:\n${names.map((name) => `  ${name}: { workload: { issuer: "${ISSUER}", subject: "system:serviceaccount:agents:${name}" } }\n`).join('')}`;
     const { trusting } = await governed.apply(text);
@@ -160,7 +160,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     expect(await changesOf(text)).toEqual([]);
   });
 
-  test('the agent of an MCP client takes none', async () => {
+  test('the agent of an MCP client cannot have one', async () => {
     await governed.apply('agents:\n  claude: {}\n');
     const { id } = await governed.agent('claude');
     await broker.store.db.updateTable('agents').set({ agent_type: 'mcp_client' }).where('id', '=', id).execute();
@@ -170,7 +170,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
   });
 });
 
-test('a file says where a workload is wrong', () => {
+test('an invalid workload is a problem at its place in the file', () => {
   const of = (workload: string) => problemsOf(`agents:\n  sweeper: { workload: ${workload} }\n`);
   expect(of('{ issuer: "https://c.example" }')).toEqual([expect.stringContaining('subject')]);
   expect(of('{ issuer: "http://c.example", subject: a }')).toEqual([
