@@ -1,4 +1,4 @@
-/** What is on record, in the terminal: in words, filtered, and followed over a restart of the broker. */
+/** The `activity` commands: audit rows in words, filters, export, and following across a restart of the broker. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ const lines = async (...words: string[]) => {
 };
 
 describe('activity', () => {
-  test('says when, what became of it, who did what, and why, newest last', async () => {
+  test('prints when, result, agent, action and reason of each row, newest last', async () => {
     const shown = await lines();
     const moment = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[+-]\\d\\d:\\d\\d';
     const found = [
@@ -42,7 +42,7 @@ describe('activity', () => {
     expect(found).toEqual(found.toSorted((a, b) => a - b));
   });
 
-  test('of a call that could not be read it says what is known', async () => {
+  test('a row of a malformed call prints what is known of the call', async () => {
     await daily.act('reader', { endpoint: '/%zz' });
     await daily.act('reader', { method: 'SEND' });
     const shown = (await lines('--agent', 'reader')).slice(-2).map((each) => each.slice(each.indexOf('reader')));
@@ -52,7 +52,7 @@ describe('activity', () => {
     ]);
   });
 
-  test('takes only what fits, and says when nothing does', async () => {
+  test('filters select rows, and no match prints a sentence', async () => {
     expect((await lines('--agent', 'reader', '--result', 'denied')).length).toBe(1);
     expect((await lines('--limit', '2')).length).toBe(2);
     expect(
@@ -65,7 +65,7 @@ describe('activity', () => {
     expect((await daily.run('activity', '--since', 'yesterday')).code).toBe(2);
   });
 
-  test('is exported with receipts or as a table, by the same filter; words are found', async () => {
+  test('export writes rows with receipts as JSON, or a table as CSV, by the same filters; --text searches', async () => {
     expect((await lines('--text', 'because')).length).toBeGreaterThan(0);
     const all = await daily.run('activity', 'export', '--agent', 'clerk');
     const rows = all.stdout
@@ -95,7 +95,7 @@ describe('activity', () => {
     expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('The export is not whole')]);
   });
 
-  test('as JSON it is one row a line', async () => {
+  test('--json prints one row per line, oldest first', async () => {
     const rows = (await lines('--json', '--limit', '5')).map((each) => JSON.parse(each));
     expect(rows).toHaveLength(5);
     expect(rows.map(({ created_at }) => created_at)).toEqual(rows.map(({ created_at }) => created_at).toSorted());
@@ -105,7 +105,7 @@ describe('activity', () => {
 describe('activity --follow', () => {
   type Following = {
     child: ChildProcess;
-    /** What was printed, as far as its lines have ended. */
+    /** Complete lines printed so far. */
     lines: () => string[];
     rows: () => { id: string; path: string }[];
     errors: () => string;
@@ -138,12 +138,12 @@ describe('activity --follow', () => {
   }
   const paths = (following: Following) => following.rows().map(({ path }) => path);
 
-  test('goes on over a restart, without losing or repeating a row, and ends with 0', async () => {
+  test('continues after a restart of the broker without losing or repeating a row, and exits 0 on SIGINT', async () => {
     const following = follow('--json', '--agent', 'clerk', '--limit', '1');
     await expect.poll(() => following.rows().length).toBe(1);
     await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/2' });
     await expect.poll(() => paths(following)).toContain('/repos/acme/shop/issues/2');
-    // The last one before it stops, which nobody may have printed yet.
+    // The last row before the broker stops: it may not be printed yet.
     await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/3' });
     await daily.restart(async () => {
       await expect.poll(following.errors).toContain('does not answer');
@@ -151,7 +151,7 @@ describe('activity --follow', () => {
     await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/4' });
     await expect.poll(() => paths(following)).toContain('/repos/acme/shop/issues/4');
     expect(following.errors()).toContain('answers again');
-    // A call that takes longer than others comes when it is over, once.
+    // A slow call is printed once, after it ends, even when later calls ended before.
     let answer = () => {};
     daily.upstream.answer = (_request, response) => {
       daily.upstream.answer = undefined;
@@ -181,7 +181,7 @@ describe('activity --follow', () => {
     ).toEqual(since.toSorted());
   });
 
-  test('in words it is the lines of activity, with what an agent wrote made harmless', async () => {
+  test('without --json prints the lines of activity, with control characters of agents escaped', async () => {
     const following = follow('--agent', 'clerk', '--limit', '1');
     await expect.poll(() => following.lines().length).toBe(1);
     await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/7' });
@@ -196,7 +196,7 @@ describe('activity --follow', () => {
     expect(await lines('--agent', 'clerk', '--limit', '2')).toEqual([read, held]);
   });
 
-  test('ends quietly when whoever reads does', async () => {
+  test('exits 0 without an error when its reader closes the pipe', async () => {
     const following = follow('--limit', '3');
     await expect.poll(() => following.lines().length).toBe(3);
     following.child.stdout!.destroy();

@@ -24,7 +24,7 @@ let served: Served;
 beforeAll(async () => {
   oauth = await startSdkAuthServer();
   tools = await startMcpServer();
-  // Takes one key alone, and has no tools for anybody else.
+  // Accepts only this API key; answers 401 to any other request.
   const gate = createServer((request, response) => {
     if (request.headers['x-api-key'] !== TOKEN) return void response.writeHead(401).end();
     fetch(tools.url, {
@@ -56,7 +56,7 @@ beforeAll(async () => {
   served = await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');
 });
 
-/** The protocol's own headers. */
+/** Returns the headers of MCP (`mcp-…`). */
 const pick = (headers: Record<string, string | string[] | undefined>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).filter(
@@ -67,7 +67,7 @@ const pick = (headers: Record<string, string | string[] | undefined>): Record<st
 const run = (words: readonly string[], env: Record<string, string> = {}) =>
   hosted(['add-mcp', ...words], { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
 
-test('by OAuth: prints where to consent, waits, and says what agents may be granted', async () => {
+test('by OAuth: prints the consent URL, waits, and prints what agents may be granted', async () => {
   const setting = { cwd: folder, env: { AGENT_BROKER_DATA: data } };
   const { url, printed, ended } = await startConsenting(['add-mcp', oauth.url, '--id', 'notes'], setting);
   expect(url, printed().stderr).toContain('/authorize?');
@@ -82,7 +82,7 @@ test('by OAuth: prints where to consent, waits, and says what agents may be gran
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('its connection "notes" is connected')]);
 });
 
-test('with a token, which is tried: one that the server refuses leaves nothing', async () => {
+test('with a token: tries the token; a token that the server refuses creates nothing', async () => {
   const words = [strict, '--id', 'gated', '--header', 'X-API-Key', '--token-env', 'KEY'];
   const refused = await run(words, { KEY: 'another-key-0123456789' });
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('Nothing was kept.')]);
@@ -98,7 +98,7 @@ test('with a token, which is tried: one that the server refuses leaves nothing',
   expect(leaksOf(TOKEN, added.stdout + added.stderr)).toEqual([]);
 });
 
-test('a server without OAuth is told how to add, and leaves nothing', async () => {
+test('a server without OAuth fails with the options for a token, and creates nothing', async () => {
   const refused = await run([strict, '--id', 'gate']);
   expect([refused.code, refused.stderr]).toEqual([
     1,

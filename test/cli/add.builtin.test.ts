@@ -1,4 +1,4 @@
-/** `agent-broker add` of platforms that are often somewhere else than at their public address. */
+/** `agent-broker add` of platforms that are often self-hosted, at an address other than the public one. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { placeOf } from '../../bin/add-entry.ts';
@@ -34,7 +34,7 @@ describe('agent-broker add', () => {
     ['npm', 'authorization', `Bearer ${TOKEN}`, 'publish'],
     ['kubernetes', 'authorization', `Bearer ${TOKEN}`, 'operate'],
   ])(
-    '%s elsewhere: tried there with the credential in %s, and what agents may be granted',
+    '%s at another address: tests the connection there with the credential in %s, and prints what agents may be granted',
     async (name, header, value, preset) => {
       upstream.seen.length = 0;
       const added = await add(name, '--base-url', `${upstream.url}/${name}`);
@@ -47,7 +47,7 @@ describe('agent-broker add', () => {
   );
 
   const JIRA = `ann@acme.example:${TOKEN}`;
-  /** What the platform is asked, and how it answers a credential that is good and one that is not. */
+  /** The request that tests the credential, and how the platform answers a valid and an invalid credential. */
   const RESTS: {
     name: string;
     secret?: string;
@@ -85,7 +85,7 @@ describe('agent-broker add', () => {
       account: 'Acme',
       refuses: [401, { object: 'error', code: 'unauthorized' }],
     },
-    // These have no address that names the account to this kind of credential: the base address is asked.
+    // These platforms have no endpoint that names the account of this kind of credential: the test requests the base address.
     {
       name: 'jira',
       secret: JIRA,
@@ -105,7 +105,7 @@ describe('agent-broker add', () => {
     { name: 'stripe', sent: `Bearer ${TOKEN}`, preset: 'refunds', asked: '/stripe', refuses: [401, { error: {} }] },
   ];
   test.each(RESTS)(
-    '$name: a credential that is refused leaves nothing behind, one that is taken says whose it is',
+    '$name: a refused credential creates nothing; an accepted credential prints whose account it is',
     async ({ name, secret = TOKEN, sent, preset, asked, says = {}, account, refuses }) => {
       const json = (status: number, body: object) => {
         upstream.seen.length = 0;
@@ -120,7 +120,7 @@ describe('agent-broker add', () => {
       const refused = await json(...refuses);
       expect([refused.code, refused.stdout]).toEqual([1, '']);
       expect(refused.stderr).toMatch(/refused the credential[\s\S]*Nothing was kept/);
-      // Made again, so that nothing of the first attempt was left.
+      // Succeeds only when the first attempt left nothing behind.
       const added = await json(200, says);
       upstream.answer = undefined;
       expect(added.code, added.stderr).toBe(0);
@@ -132,7 +132,7 @@ describe('agent-broker add', () => {
     },
   );
 
-  test('a store of objects is signed for the region of its address', async () => {
+  test('s3 signs for the region of its address', async () => {
     const key = JSON.stringify({ access_key_id: 'AKIACANARY0123456789', secret_access_key: TOKEN });
     upstream.seen.length = 0;
     const words = ['add', 's3', '--base-url', upstream.url, '--token-stdin'];
@@ -145,7 +145,7 @@ describe('agent-broker add', () => {
     });
   });
 
-  test('a cluster has no public address: says to name it', async () => {
+  test('kubernetes has no public address: --base-url is required', async () => {
     const unnamed = await add('kubernetes', '--id', 'other');
     expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining('--base-url')]);
   });

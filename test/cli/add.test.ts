@@ -56,7 +56,7 @@ const platforms = async () =>
   ]);
 
 describe('agent-broker add github', () => {
-  test('a token that GitHub refuses leaves nothing behind, and the answer says where to make another', async () => {
+  test('a token that GitHub refuses creates nothing, and the error says where to make another', async () => {
     const refused = await run(add('--token-stdin'), `${BAD}\n`);
     expect([refused.code, refused.stdout]).toEqual([1, '']);
     expect(refused.stderr).toContain('answered 401');
@@ -65,7 +65,7 @@ describe('agent-broker add github', () => {
     expect(await platforms()).toEqual([]);
   });
 
-  test('says how to give a token where nobody can be asked, and takes none from its arguments', async () => {
+  test('without a terminal, names the options for a token; a token in the arguments is wrong usage', async () => {
     const unsaid = await run(add());
     expect([unsaid.code, unsaid.stderr]).toEqual([2, expect.stringContaining('--token-stdin < FILE, or --token-env')]);
     const unset = await run(add('--token-env', 'NO_SUCH_VARIABLE'));
@@ -76,7 +76,7 @@ describe('agent-broker add github', () => {
     expect(await platforms()).toEqual([]);
   });
 
-  test('makes platform and connection, tells whose the token is and what it may do, and what to do next', async () => {
+  test('creates platform and connection, prints the account and scopes of the token, and the next command', async () => {
     const added = await run(add('--token-env', 'GH'), '', { GH: CLASSIC });
     expect(added.code, added.stderr).toBe(0);
     for (const words of [
@@ -93,7 +93,7 @@ describe('agent-broker add github', () => {
     expect(manifest).toMatchObject({ git_base_url: github.url, auth: { type: 'bearer' } });
   });
 
-  test('what is there is not made twice: says so, and how to replace it, or to have another beside it', async () => {
+  test('an existing connection is not created again: the error names --replace and --label, or --id for another platform', async () => {
     const again = await run(add('--token-stdin'), FINE);
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('has the connection "github" already')]);
     expect(again.stderr).toMatch(/--replace.*--label NAME/);
@@ -104,7 +104,7 @@ describe('agent-broker add github', () => {
     expect([taken.code, taken.stderr]).toEqual([1, expect.stringContaining('which is no slack')]);
     expect(await platforms()).toEqual([['codehost', github.api, ['github']]]);
 
-    // A bad one replaces nothing.
+    // A refused token replaces nothing.
     const { connections } = await owner('/owner/connections');
     const refused = await run(add('--replace', '--token-stdin'), BAD);
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('answered 401')]);

@@ -32,7 +32,7 @@ const run = (words: readonly string[], env: Record<string, string> = {}) =>
   hosted(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
 
 describe('agent-broker add github', () => {
-  test('--oauth prints what to register and where to consent, waits, and tells whose account it is', async () => {
+  test('--oauth prints what to register and the consent URL, waits, and prints whose account it is', async () => {
     const words = ['add', 'github', '--base-url', github.api, '--oauth', '--client-id', 'abc'];
     const missing = await run([...words, '--client-secret-env', 'NONE']);
     expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('NONE')]);
@@ -48,7 +48,7 @@ describe('agent-broker add github', () => {
     const redirect = new URL(url).searchParams.get('redirect_uri')!;
     expect(redirect.replace(/[0-9a-f-]{36}$/, '')).toBe(`${served.url}/console/connected/`);
     expect(stderr).toContain(`with the redirect URI ${redirect}\n`);
-    // Not what deletes repositories or administers organisations.
+    // Without the scopes that delete repositories or administer organisations.
     expect(new URL(url).searchParams.get('scope')).toBe('repo');
 
     const browser = await ownersBrowser(served, setting);
@@ -59,14 +59,14 @@ describe('agent-broker add github', () => {
     expect(stdout).toContain('The credential is ann’s');
     for (const secret of [SECRET, TOKEN]) expect(leaksOf(secret, stdout + printed().stderr)).toEqual([]);
 
-    // Another token is not for this platform.
+    // This platform takes OAuth, so a token is refused.
     const token = await run(['add', 'github', '--token-env', 'X', '--replace'], { X: TOKEN });
     expect([token.code, token.stderr]).toEqual([1, expect.stringContaining('takes OAuth')]);
     const both = await run(['add', 'github', '--token-env', 'X', '--oauth', '--replace'], { X: TOKEN });
     expect(both.code).toBe(2);
   });
 
-  test('--app takes an App that is there, whose key is sealed in the broker, and tells where it is installed', async () => {
+  test('--app uses an existing App, seals its key in the broker, and prints where the App is installed', async () => {
     apps.reset();
     const json = (body: unknown) => ({
       status: 200,

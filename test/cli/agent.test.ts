@@ -12,7 +12,7 @@ import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();
 const data = join(folder, 'data');
-/** The machine of an agent, which has no data folder of a broker. */
+/** The folder of a machine that runs only an agent: no data folder of a broker. */
 const elsewhere = join(folder, 'elsewhere');
 
 const hosted = commandHost();
@@ -27,7 +27,7 @@ beforeAll(async () => {
   session = (await run(['owner', 'token'])).stdout.trim();
 });
 
-test('a start without a terminal prints no link that signs anybody in, and says how to get one', () => {
+test('a start without a terminal prints no sign-in link, and says how to get one', () => {
   expect(greeting).toContain(`${url}/console/sign-in\n`);
   expect(greeting).toContain('agent-broker owner link');
   expect(greeting).not.toMatch(/sgn_|within 15 minutes/);
@@ -35,7 +35,7 @@ test('a start without a terminal prints no link that signs anybody in, and says 
 
 const READS = 'sandbox=sandbox:issues.read,sandbox:mail.read';
 
-/** Makes an agent; answers what is printed as JSON. */
+/** Creates an agent and returns the printed JSON. */
 async function create(name: string, ...words: string[]) {
   const { code, stdout, stderr } = await run(['agent', 'create', name, '--json', ...words]);
   expect(code, stderr).toBe(0);
@@ -52,14 +52,14 @@ async function readIssues(profile: string): Promise<number> {
   return response.status;
 }
 
-/** A route of the owner's API, in a session that was made once. */
+/** Sends a GET to the owner API with the session of this file. */
 const owner = (path: string) => fetch(url + path, { headers: { authorization: `Bearer ${session}` } });
 const agentNamed = async (name: string) => {
   const { agents } = (await (await owner('/owner/agents')).json()) as { agents: Record<string, string>[] };
   return agents.find((one) => one.name === name);
 };
 
-/** Runs `work` with the address of what passes everything on to the broker but for the answers to a key being bound. */
+/** Runs `work` with the address of a proxy of the broker, in which `answer` replaces the answers to `/v1/agents/bind`. */
 async function whenBinding<T>(
   answer: (passOn: () => Promise<Response>, response: ServerResponse) => unknown,
   work: (address: string) => Promise<T>,
@@ -76,7 +76,7 @@ async function whenBinding<T>(
         },
         ...(body && { body }),
       });
-    // As the broker names each of its answers.
+    // The broker sends this header with each answer.
     response.setHeader('x-correlation-id', '0');
     if (request.url!.endsWith('/bind')) return await answer(passOn, response);
     const passed = await passOn();
@@ -92,7 +92,7 @@ async function whenBinding<T>(
   }
 }
 
-/** Adds to an unfinished profile what `agent list` says of its agent, as is printed; answers whether the broker knows it by this key. */
+/** Adds to an unfinished profile the ids that `agent list` prints for its agent. Returns whether the broker knows the agent by this key. */
 async function isKnownByIts(profile: string, name: string): Promise<boolean> {
   const { agent_id, owner_id } = (await agentNamed(name))!;
   writeFileSync(profile, JSON.stringify({ ...JSON.parse(readFileSync(profile, 'utf8')), url, agent_id, owner_id }));
@@ -101,7 +101,7 @@ async function isKnownByIts(profile: string, name: string): Promise<boolean> {
 }
 
 describe('agent create', () => {
-  test('makes an agent whose profile is its owner’s alone, and which can call', async () => {
+  test('creates an agent that can call, with a profile that only its owner can read', async () => {
     const made = await create('triage', '--policy', 'sandbox', '--grant', READS);
     const path = join(data, 'profiles', 'triage.json');
     expect(made).toMatchObject({ name: 'triage', status: 'active', url, profile: path });
@@ -117,7 +117,7 @@ describe('agent create', () => {
     expect(await readIssues(path)).toBe(200);
   });
 
-  test('prints the configuration of the client that is asked for, or how to connect one, and never the key', async () => {
+  test('prints the configuration of the chosen client, or how to connect one, and never the key', async () => {
     const out = join(folder, 'my agents', 'mail.json');
     const { code, stdout } = await run(['agent', 'create', 'mail helper', '--out', out]);
     expect(code).toBe(0);
@@ -149,7 +149,7 @@ describe('agent create', () => {
     expect(JSON.parse(readFileSync(out, 'utf8')).private_key).toContain('PRIVATE KEY');
   });
 
-  test('keeps a profile that is there, and makes no agent then', async () => {
+  test('does not overwrite an existing profile, and then creates no agent', async () => {
     const out = join(folder, 'kept.json');
     writeFileSync(out, 'mine');
     const { code, stderr } = await run(['agent', 'create', 'second', '--out', out]);
@@ -172,7 +172,7 @@ describe('agent create', () => {
     expect(await agentNamed('third')).toBeUndefined();
   });
 
-  test('makes no agent whose profile could not be written', async () => {
+  test('creates no agent when the profile cannot be written', async () => {
     const file = join(folder, 'a-file');
     writeFileSync(file, '');
     const { code, stderr } = await run(['agent', 'create', 'fourth', '--out', join(file, 'profile.json')]);
@@ -181,7 +181,7 @@ describe('agent create', () => {
     expect(await agentNamed('fourth')).toBeUndefined();
   });
 
-  test('says so where something else than a broker answers', async () => {
+  test('a server that is not a broker is reported, and gets no owner session', async () => {
     const sent: unknown[] = [];
     const other = createServer(({ headers }, response) => {
       sent.push(headers.authorization);
@@ -199,7 +199,7 @@ describe('agent create', () => {
     expect(sent).toEqual([undefined, undefined, undefined]);
   });
 
-  test('a bootstrap token and a secret are made for an agent by its name', async () => {
+  test('a bootstrap token and a secret authorisation are made for an agent by its name', async () => {
     expect((await run(['agent', 'create', 'by name'])).code).toBe(0);
     const refused = await run(['agent', 'bootstrap', 'by name']);
     expect([refused.code, refused.stdout]).toEqual([1, '']);
@@ -213,7 +213,7 @@ describe('agent create', () => {
     );
   });
 
-  test('takes back the invite that nothing came of', async () => {
+  test('revokes the invite when binding the key fails', async () => {
     await whenBinding(
       (_passOn, response) => {
         response.writeHead(503, { 'content-type': 'application/json' });
@@ -261,7 +261,7 @@ describe('agent create', () => {
       },
       /answered 404/,
     ],
-  ])('keeps the key of an agent that was made when the answer %s', async (what, answer, words) => {
+  ])('keeps the key of a created agent when the answer %s', async (what, answer, words) => {
     const name = `lost ${what}`;
     const out = join(folder, `${name}.json`);
     const { code, stdout, stderr } = await whenBinding(answer, (address) =>
@@ -287,7 +287,7 @@ describe('agent create', () => {
     expect(await isKnownByIts(out, 'outage')).toBe(true);
   });
 
-  test('keeps the key of an agent whose profile could not be finished, and says what to add', async () => {
+  test('keeps the key of an agent whose profile cannot be completed, and says what to add', async () => {
     const out = join(folder, 'unfinished.json');
     mkdirSync(`${out}.part`);
     const { code, stderr } = await run(['agent', 'create', 'unfinished', '--out', out]);
@@ -299,14 +299,14 @@ describe('agent create', () => {
     expect(await isKnownByIts(out, 'unfinished')).toBe(true);
   });
 
-  test('AGENT_BROKER_URL is as --url: another broker’s owner is needed for another broker', async () => {
+  test('AGENT_BROKER_URL works as --url: another broker needs a session of its own owner', async () => {
     const other = await run(['agent', 'create', 'mixed'], { AGENT_BROKER_URL: 'http://127.0.0.1:1' });
     expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('AGENT_BROKER_OWNER_TOKEN')]);
     expect(await agentNamed('mixed')).toBeUndefined();
     expect((await run(['agent', 'list'], { AGENT_BROKER_URL: `${url}/` })).code).toBe(0);
   });
 
-  test('a name that no governance file could list is refused before anything is made', async () => {
+  test('a name that a governance file cannot hold is refused before anything is created', async () => {
     for (const name of ['bad name !!', ' x', 'a'.repeat(65), 'e\u0301']) {
       const { code, stderr } = await run(['agent', 'create', name]);
       expect([code, stderr]).toEqual([2, expect.stringContaining('is no name of an agent: write 1 to 64 letters')]);
@@ -314,11 +314,11 @@ describe('agent create', () => {
     expect(existsSync(join(data, 'profiles', 'bad-name.json'))).toBe(false);
   });
 
-  test('by invite, where there is no owner: the same agent, once', async () => {
+  test('with an invite, on a machine without an owner session: creates the agent, once', async () => {
     const invited = await run(['agent', 'invite', 'far away', '--policy', 'sandbox', '--grant', READS]);
     expect(invited.code, invited.stderr).toBe(0);
     const [secret] = /inv_\S+/.exec(invited.stdout)!;
-    // What is printed is what the other machine types.
+    // The printed command is typed on the other machine as it is.
     const words = /^ {2}agent-broker (agent create .*)$/m.exec(invited.stdout)![1]!.split(' ');
     const far = { AGENT_BROKER_DATA: elsewhere };
     const { code, stdout, stderr } = await run([...words, '--json'], far);
@@ -331,7 +331,7 @@ describe('agent create', () => {
     expect(again.stderr).toContain('Ask an owner for another');
   });
 
-  test('by bootstrap token: the agent’s next key', async () => {
+  test('with a bootstrap token: replaces the agent’s key', async () => {
     const { agent_id, profile } = await create('renewed', '--policy', 'sandbox', '--grant', READS);
     const made = JSON.parse((await run(['agent', 'bootstrap', agent_id, '--rotate', '--json'])).stdout);
     const next = await create('renewed', '--out', join(folder, 'next.json'), '--invite', made.bootstrap_token);
@@ -344,13 +344,13 @@ describe('agent create', () => {
     ['a grant without a platform', ['--grant', '=a']],
     ['an invite and what it should say', ['--invite', 'inv_x', '--policy', 'sandbox']],
     ['an invite that is none', ['--invite', 'sgn_x']],
-  ])('2 for %s', async (_what, words) => {
+  ])('exits 2 for %s', async (_what, words) => {
     const { code, stdout } = await run(['agent', 'create', 'nobody', ...words]);
     expect([code, stdout]).toEqual([2, '']);
     expect(existsSync(join(data, 'profiles', 'nobody.json'))).toBe(false);
   });
 
-  test('on Windows npx is started by cmd, and a path with a space is one word', async () => {
+  test('on Windows npx runs through cmd, and a path with spaces is quoted', async () => {
     const windows = { platform: 'win32', environment: {}, home: 'C:\\Users\\Ann Lee', cwd: 'C:\\' } as const;
     const [code, desktop] = await mcpSnippets('C:\\Users\\Ann Lee\\p.json', { machine: windows });
     expect(code!.text).toBe(
@@ -372,7 +372,7 @@ describe('secret authorize and secret send', () => {
   const authorize = (agent: string, out: string, ...words: string[]) =>
     run(['secret', 'authorize', agent, 'sandbox', '--out', out, ...words]);
 
-  test('whoever has the secret sends it, once, without an owner’s session, and it is seen nowhere', async () => {
+  test('the holder of the secret sends it once, without an owner session, and the secret is never printed', async () => {
     const { agent_id } = await create('with-its-own');
     const path = join(elsewhere, 'own.authorization.json');
     const made = await authorize(agent_id, path, '--scopes', 'sandbox:issues.read', '--label', 'own');
@@ -381,7 +381,7 @@ describe('secret authorize and secret send', () => {
     const { authorization } = JSON.parse(readFileSync(path, 'utf8'));
     expect(made.stdout).not.toContain(authorization);
     const nothing = { AGENT_BROKER_DATA: join(elsewhere, 'none') };
-    // With replacement characters it would be another secret, and used up.
+    // Decoded with replacement characters it would be another secret, and would use up the authorisation.
     const latin1 = join(elsewhere, 'latin1');
     writeFileSync(latin1, Buffer.from('g\xfcltig\n', 'latin1'));
     const refused = await run(['secret', 'send', path, '--from', latin1], nothing);
@@ -399,7 +399,7 @@ describe('secret authorize and secret send', () => {
     expect(connections.map(({ label }) => label)).toContain('own');
   });
 
-  test('what was authorised is listed, and taken back', async () => {
+  test('secret list prints an authorisation, and secret revoke withdraws it', async () => {
     const { agent_id } = await create('taken-back');
     const path = join(elsewhere, 'back.authorization.json');
     const words = ['--scopes', 'sandbox:issues.read', '--label', 'taken-back', '--json'];
@@ -414,7 +414,7 @@ describe('secret authorize and secret send', () => {
     expect([sent.code, sent.stderr]).toEqual([1, expect.stringContaining('not a secret that was authorised')]);
   });
 
-  test('a file that is there is kept, and then nothing is authorised', async () => {
+  test('an existing file is not overwritten, and then nothing is authorised', async () => {
     const { agent_id } = await create('not-overwritten');
     const path = join(folder, 'there.json');
     writeFileSync(path, '{}');
@@ -444,7 +444,7 @@ describe('doctor', () => {
     expect([code, stderr]).toEqual([ok ? 0 : 1, '']);
     return { ok, checks, of: (name: string) => checks.find(({ check }) => check === name)! };
   };
-  /** The profile with something else in it. */
+  /** Writes the profile with some fields changed; returns its path. */
   const changed = (change: Record<string, unknown>): string => {
     const file = join(folder, 'changed.json');
     const text = JSON.stringify({ ...JSON.parse(readFileSync(profile, 'utf8')), ...change });
@@ -454,13 +454,13 @@ describe('doctor', () => {
   const results = (checks: { check: string; result: string }[]) =>
     Object.fromEntries(checks.map(({ check, result }) => [check, result]));
 
-  test('finds nothing wrong, and says what the agent may do', async () => {
+  test('reports no problem, and prints what the agent may do', async () => {
     const { ok, checks, of } = await doctor();
     expect(ok).toBe(true);
     expect(results(checks)).toEqual({
       profile: 'ok',
       address: 'ok',
-      // This broker is on loopback, and whoever decides may be elsewhere.
+      // A warning, since this broker is on loopback, and whoever decides may use another machine.
       links: 'warning',
       clock: 'ok',
       key: 'ok',
@@ -475,7 +475,7 @@ describe('doctor', () => {
     expect(stdout).toMatch(/The agent can call\.\n$/);
   });
 
-  test('takes the agent from the environment, too', async () => {
+  test('reads the agent from the environment, too', async () => {
     const { agent_id, owner_id, private_key } = JSON.parse(readFileSync(profile, 'utf8'));
     const { ok, of } = await doctor(
       {
@@ -489,7 +489,7 @@ describe('doctor', () => {
     expect([ok, of('profile').detail]).toEqual([true, `agent ${agentId}`]);
   });
 
-  test('no profile, and one that others can read', async () => {
+  test('reports a missing profile, and a profile that others can read', async () => {
     const none = await doctor({}, join(folder, 'no-such.json'));
     expect(none.checks).toMatchObject([
       { check: 'profile', result: 'failed', detail: expect.stringContaining('no agent profile') },
@@ -502,7 +502,7 @@ describe('doctor', () => {
     chmodSync(open, 0o600);
   });
 
-  test('nothing answers, something else does, and no address at all', async () => {
+  test('reports an address where nothing answers, where another server answers, and a malformed address', async () => {
     let answer: [number, Record<string, string>, string];
     const server = createServer((_request, response) => {
       const [status, headers, body] = answer;
@@ -546,13 +546,13 @@ describe('doctor', () => {
   test.each([
     [0, 'ok', undefined],
     [12, 'warning', /1[0-4] s behind/],
-    // Tokens of 60 seconds are taken still.
+    // Tokens of 60 seconds are still accepted.
     [60, 'warning', /(58|59|6[0-2]) s behind/],
     [-60, 'failed', /(58|59|6[0-2]) s ahead/],
     [-3600, 'failed', /36\d\d s ahead|359\d s ahead/],
     [3600, 'failed', /36\d\d s behind|359\d s behind/],
-  ] as const)('a broker whose clock differs by %s s', async (seconds, result, words) => {
-    // In between stands what changes the time alone, as a machine with another clock would see it.
+  ] as const)('reports a broker clock that differs by %s s', async (seconds, result, words) => {
+    // A proxy that changes only the Date header, as a machine with another clock would see it.
     const between = createServer(async (request, response) => {
       const { authorization } = request.headers;
       const answer = await fetch(url + request.url, { headers: { ...(authorization && { authorization }) } });
@@ -576,7 +576,7 @@ describe('doctor', () => {
     }
   });
 
-  test('a key that is none, of another kind, too short, or somebody else’s', async () => {
+  test('reports a malformed key, a key of another kind, a key that is too short, and another agent’s key', async () => {
     const pem = (key: { privateKey: import('node:crypto').KeyObject }) =>
       key.privateKey.export({ format: 'pem', type: 'pkcs8' });
     const rsa = (modulusLength: number) => pem(generateKeyPairSync('rsa', { modulusLength }));
@@ -595,14 +595,14 @@ describe('doctor', () => {
     }
   });
 
-  test('another owner’s id, and an agent that nobody knows', async () => {
+  test('reports another owner’s id, and an unknown agent', async () => {
     const owner = await doctor({}, changed({ owner_id: '00000000-0000-4000-8000-000000000000' }));
     expect(owner.of('key')).toMatchObject({ result: 'failed', advice: expect.any(String) });
     const agent = await doctor({}, changed({ agent_id: 'agt_aaaaaaaaaaaaaaaaaaaa' }));
     expect(agent.of('key').detail).toContain('does not know agt_aaaaaaaaaaaaaaaaaaaa');
   });
 
-  test('an agent that may do nothing, and one that is suspended', async () => {
+  test('reports an agent without grants, and a suspended agent', async () => {
     const idle = await create('idle');
     const nothing = await doctor({}, idle.profile);
     expect(nothing.of('grants')).toMatchObject({ result: 'failed', advice: expect.stringContaining('access-request') });

@@ -1,4 +1,4 @@
-/** `add` and `connect` as a person uses them at a terminal: asked, and answered. */
+/** `add` and `connect` in dialogue with a person at a terminal. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { type GitHubServer, startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 import { atTerminal, missingScript } from '../world/terminal.ts';
 
-/** `answers`: what is typed, each after what the terminal shows then. */
+/** Runs the command and types each answer once the terminal shows its prompt. */
 async function answered(
   words: readonly string[],
   answers: readonly [shows: string, typed: string][],
@@ -38,7 +38,7 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');
   });
 
-  test('add asks how, and for the token, which is not shown', async () => {
+  test('add prompts for the way and the token, which is not shown', async () => {
     const { code, shown } = await answered(
       ['add', 'github', '--base-url', github.api],
       [
@@ -54,7 +54,7 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     expect(shown).toContain('Warning: the token has the scope "workflow"');
   });
 
-  test('connect asks for the client, the platform, a preset, repositories and the time', async () => {
+  test('connect prompts for client, platform, preset, repositories and expiry', async () => {
     const { code, shown } = await answered(
       ['connect'],
       [
@@ -70,12 +70,12 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     expect(shown).toContain('issues: metadata.read');
     expect(shown).toContain('repositories: acme/shop, acme/web; until 20');
     expect(readFileSync(join(folder, '.cursor', 'mcp.json'), 'utf8')).toContain('agent-broker');
-    // It is there now: nothing more is asked.
+    // The entry exists now, so nothing more is asked.
     const again = await answered(['connect'], [['1 to 16 [1]:', '1']], setting);
     expect([again.code, again.shown], again.shown).toEqual([0, expect.stringContaining('Nothing to change')]);
   });
 
-  test('without one, connect says which clients there are', async () => {
+  test('without a terminal, connect lists the clients', async () => {
     const { code, stderr } = await runCommand(['connect'], setting);
     expect([code, stderr]).toEqual([2, expect.stringContaining('The clients are claude-code, ')]);
   });

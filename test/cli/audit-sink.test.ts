@@ -1,4 +1,4 @@
-/** Audit sinks from the terminal: added, listed, tried, paused, moved and removed; a secret never comes back. */
+/** Audit sinks on the command line: added, listed, tried, paused, moved and removed; a secret is never printed. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -52,8 +52,8 @@ test('a sink is added, listed, tried, paused, moved and removed', async () => {
   expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining('There is no audit sink seim.')]);
 });
 
-test('an address that is given as the broker’s is told from it, and gets no session of an owner', async () => {
-  // None of the sinks above: they push on.
+test('--url is the broker’s address, not the sink’s: the mistake is reported, and no owner session is sent there', async () => {
+  // An upstream of its own: the sinks above keep pushing to theirs.
   const other = await startUpstream();
   afterFile(() => other.close());
   const misplaced = await run(['add', 'x', 'otlp', '--url', other.url, '--owner-token', 'CANARY']);

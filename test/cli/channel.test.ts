@@ -1,4 +1,4 @@
-/** Channels from the terminal: added, listed, tried, removed; a secret never comes back. */
+/** Notification channels on the command line: added, listed, tried, removed; a secret is never printed. */
 import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
@@ -60,7 +60,7 @@ test('a channel is added with its rules, listed, tried and removed', async () =>
   expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining('There is no channel fone.')]);
 });
 
-test('a channel in Slack is added with its signing secret and people, and says where clicks are told', async () => {
+test('a Slack channel is added with its signing secret and people, and prints the URL for button clicks', async () => {
   const slack = ['add', 'ops', 'slack', 'channel=C0123456789', 'people=U0123456789:ann@acme.example'];
   const added = await hosted(
     ['channel', ...slack, `server=${server.url}`, '--secret-env', 'TOKEN', '--signing-secret-env', 'SIGNING'],
@@ -73,7 +73,7 @@ test('a channel in Slack is added with its signing secret and people, and says w
   expect((await run(['remove', 'ops'])).code).toBe(0);
 });
 
-test('what is wrong is said with what to write', async () => {
+test('wrong settings are refused with what to write', async () => {
   const usage = await run(['add', 'x', 'ntfy', 'acme']);
   expect(usage.stderr).toContain('write key=value');
   const unknown = await run(['add', 'x', 'pigeon']);

@@ -12,12 +12,12 @@ const hosted = commandHost();
 const data = join(folder, 'data');
 
 type More = { env?: Record<string, string>; input?: string };
-/** A receipt is read from the standard input of a process, by its number. */
+/** With `input`, runs a process of its own: the command reads standard input by its file descriptor. */
 const run = (words: readonly string[], { env, input }: More = {}) =>
   input === undefined
     ? hosted(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } })
     : runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env }, input });
-/** As a process of its own, whose exit code the shell sees. */
+/** Runs a process of its own, to check the exit code that a shell sees. */
 const runApart = (words: readonly string[], env: Record<string, string> = {}) =>
   runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
 
@@ -46,7 +46,7 @@ async function callSandbox(action: Record<string, unknown>) {
 }
 
 describe('a first start', () => {
-  test('says where the console is, and the next command, which works as it stands', async () => {
+  test('prints the sign-in link of the console, and a first call that works as it is', async () => {
     expect(greeting).toMatch(/\/console\/sign-in#sgn_/);
     expect(greeting).toContain('"scope":"sandbox:issues.read"');
     const { status, body } = await callSandbox({ endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' });
@@ -54,7 +54,7 @@ describe('a first start', () => {
     expect(body.data.items.length).toBeGreaterThan(0);
   });
 
-  test('lets reads pass, holds refunds and denies deletes', async () => {
+  test('allows reads, holds refunds and denies deletes', async () => {
     const refund = {
       endpoint: '/refunds',
       method: 'POST',
@@ -66,13 +66,13 @@ describe('a first start', () => {
     expect(deleted).toMatchObject({ status: 403, body: { reason: 'denied_by_policy' } });
   });
 
-  test.skipIf(process.platform === 'win32')('keeps keys and profiles for its owner alone', () => {
+  test.skipIf(process.platform === 'win32')('only the owner of the data folder can read keys and profiles', () => {
     for (const path of ['keys/master.key', 'profiles/default.json', 'run/broker.json', 'sandbox.json'])
       expect(statSync(join(data, path)).mode & 0o077).toBe(0);
   });
 });
 
-test('an empty variable counts as not set for the command line, as for the server', async () => {
+test('an empty variable counts as unset for the command line, as for the server', async () => {
   const empty = Object.fromEntries(
     ['AGENT_ID', 'OWNER_TOKEN', 'PIPELINE', 'PRIVATE_KEY', 'PROFILE', 'TOKEN_FILE', 'URL'].map((name) => [
       `AGENT_BROKER_${name}`,
@@ -90,7 +90,7 @@ test('an empty variable counts as not set for the command line, as for the serve
 });
 
 describe('exit codes', () => {
-  test('0 for help, which every command has', async () => {
+  test('0 for --help of every command', async () => {
     for (const words of [['--help'], ['plan', '--help'], ['owner', 'add', '--help'], ['verify', 'receipt', '--help']]) {
       const { code, stdout } = await runApart(words);
       expect({ code, usage: stdout.startsWith('Usage: agent-broker') }).toEqual({ code: 0, usage: true });
@@ -110,13 +110,13 @@ describe('exit codes', () => {
     expect(stderr).toContain('--help');
   });
 
-  test('1 when no broker runs on the data folder, and it says what to do', async () => {
+  test('1 when no broker runs on the data folder, with what to do', async () => {
     const { code, stderr } = await runApart(['owner', 'link', '--data', join(folder, 'elsewhere')]);
     expect(code).toBe(1);
     expect(stderr).toContain('agent-broker serve');
   });
 
-  test('1 for an address without a scheme, and an owner session that is none, which are not asked for an answer', async () => {
+  test('1 for an address without a scheme, and for a malformed owner session', async () => {
     const session = (await run(['owner', 'token'])).stdout;
     const list = ['agent', 'list', '--json'];
     for (const [words, env, says] of [
@@ -127,13 +127,13 @@ describe('exit codes', () => {
       const { code, stderr } = await run([...list, ...words], { env });
       expect([code, stderr]).toEqual([1, expect.stringContaining(says)]);
     }
-    // As a secret store has it, with the end of its line.
+    // A secret store may return the session with a final newline.
     const { code, stderr } = await run(list, { env: { AGENT_BROKER_OWNER_TOKEN: session } });
     expect(session).toMatch(/\n$/);
     expect(code, stderr).toBe(0);
   });
 
-  test('1 for settings that are none, all of them named', async () => {
+  test('1 for invalid settings, all of which are named', async () => {
     const { code, stderr } = await runApart(['serve'], { AGENT_BROKER_COLOUR: 'red', PORT: 'many' });
     expect(code).toBe(1);
     expect(stderr).toContain('AGENT_BROKER_COLOUR');
@@ -142,13 +142,13 @@ describe('exit codes', () => {
 });
 
 describe('owners and agents', () => {
-  test('owner token is a session that the owner API takes', async () => {
+  test('owner token prints a session that the owner API accepts', async () => {
     const { stdout } = await run(['owner', 'token']);
     const response = await fetch(`${url}/owner/agents`, { headers: { authorization: `Bearer ${stdout.trim()}` } });
     expect(response.status).toBe(200);
   });
 
-  test('owner add, then a session for that owner, who as a viewer changes nothing', async () => {
+  test('owner add adds a viewer, whose session cannot change anything', async () => {
     expect((await run(['owner', 'add', 'vera@acme.example', '--role', 'viewer'])).code).toBe(0);
     const token = (await run(['owner', 'token', '--email', 'vera@acme.example'])).stdout.trim();
     const refused = await run(['agent', 'suspend', 'agt_whatever'], { env: { AGENT_BROKER_OWNER_TOKEN: token } });
@@ -170,7 +170,7 @@ describe('owners and agents', () => {
     expect((await run(['owner', 'remove', 'owner@agent-broker.local'])).stderr).toContain('cannot remove yourself');
   });
 
-  test('agent list, suspend and resume take effect at the next call', async () => {
+  test('agent list prints ids; agent suspend and resume take effect at the next call', async () => {
     const [agent] = JSON.parse((await run(['agent', 'list', '--json'])).stdout);
     expect(agent).toMatchObject({ name: 'sandbox-agent', status: 'active' });
     expect((await run(['agent', 'list'])).stdout).toContain(agent.owner_id);
@@ -203,7 +203,7 @@ describe('verify receipt, offline', () => {
     writeFileSync(keys, await (await fetch(`${url}/.well-known/svc-receipt-keys.json`)).text());
   });
 
-  test('a genuine one, from a file, from stdin, and as the JSON of the route', async () => {
+  test('a genuine receipt verifies from a file, from stdin, and as the JSON of the route', async () => {
     const file = join(folder, 'receipt.jws');
     writeFileSync(file, receipt);
     expect((await run(['verify', 'receipt', file, '--keys', keys])).stdout).toContain('genuine');
@@ -212,7 +212,7 @@ describe('verify receipt, offline', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ ok: true, payload: { result: 'allowed', path: '/issues' } });
   });
 
-  test('the receipt of an owner’s change says who made it', async () => {
+  test('the receipt of an owner’s change names the owner', async () => {
     const token = (await run(['owner', 'token'])).stdout.trim();
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
     const body = JSON.stringify({ approval_ttl_seconds: 7200 });
@@ -236,7 +236,7 @@ describe('verify receipt, offline', () => {
     ],
     ['something else', () => 'not a receipt', 'three parts'],
     ['nothing', () => '', 'neither'],
-  ])('%s is refused in words', async (_what, text, words) => {
+  ])('%s is refused with a reason', async (_what, text, words) => {
     const { code, stderr } = await run(['verify', 'receipt', fileOf(text()), '--keys', keys]);
     expect(code).toBe(1);
     expect(stderr).toContain(words);
@@ -254,7 +254,7 @@ describe('verify receipt, offline', () => {
 });
 
 describe('keys rotate', () => {
-  test('a signing key is published at once and signs later', async () => {
+  test('a new signing key is published immediately and signs later', async () => {
     const { stdout } = await run(['keys', 'rotate', 'evidence', '--json']);
     const { kid, signs_from: from } = JSON.parse(stdout);
     expect(Date.parse(from)).toBeGreaterThan(Date.now() + 3600_000);
@@ -262,7 +262,7 @@ describe('keys rotate', () => {
     expect(set.keys.map((key) => key.kid)).toContain(kid);
   });
 
-  test('the master key is replaced and calls go on', async () => {
+  test('the master key is replaced and calls keep working', async () => {
     const before = readFileSync(join(data, 'keys', 'master.key'), 'utf8');
     expect((await run(['keys', 'rotate', 'master'])).code).toBe(0);
     expect(readFileSync(join(data, 'keys', 'master.key'), 'utf8')).not.toBe(before);
@@ -271,7 +271,7 @@ describe('keys rotate', () => {
   });
 });
 
-describe('an agent that comes by itself', () => {
+describe('an agent that registers itself', () => {
   // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
   const ask = async (path: string, body?: unknown, bearer?: string): Promise<any> => {
     const response = await fetch(url + path, {
@@ -292,7 +292,7 @@ describe('an agent that comes by itself', () => {
     );
   const owners: { session: string; agentId: string } = { session: '', agentId: '' };
 
-  test('registers, is approved, collects its key, and calls with the configuration that it was told', async () => {
+  test('registers, is approved, claims its key, and calls with the configuration of the answer', async () => {
     owners.session = (await run(['owner', 'token'])).stdout.trim();
     const { id } = await ask('/owner/me', undefined, owners.session);
     const scopes = [{ platformId: 'sandbox', scopes: ['sandbox:issues.read'] }];
@@ -311,7 +311,7 @@ describe('an agent that comes by itself', () => {
     owners.agentId = asked.client_id;
   });
 
-  test('takes another key with a bootstrap token from the command line', async () => {
+  test('gets another key with a bootstrap token from the command line', async () => {
     const made = JSON.parse((await run(['agent', 'bootstrap', owners.agentId, '--rotate', '--json'])).stdout);
     const { privateKey, publicPem } = makeKeyPair();
     const bound = await ask('/v1/agents/bind', {
@@ -364,7 +364,7 @@ agents:
     );
   });
 
-  test('a secret that is not there is named with its line, and nothing is sent', async () => {
+  test('a missing secret is reported with its line, and nothing is sent', async () => {
     const { code, stderr } = await run(['plan', file]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/governance\.yaml:8:\d+: connections\.crm-main\.secret: .*CRM_TOKEN/);
@@ -373,22 +373,25 @@ agents:
   test.each([
     ['in Latin-1', 'latin1', 'is not text in UTF-8, from its line 2 on; save it in UTF-8.'],
     ['in UTF-16', 'utf16le', 'is text in UTF-16; save it in UTF-8.'],
-  ] as const)('a file %s is refused, and one in UTF-8 with a byte order mark is not', async (_name, encoding, why) => {
-    const other = join(folder, 'other.yaml');
-    const text = `guardrails:\n  - { name: no-cafe, effect: deny, when: "request.body.team == 'café'" }\n`;
-    writeFileSync(other, Buffer.from(encoding === 'latin1' ? text : `\ufeff${text}`, encoding));
-    for (const command of ['plan', 'apply'])
-      expect(await run([command, other])).toMatchObject({
-        code: 1,
-        stdout: '',
-        stderr: `The governance file ${other} ${why}\n`,
-      });
-    writeFileSync(other, `\ufeff${text}`);
-    const planned = await run(['plan', other]);
-    expect(planned.stdout, planned.stderr).toMatch(/^\+ guardrails guardrails$[\s\S]*== 'café'/m);
-  });
+  ] as const)(
+    'a file %s is refused, and a file in UTF-8 with a byte order mark is read',
+    async (_name, encoding, why) => {
+      const other = join(folder, 'other.yaml');
+      const text = `guardrails:\n  - { name: no-cafe, effect: deny, when: "request.body.team == 'café'" }\n`;
+      writeFileSync(other, Buffer.from(encoding === 'latin1' ? text : `\ufeff${text}`, encoding));
+      for (const command of ['plan', 'apply'])
+        expect(await run([command, other])).toMatchObject({
+          code: 1,
+          stdout: '',
+          stderr: `The governance file ${other} ${why}\n`,
+        });
+      writeFileSync(other, `\ufeff${text}`);
+      const planned = await run(['plan', other]);
+      expect(planned.stdout, planned.stderr).toMatch(/^\+ guardrails guardrails$[\s\S]*== 'café'/m);
+    },
+  );
 
-  test('plan --without-secrets needs none, as a viewer too, and says that they were not compared', async () => {
+  test('plan --without-secrets needs no secrets, works for a viewer, and warns that they were not compared', async () => {
     expect((await run(['owner', 'add', 'plans@acme.example', '--role', 'viewer'])).code).toBe(0);
     const planned = await run(['plan', file, '--without-secrets', '--email', 'plans@acme.example']);
     expect(planned.code, planned.stderr).toBe(0);
@@ -397,7 +400,7 @@ agents:
     expect((await run(['apply', file, '--email', 'plans@acme.example'], { env: { CRM_TOKEN: secret } })).code).toBe(1);
   });
 
-  test('plan shows, apply makes, and applying again changes nothing', async () => {
+  test('plan prints the changes, apply makes them, and a second apply changes nothing', async () => {
     const env = { CRM_TOKEN: secret };
     const planned = await run(['plan', file], { env });
     expect(planned.stdout).toContain('+ agent triage');
@@ -412,7 +415,7 @@ agents:
     });
   });
 
-  test('export writes what plan takes back without a change, with no secret in it', async () => {
+  test('export writes a file that plan reads without a change, with no secret in it', async () => {
     const exported = join(folder, 'exported.yaml');
     expect((await run(['export', exported])).code).toBe(0);
     const text = readFileSync(exported, 'utf8');
@@ -425,7 +428,7 @@ agents:
 });
 
 describe('a second server on one data folder', () => {
-  test('is refused in words, with exit code 1', async () => {
+  test('is refused with a reason and exit code 1', async () => {
     const { code, stderr } = await runApart(['serve', '--no-sandbox'], { PORT: '0' });
     expect(code).toBe(1);
     expect(stderr).toContain('Another broker is running on');
@@ -433,12 +436,12 @@ describe('a second server on one data folder', () => {
 });
 
 describe('owner link --qr', () => {
-  test('prints a code that a camera reads as the link, and says when a phone cannot open it', async () => {
+  test('prints a code that decodes to the link, and warns when a phone cannot open the link', async () => {
     const { code, stdout, stderr } = await run(['owner', 'link', '--qr']);
     const lines = stdout.trimEnd().split('\n');
     const link = lines.pop()!;
     expect([code, link]).toEqual([0, expect.stringMatching(/^http:\/\/localhost:\d+\/console\/sign-in#sgn_/)]);
-    // As a camera has it: each module 4 pixels wide, a full block is light.
+    // Pixels as a camera sees them: each module is 4 pixels wide; a full block is light.
     const rows = lines.flatMap((line) => [
       [...line].map((block) => block === '█' || block === '▀'),
       [...line].map((block) => block === '█' || block === '▄'),
@@ -460,7 +463,7 @@ describe('owner link --qr', () => {
     ['http://broker.lan/console/sign-in#sgn_a', /no passkeys/],
     ['https://192.168.1.2/console/sign-in#sgn_a', /need a name/],
     ['https://broker.example/console/sign-in#sgn_a', undefined],
-  ])('%s', (link, problem) => {
+  ])('notForPhones of %s', (link, problem) => {
     if (problem) expect(notForPhones(link)).toMatch(problem);
     else expect(notForPhones(link)).toBeUndefined();
   });

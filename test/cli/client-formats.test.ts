@@ -1,6 +1,6 @@
 /**
- * What `connect` writes, held to what each client says of its file: a schema of the entry, made from its reference or its source, for the clients
- * that cannot be installed here; and Continue's own parser. test/cli/client-programs.test.ts asks those that can.
+ * Checks what `connect` writes against the format of each client that cannot be installed here: a schema of the entry, made from the client's reference
+ * or source, and Continue's own parser. test/client-programs/configuration.test.ts runs the clients that can be installed.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -16,9 +16,9 @@ import { newFolder } from '../world/stores.ts';
 
 const string = { type: 'string' };
 const strings = { type: 'object', additionalProperties: string };
-/** What they have in common. */
+/** The fields that all clients have. */
 const stdio = { command: { type: 'string', minLength: 1 }, args: { type: 'array', items: string }, env: strings };
-/** `more`: the further members; `closed`: there are no others; `required`: beside the command. */
+/** `more`: further properties; `closed`: no others are allowed; `required`: required besides the command. */
 const entryOf = (more: object, { closed = false, required = [] as string[] } = {}): object => ({
   type: 'object',
   required: ['command', ...required],
@@ -26,7 +26,7 @@ const entryOf = (more: object, { closed = false, required = [] as string[] } = {
   ...(closed && { additionalProperties: false }),
 });
 
-/** Connects and takes out again, on a machine where `mine` is in the file. Answers the file while the entry was in it. */
+/** Runs `connect` and `connect --undo` on a machine whose file contains `mine`. Returns the file's text while the entry was in it. */
 async function written(client: ClientId, mine: string): Promise<{ text: string; profile: string }> {
   const home = newFolder();
   vi.stubEnv('HOME', home);
@@ -56,7 +56,7 @@ test.each<[ClientId, string, object, mine: string, isStrict: boolean]>([
     'microsoft/vscode, src/vs/workbench/contrib/mcp/common/mcpConfiguration.ts (0b37532), mcpStdioServerSchema',
     entryOf(
       { type: { const: 'stdio' }, cwd: string, envFile: string, dev: { type: 'object' } },
-      // By its reference, code.visualstudio.com/docs/copilot/reference/mcp-configuration.
+      // See code.visualstudio.com/docs/copilot/reference/mcp-configuration.
       { closed: true, required: ['type'] },
     ),
     '{\n  // mine\n  "inputs": [],\n  "servers": {\n    "other": {\n      "command": "x"\n    }\n  }\n}\n',
@@ -78,7 +78,7 @@ test.each<[ClientId, string, object, mine: string, isStrict: boolean]>([
   ],
   [
     'zed',
-    // Untagged: which members there are says what kind of server it is.
+    // An untagged enum: the properties decide which kind of server it is.
     'zed-industries/zed, crates/settings_content/src/project.rs (68db213), ContextServerSettingsContent::Stdio',
     entryOf(
       { enabled: { type: 'boolean' }, remote: { type: 'boolean' }, timeout: { type: 'number' } },
@@ -122,9 +122,9 @@ test.each<[ClientId, string, object, mine: string, isStrict: boolean]>([
     OTHER,
     true,
   ],
-])('%s, as %s says', async (client, _source, schema, mine, isStrict) => {
+])('the entry of %s is valid by %s', async (client, _source, schema, mine, isStrict) => {
   const { text, profile } = await written(client, mine);
-  // What is read as plain JSON gets no comments and no trailing commas.
+  // A file that the client reads as plain JSON gets no comments and no trailing commas.
   const whole = (isStrict ? JSON.parse(text) : parseJson(text)) as Record<string, Record<string, unknown>>;
   const [entry] = Object.values(whole).flatMap((one) => one['agent-broker'] ?? []);
   const validate = new Ajv().compile(schema);
@@ -133,7 +133,7 @@ test.each<[ClientId, string, object, mine: string, isStrict: boolean]>([
 });
 
 test.skipIf(withoutLab)(
-  `continue, as its own parser reads it${withoutLab ? ` (skipped: ${withoutLab})` : ''}`,
+  `continue: its own parser reads the entry${withoutLab ? ` (skipped: ${withoutLab})` : ''}`,
   async () => {
     const mine = 'name: Mine\nversion: 1.0.0\nschema: v1\n# mine\nmcpServers:\n  - name: other\n    command: x\n';
     const { text, profile } = await written('continue', mine);

@@ -1,4 +1,4 @@
-/** Output that nobody reads any more, as after `| head -1`, or that cannot be written. */
+/** Output whose reader has closed the pipe, as after `| head -1`, or that cannot be written. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,19 +20,19 @@ async function textOf(child: ChildProcess): Promise<string> {
   return text;
 }
 
-test('a command whose reader has gone ends as ever, without a word of Node', async () => {
+test('a command whose reader closed the pipe exits 0 without an error of Node', async () => {
   const child = start(['completion', 'bash'], newFolder());
   child.stdout!.destroy();
   expect(await Promise.all([ended(child), textOf(child)])).toEqual([0, '']);
 });
 
-test.skipIf(!existsSync('/dev/full'))('output that cannot be written is an error of the command', async () => {
+test.skipIf(!existsSync('/dev/full'))('output that cannot be written fails the command with a reason', async () => {
   const child = start(['completion', 'bash'], newFolder(), openSync('/dev/full', 'w'));
   const [code, text] = await Promise.all([ended(child), textOf(child)]);
   expect([code, text]).toEqual([1, expect.stringMatching(/^The output cannot be written: ENOSPC.*\.\n$/)]);
 });
 
-test('a broker whose output and log nobody reads any more serves, and stops in order', async () => {
+test('a broker whose output and log readers closed the pipes keeps serving, and shuts down cleanly', async () => {
   const folder = newFolder();
   const child = start(['serve', '--no-sandbox'], folder);
   child.stdout!.destroy();

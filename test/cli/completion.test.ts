@@ -1,4 +1,4 @@
-/** Completion scripts in the real shells; a shell that is not installed is left out, and says so. */
+/** Completion scripts in the real shells; the tests of a shell that is not installed are skipped. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,13 +17,13 @@ function scriptFor(shell: string): string {
   return path;
 }
 
-/** As it may be typed, with what completes that in bash. */
+/** The ways to type the program, with the function that completes it in bash. */
 const PROGRAMS = [
   { program: ['agent-broker'], completes: '_agent_broker' },
   { program: ['npx', 'agent-broker'], completes: '_agent_broker_npx' },
 ];
 
-/** Words as they are typed, the last one not to its end, and what completes it. */
+/** Typed words, the last of them incomplete, and the expected completions. */
 const TYPED: [string[], string[]][] = [
   [['ad'], ['add', 'add-mcp']],
   [
@@ -35,7 +35,7 @@ const TYPED: [string[], string[]][] = [
     ['claude-code', 'claude-desktop', 'cline', 'codex', 'continue', 'copilot', 'cursor'],
   ],
   [['agent', 'create', '--client', 'z'], ['zed']],
-  // The value of an option is no command.
+  // The value of an option is not taken for a command.
   [['agent', 'create', '--policy', 'agent', '--cli'], ['--client']],
   [['keys', 'rotate', 'ev'], ['evidence']],
   [
@@ -50,7 +50,7 @@ const inBash = (script: string) => spawnSync('bash', ['--norc', '-c', script], {
 const inShell = (words: readonly string[]) => words.map((word) => `'${word}'`).join(' ');
 
 describe('agent-broker completion', () => {
-  test.each(TYPED)('bash: %j is completed by %j, after npx as well', (typed, completed) => {
+  test.each(TYPED)('bash: %j completes to %j, also after npx', (typed, completed) => {
     const script = PROGRAMS.map(
       ({ program, completes }) =>
         `COMP_WORDS=(${program.join(' ')} ${inShell(typed)}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); ${completes}; printf '%s\\n' "\${COMPREPLY[@]}" =====`,
@@ -64,7 +64,7 @@ describe('agent-broker completion', () => {
     }
   });
 
-  test('bash: npx is left to whoever completes it already, and is completed by what it starts', () => {
+  test('bash: an existing completion of npx is kept; otherwise npx completes to the program', () => {
     const of = 'complete -p agent-broker npx';
     const source = `source ${scriptFor('bash')}`;
     const own = 'complete -o filenames -F _agent_broker agent-broker\n';
@@ -80,7 +80,7 @@ describe('agent-broker completion', () => {
     expect([npx('ag'), npx('vitest', 'ag')]).toEqual(['agent-broker\n', '\n']);
   });
 
-  test('bash: files where an option takes one', () => {
+  test('bash: an option that takes a file completes file names', () => {
     writeFileSync(join(folder, 'key.pem'), '');
     const script = `source ${scriptFor('bash')}; cd ${folder}
 COMP_WORDS=(agent-broker add github --key-file ke); COMP_CWORD=4; _agent_broker; echo "\${COMPREPLY[@]}"`;
@@ -96,7 +96,7 @@ echo $_comps[npx]`;
     const { stdout, stderr } = spawnSync('zsh', ['-f', '-c', script], { encoding: 'utf8' });
     expect(stderr).toBe('');
     const lines = stdout.split('\n');
-    // zsh itself keeps what begins as was typed.
+    // zsh itself filters by the typed prefix.
     for (const [i, [typed, completed]] of [...TYPED, ...TYPED].entries()) {
       const found = plain(lines[i]!.split(' ').filter((word) => word.startsWith(typed.at(-1)!)));
       expect(found).toEqual(expect.arrayContaining(completed));
@@ -124,20 +124,20 @@ echo $_comps[npx]`;
       expect(plain(answers[i]!.split('\n').map((line) => line.split('\t')[0]!))).toEqual(completed);
   });
 
-  test('every command and option of the help is in the script', () => {
+  test('the script contains every command and option of --help', () => {
     const script = execFileSync(process.execPath, [BIN, 'completion', 'bash'], { encoding: 'utf8' });
     const walk = (path: readonly string[]): void => {
       const help = execFileSync(process.execPath, [BIN, ...path, '--help'], { encoding: 'utf8' });
       const names = [...help.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, name]) => name!);
       const line = script.split('\n').find((one) => one.startsWith(`    '${path.join(' ')}') echo`));
       expect(line).toBeDefined();
-      // The version is the program's, which each help shows.
+      // --version belongs to the program; every --help lists it.
       for (const name of names.filter((one) => path.length === 0 || one !== '--version')) expect(line).toContain(name);
     };
     for (const path of [[], ['connect'], ['agent', 'create'], ['serve']]) walk(path);
   });
 
-  test('2 for a shell that is none', () => {
+  test('exits 2 for an unknown shell', () => {
     expect(spawnSync(process.execPath, [BIN, 'completion', 'tcsh'], { encoding: 'utf8' }).status).toBe(2);
   });
 });

@@ -35,7 +35,7 @@ const agents = async () =>
   JSON.parse((await run('agent', 'list', '--json')).stdout).map(({ name }: { name: string }) => name);
 
 describe('agent-broker connect', () => {
-  test('makes an agent and adds it to a client, keeps what is there, and can be undone', async () => {
+  test('creates an agent and adds it to a client, keeps other entries, and --undo restores the file', async () => {
     const config = join(home, '.cursor', 'mcp.json');
     const before = '{\n  // mine\n  "mcpServers": {\n    "other": { "command": "x" }\n  }\n}\n';
     mkdirSync(join(home, '.cursor'));
@@ -80,7 +80,7 @@ describe('agent-broker connect', () => {
     expect(existsSync(profile)).toBe(true);
   });
 
-  test('for a project, with the sandbox agent’s profile, through a link to a file that is kept elsewhere', async () => {
+  test('--project with an existing profile writes through a symlink, and creates no agent', async () => {
     const kept = join(folder, 'dotfiles.json');
     writeFileSync(kept, '{}');
     mkdirSync(join(project, '.vscode'));
@@ -95,7 +95,7 @@ describe('agent-broker connect', () => {
     expect(await agents()).toEqual(before);
   });
 
-  test('shows nothing of other servers, not even where the whole file is one line', async () => {
+  test('prints nothing of other servers, not even when the whole file is one line', async () => {
     const config = join(home, '.claude.json');
     writeFileSync(config, '{"mcpServers":{"other":{"env":{"API_KEY":"CANARY"}}}}', { mode: 0o600 });
     const profile = join(data, 'profiles', 'default.json');
@@ -113,7 +113,7 @@ describe('agent-broker connect', () => {
     expect(statSync(config).mode & 0o777).toBe(0o600);
   });
 
-  test('makes the file that a link leads to where there is none yet, for its user only, and leaves the link', async () => {
+  test('a dangling symlink stays, and its target is created, readable only by its user', async () => {
     const config = join(home, '.config', 'Claude', 'claude_desktop_config.json');
     const kept = join(folder, 'dotfiles', 'claude.json');
     for (const path of [config, kept]) mkdirSync(dirname(path), { recursive: true });
@@ -127,7 +127,7 @@ describe('agent-broker connect', () => {
     expect(readdirSync(dirname(kept))).toEqual(['claude.json']);
   });
 
-  test('writes the entry as opencode wants it, beside what is there, and takes it out again', async () => {
+  test('writes the entry in opencode’s format, keeps other entries, and --undo removes it', async () => {
     const config = join(home, '.config', 'opencode', 'opencode.json');
     mkdirSync(dirname(config), { recursive: true });
     const text = '{\n  // mine\n  "theme": "dark"\n}\n';
@@ -141,7 +141,7 @@ describe('agent-broker connect', () => {
     expect(readFileSync(config, 'utf8')).not.toContain('agent-broker');
   });
 
-  test('an agent that is suspended is warned of, and for one that is revoked nothing is written', async () => {
+  test('a suspended agent is connected with a warning; for a revoked or deleted agent nothing is written', async () => {
     const config = join(home, '.codeium', 'windsurf', 'mcp_config.json');
     const words = ['connect', 'windsurf', '--name', 'stopped'];
     expect((await run(...words, ...READS)).code).toBe(0);
@@ -165,7 +165,7 @@ describe('agent-broker connect', () => {
       expect([refused.code, refused.stdout]).toEqual([1, '']);
       expect(refused.stderr).toMatch(/The agent agt_\w+ is revoked \(owner_manual: gone\).*Nothing was written/);
     }
-    // Of one that was deleted the broker does not tell more than that it does not know the key.
+    // For a deleted agent, the broker reports only that the key is unknown.
     expect((await run('agent', 'delete', id, '--yes')).code).toBe(0);
     for (const line of [words, git]) {
       const refused = await run(...line);
@@ -175,7 +175,7 @@ describe('agent-broker connect', () => {
     expect(readFileSync(config, 'utf8')).not.toContain('agent-broker');
   });
 
-  test('makes no agent where the configuration cannot be changed, and says what is wrong', async () => {
+  test('creates no agent when the configuration cannot be changed, and reports the reason', async () => {
     const config = join(home, '.claude.json');
     writeFileSync(config, '{ "mcpServers": ');
     const before = await agents();

@@ -1,4 +1,4 @@
-/** How a client's file is replaced: nobody else reads what is in it on the way, and nothing of it stays behind. */
+/** Replacing a client's file: nobody else can read its content meanwhile, and no temporary file stays behind. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -22,13 +22,13 @@ import { newFolder } from '../world/stores.ts';
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-/** Whatever the machine's is, so that rights are the program's doing. */
+/** Sets the umask, so that the file mode depends on the program only, not on the machine. */
 function withUmask(mask: number): void {
   const before = process.umask(mask);
   onTestFinished(() => void process.umask(before));
 }
 
-test('a file keeps its rights, and a new one is for its user only', () => {
+test('an existing file keeps its mode, and a new file is readable only by its user', () => {
   withUmask(0o022);
   const folder = newFolder();
   const old = join(folder, 'old.json');
@@ -40,7 +40,7 @@ test('a file keeps its rights, and a new one is for its user only', () => {
   expect(readdirSync(folder).sort()).toEqual(['new', 'old.json']);
 });
 
-test('what cannot be put in its place is taken away again', () => {
+test('a temporary file that cannot replace the target is removed', () => {
   const folder = newFolder();
   const path = join(folder, 'mcp.json');
   mkdirSync(join(path, 'full'), { recursive: true });
@@ -48,7 +48,7 @@ test('what cannot be put in its place is taken away again', () => {
   expect(readdirSync(folder)).toEqual(['mcp.json']);
 });
 
-test('links are followed to their end, where there is a file and where there is none; a circle is an error', () => {
+test('symlinks are followed to their end, whether the target exists or not; a loop is an error', () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'kept'));
   symlinkSync('kept', join(folder, 'by'));
@@ -63,7 +63,7 @@ test('links are followed to their end, where there is a file and where there is 
   expect(() => replaceFile(join(folder, 'circle.json'), 'x')).toThrow(expect.objectContaining({ code: 'ELOOP' }));
 });
 
-test('a link that somebody laid where the text is written on the way leads nowhere', async () => {
+test('a symlink planted at the path of the temporary file is not followed', async () => {
   const folder = newFolder();
   vi.stubEnv('CLAUDE_CONFIG_DIR', folder);
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -83,7 +83,7 @@ test('a link that somebody laid where the text is written on the way leads nowhe
   expect([readFileSync(prey, 'utf8'), modeOf(config), lstatSync(config).isFile()]).toEqual(['mine', 0o600, true]);
 });
 
-test('what is no file, is not UTF-8, or is too large is not touched, and what changed meanwhile is kept', () => {
+test('anything but a regular UTF-8 file of up to 64 MiB is refused, and a concurrent change is not overwritten', () => {
   const folder = newFolder();
   const pipe = join(folder, 'pipe');
   execFileSync('mkfifo', [pipe]);
@@ -104,7 +104,7 @@ test('what is no file, is not UTF-8, or is too large is not touched, and what ch
 });
 
 test.skipIf(process.getuid?.() !== 0)(
-  'a file of somebody else stays theirs, and a folder in which nothing may be made is told',
+  'a file of another user keeps its owner, and a folder without write permission is reported',
   () => {
     const folder = newFolder();
     const path = join(folder, 'mcp.json');
@@ -112,7 +112,7 @@ test.skipIf(process.getuid?.() !== 0)(
     chownSync(path, 65534, 65534);
     replaceFile(path, '{"a":1}');
     expect([statSync(path).uid, statSync(path).gid, modeOf(path)]).toEqual([65534, 65534, 0o644]);
-    // As nobody, in a folder of root's.
+    // As user nobody, in a folder of root.
     chmodSync(folder, 0o755);
     const script = `import('${new URL('../../bin/client-file.ts', import.meta.url).pathname}').then(({ writeClientFile }) => {
     process.setuid(65534);
@@ -124,7 +124,7 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 );
 
-test.skipIf(process.getuid?.() !== 0)('a file keeps its group, and another group gets no rights of it', () => {
+test.skipIf(process.getuid?.() !== 0)('a file keeps its group, or the new group gets no rights', () => {
   const folder = newFolder();
   const path = join(folder, 'mcp.json');
   writeFileSync(path, '{}');
@@ -132,7 +132,7 @@ test.skipIf(process.getuid?.() !== 0)('a file keeps its group, and another group
   chmodSync(path, 0o660);
   replaceFile(path, '{"a":1}');
   expect([statSync(path).gid, modeOf(path)]).toEqual([4242, 0o660]);
-  // As its owner, who is not in the group.
+  // As the file's owner, who is not in the group.
   for (const one of [folder, path]) chownSync(one, 65534, 4242);
   const script = `import('${new URL('../../bin/replace-file.ts', import.meta.url).pathname}').then(({ replaceFile }) => {
     process.setgroups([]); process.setgid(65534); process.setuid(65534);

@@ -1,4 +1,4 @@
-/** What `connect` and `agent create` grant: short names, presets and limits, looked up at the broker before anything is made. */
+/** What `connect` and `agent create` grant: short names, presets and limits, checked by the broker before anything is created. */
 import {
   chmodSync,
   existsSync,
@@ -24,7 +24,7 @@ const hosted = commandHost();
 const data = join(folder, 'data');
 let github: GitHubServer;
 let served: Served;
-/** A session of the owner. */
+/** An owner session. */
 let owner: string;
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ async function ask(method: string, path: string, token: string, body?: unknown) 
 }
 
 describe('connect', () => {
-  test('to a platform that is not there lists what there is, and the command that adds it; --dry-run the same', async () => {
+  test('an unknown platform: lists the known platforms and the command that adds it, with --dry-run, too', async () => {
     for (const more of [[], ['--dry-run']]) {
       for (const [grant, says] of [
         ['github=issues', 'Add it: npx agent-broker add github\n'],
@@ -85,8 +85,8 @@ describe('connect', () => {
     [['--repos', 'acme/*'], 2, /limit a --grant/],
     [['--grant', 'codehost'], 2, /Write it as platform=preset/],
     [['--name', 'bad !!'], 2, /is no name of an agent/],
-  ])('with %j makes nothing', async (words, code, says) => {
-    // What the broker alone checks comes when it is asked.
+  ])('%j creates nothing', async (words, code, says) => {
+    // Only the broker checks repository names, when the grant is created; --dry-run creates none.
     const isChecked = !words.includes('acme');
     for (const more of isChecked ? [[], ['--dry-run']] : [[]]) {
       const refused = await run(['connect', 'cursor', ...words, ...more]);
@@ -96,7 +96,7 @@ describe('connect', () => {
     expect([existsSync(cursor), await names()]).toEqual([false, ['sandbox-agent']]);
   });
 
-  test('grants a preset on some repositories until a time, which the broker holds to', async () => {
+  test('grants a preset on some repositories until an expiry, and the broker enforces it', async () => {
     const words = [
       'connect',
       'cursor',
@@ -137,7 +137,7 @@ describe('connect', () => {
     expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('there already')]);
   });
 
-  test('says so where a grant has no limit of repositories, and where there is no grant', async () => {
+  test('states when a grant has no limit of repositories, and when there is no grant', async () => {
     const wide = await run(['agent', 'create', 'wide', '--grant', 'codehost=read,issues.write', '--require-approval']);
     expect(wide.stdout).toMatch(
       /On codehost \(GitHub\), read: .*issues\.write\n {2}every repository that .*every call waits/,
@@ -156,7 +156,7 @@ describe('connect', () => {
     expect(none.stdout).toContain('It is granted nothing yet');
   });
 
-  test('by an invite says what the invite grants, and nothing of grants that cannot be named with it', async () => {
+  test('with an invite: prints what the invite grants, and suggests no --grant, which an invite does not allow', async () => {
     const invite = async (name: string, ...terms: string[]) =>
       /inv_[\w-]+/.exec((await run(['agent', 'invite', name, ...terms])).stdout)![0];
     const connect = async (name: string, token: string, ...more: string[]) => {
@@ -175,7 +175,7 @@ describe('connect', () => {
     expect(json.grants).toBeUndefined();
   });
 
-  test('a file that is read-only is left as it is, before an agent is made; by --undo and through a link, too', async () => {
+  test('a read-only file is left as it is and no agent is created, also with --undo and through a symlink', async () => {
     const before = '{"mcpServers":{"agent-broker":{"command":"x"},"other":{"env":{"API_KEY":"CANARY"}}}}';
     const kept = join(folder, 'dotfiles.json');
     const file = join(folder, '.codeium', 'windsurf', 'mcp_config.json');
@@ -202,9 +202,9 @@ describe('connect', () => {
     expect(JSON.parse(readFileSync(kept, 'utf8'))).toEqual({ mcpServers: { other: { env: { API_KEY: 'CANARY' } } } });
   });
 
-  test('a folder that cannot be written is told before an agent is made', async () => {
+  test('a folder that cannot be written is reported before an agent is created', async () => {
     const agents = await names();
-    // A file where the folder would be, and a file system in which nobody makes files: root cannot write there either.
+    // A file in the folder's place, and a file system without new files (/proc): root cannot write there either.
     const file = join(folder, 'file');
     writeFileSync(file, '');
     for (const home of [file, ...(process.platform === 'linux' ? ['/proc'] : [])]) {
@@ -218,9 +218,9 @@ describe('connect', () => {
     expect([await names(), existsSync(join(data, 'profiles', 'nowhere.json'))]).toEqual([agents, false]);
   });
 
-  test('where writing fails after the agent was made, it is named, with how to connect and how to end it', async () => {
+  test('when writing fails after the agent was created, the error names the agent, and how to connect or revoke it', async () => {
     const file = join(folder, '.codex', 'config.toml');
-    // Another program writes the file while the key is being bound.
+    // Another program writes the file while the key is bound.
     const between = await startBearerProxy(
       served.url,
       async () => owner,
@@ -240,13 +240,13 @@ describe('connect', () => {
       ['agent', 'revoke', id],
     ]);
     expect(await names()).toContain('late');
-    // Nobody can be asked here.
+    // Without a terminal, revoke needs --yes.
     const yes = (words: string[]) => (words.includes('revoke') ? [...words, '--yes'] : words);
     for (const words of commands) expect(await run(yes(words))).toMatchObject({ code: 0, stderr: '' });
     expect(readFileSync(file, 'utf8')).toContain('model = "x"\n');
   });
 
-  test('--dry-run asks the broker: one that does not run is told', async () => {
+  test('--dry-run needs the broker: the error says when none is running', async () => {
     const away = await hosted(['connect', 'opencode', '--dry-run', '--grant', 'codehost=issues'], {
       cwd: folder,
       env: { AGENT_BROKER_DATA: join(folder, 'none'), HOME: folder },

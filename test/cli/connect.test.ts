@@ -1,4 +1,4 @@
-/** Where clients keep their configuration, how one entry of it is changed, and how messages name this program. */
+/** Where clients keep their configuration, how one entry is changed, and how messages name this program. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join, win32 } from 'node:path';
 import fc from 'fast-check';
@@ -74,11 +74,11 @@ test.each<[ClientId, Machine, 'user' | 'project', string | undefined]>([
   ['continue', WINDOWS, 'user', 'C:\\Users\\Ann Lee\\.continue\\config.yaml'],
   ['continue', { ...LINUX, environment: { CONTINUE_GLOBAL_DIR: '/x' } }, 'user', '/x/config.yaml'],
   ['continue', LINUX, 'project', undefined],
-])('%s on %j, for the %s: %s', (client, machine, place, path) => {
+])('the file of %s on %j, for the %s: %s', (client, machine, place, path) => {
   expect(configFile(client, machine, place)).toBe(path);
 });
 
-test('Claude Desktop on Windows, installed as a package, has its file in the package’s folder', () => {
+test('Claude Desktop installed on Windows as a package has its file in the package’s folder', () => {
   const local = newFolder();
   const machine: Machine = { ...WINDOWS, environment: { APPDATA: 'D:\\Roaming', LOCALAPPDATA: local } };
   const inPackage = (name: string) => ['Packages', name, 'LocalCache', 'Roaming', 'Claude'];
@@ -120,11 +120,11 @@ describe('the entry', () => {
     cline: plain,
     continue: { name: 'agent-broker', ...plain },
   };
-  test.each(CLIENTS)('for %s names the profile’s path, and nothing that is secret', (client) => {
+  test.each(CLIENTS)('for %s names the profile’s path, and contains no secret', (client) => {
     expect(serverEntry(client, { profile, launcher, platform: 'linux' })).toEqual(entries[client]);
   });
 
-  test('goes by npx where the package is only in npx’s cache, which cmd starts on Windows', () => {
+  test('runs npx when the package is only in npx’s cache, through cmd on Windows', () => {
     const cached = '/home/ann/.npm/_npx/1a2b/node_modules/agent-broker/bin/agent-broker.js';
     const none = lastingLauncher('/usr/bin/node', cached);
     expect(none).toBeUndefined();
@@ -133,14 +133,14 @@ describe('the entry', () => {
     expect(args).toEqual(['/c', 'npx', '-y', 'agent-broker', 'mcp']);
   });
 
-  test('of a client that is not known is told what to write there', () => {
+  test('the text for an unknown client says what to write', () => {
     const told = byHand(plainEntry({ profile: 'FILE', launcher, platform: 'linux' }));
     expect(told).toContain('npx agent-broker agent create NAME');
     expect(told).toContain('"agent-broker": {\n      "command": "/usr/bin/node"');
   });
 });
 
-test('messages say npx, but where agent-broker on the PATH is this very installation', () => {
+test('messages say npx, unless agent-broker on the PATH is this installation', () => {
   const folder = newFolder();
   const [script, other] = ['own.js', 'other.js'].map((name) => join(folder, name)) as [string, string];
   for (const file of [script, other]) writeFileSync(file, '');
@@ -151,7 +151,7 @@ test('messages say npx, but where agent-broker on the PATH is this very installa
   };
   const global = bin('global', script);
   const another = bin('another', other);
-  // npx puts this one there, and it is gone when the command has ended.
+  // npx puts this link on the PATH only while its command runs.
   const npx = bin(join('node_modules', '.bin'), script);
   const named = (...folders: string[]) => programName({ path: folders.join(delimiter), script, platform: 'linux' });
   expect([named(), named('', another), named(npx), named(join(folder, 'none'))]).toEqual(
@@ -167,7 +167,7 @@ describe('changing a configuration', () => {
   const ENTRY = { command: 'node', args: ['x'], env: { AGENT_BROKER_PROFILE: '/p' } };
   const PLACE = ['servers', 'agent-broker'] as const;
 
-  test('keeps comments, order, indentation, line ends and other servers; undone, the text is what it was', () => {
+  test('keeps comments, order, indentation, line ends and other servers; undo restores the text', () => {
     for (const [indent, eol, bom] of [
       ['  ', '\n', ''],
       ['\t', '\r\n', '\uFEFF'],
@@ -204,7 +204,7 @@ describe('changing a configuration', () => {
     }
   });
 
-  test('whatever else stands in the file is the same afterwards, and again after it is undone', () => {
+  test('adding and removing the entry preserve any other content of the file', () => {
     const others = fc.dictionary(
       fc.string().filter((name) => name !== 'agent-broker' && name !== '__proto__'),
       fc.jsonValue(),
@@ -239,7 +239,7 @@ describe('changing a configuration', () => {
       '{\n  "servers": {\n    "agent-broker": 1, // gone\n    "a": 2\n  }\n}',
       '{\n  "servers": { // gone\n    "a": 2\n  }\n}',
     ],
-  ])('done and undone in %j', (text, expected) => {
+  ])('adding and then removing in %j', (text, expected) => {
     const added = editEntry(text, PLACE, ENTRY, 'f');
     expect(parse(added.text).servers['agent-broker']).toEqual(ENTRY);
     const undone = editEntry(added.text, PLACE, undefined, 'f').text;
@@ -257,14 +257,14 @@ describe('changing a configuration', () => {
     [`{"servers": { /* a */ ${OURS}, "c": {} }}`, '{"servers": { /* a */ "c": {} }}'],
     [`{"servers": {"c": "// {", ${OURS}, }}`, '{"servers": {"c": "// {", }}'],
     [`{"servers": {\n  ${OURS}\n}}`, '{"servers": {}}'],
-  ])('taken out of %j, the rest stays, comments and all', (text, expected) => {
+  ])('removing the entry from %j keeps the rest, with comments', (text, expected) => {
     const { [PLACE[1]]: _, ...others } = parse(text).servers;
     const undone = editEntry(text, PLACE, undefined, 'f').text;
     expect(undone).toBe(expected);
     expect(parse(undone)).toEqual({ servers: others });
   });
 
-  test('whatever comments stand between the members, the members stay what they are', () => {
+  test('comments between the members never change the members', () => {
     const gap = fc.array(fc.constantFrom(' ', '\n', '\r\n', '// {,"\n', '/* } */', '//\r\n'), { maxLength: 3 });
     const gaps = fc.array(
       gap.map((parts) => parts.join('')),
@@ -294,12 +294,12 @@ describe('changing a configuration', () => {
     );
   });
 
-  test('makes a file where there is none, and takes out nothing where nothing is', () => {
+  test('adding to an empty file creates it, and removing from an empty file changes nothing', () => {
     expect(JSON.parse(editEntry('', PLACE, ENTRY, 'f').text)).toEqual({ servers: { 'agent-broker': ENTRY } });
     expect(editEntry('', PLACE, undefined, 'f')).toMatchObject({ change: 'none', text: '' });
   });
 
-  test('says which lines of the entry went and came', () => {
+  test('lists the removed and added lines of the entry', () => {
     const one = { command: 'a', args: ['b'] };
     expect(changedLines('x', one, { ...one, args: ['c', 'd'] })).toEqual(['-     "b"', '+     "c",', '+     "d"']);
     expect(changedLines('x', undefined, { a: 1 })).toEqual(['+ "x": {', '+   "a": 1', '+ }']);
@@ -315,14 +315,14 @@ describe('changing a configuration', () => {
     ['{ "servers": { "agent-broker": 1, "agent-broker": 2 } }', /"agent-broker" is duplicated/],
     ['{ "servers": { }', /line 1/],
     ['{\n  "a": 1,\n  b: 2\n}', /line 3/],
-  ])('leaves %s alone, and says why', (text, why) => {
+  ])('refuses %s with a reason', (text, why) => {
     expect(() => editEntry(text, PLACE, ENTRY, '/x/mcp.json')).toThrow(CommandFailed);
     expect(() => editEntry(text, PLACE, ENTRY, '/x/mcp.json')).toThrow(why);
     expect(() => editEntry(text, PLACE, undefined, '/x/mcp.json')).toThrow(why);
   });
 });
 
-test('the first call that a start tells is in the language of the machine’s shell', () => {
+test('the first call in the greeting of a start uses the syntax of the machine’s shell', () => {
   const body = '{"platform":"sandbox","endpoint":"/issues","method":"GET","scope":"sandbox:issues.read"}';
   const posix = firstCall('http://localhost:8787', 'linux', programOn('.agent-broker', 'linux'));
   expect(posix[0]).toBe('curl -s http://localhost:8787/v1/actions \\');
@@ -335,7 +335,7 @@ test('the first call that a start tells is in the language of the machine’s sh
   expect(`${[...posix, ...windows]}`).not.toContain('AGENT_BROKER_DATA');
 });
 
-test('commands that a start tells reach the broker of its data folder', () => {
+test('commands in the greeting of a start name the broker’s data folder when it is not the default', () => {
   expect(firstCall('', 'linux', programOn('a b', 'linux')).join()).toMatch(
     /\$\(AGENT_BROKER_DATA='a b' [\w -]+ token\)/,
   );

@@ -1,4 +1,4 @@
-/** Approving and denying in the terminal: what was shown is what is decided, and what came of it is what is said. */
+/** The commands `approve`, `correct` and `deny`: the decision is bound to what was shown, and the output states the result. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const written = () => daily.upstream.seen.filter(({ method }) => method === 'POS
 const stateOf = async (id: string) => (await daily.owner('GET', `/owner/approvals/${id}`)).body;
 
 describe('approve', () => {
-  test('makes the call, says what the platform answered, and ends with 0', async () => {
+  test('makes the call, prints the platform’s answer, and exits 0', async () => {
     const id = await daily.hold('clerk');
     const before = written();
     const { code, stdout, stderr } = await daily.run('approve', id.slice(0, 8), '--yes');
@@ -30,7 +30,7 @@ describe('approve', () => {
     expect(await stateOf(id)).toMatchObject({ status: 'approved', how: 'api' });
   });
 
-  test('shows what a corrected call is, and what the agent had asked, and makes what was corrected', async () => {
+  test('correct prints the corrected and the original request, refuses invalid corrections, and approve makes the corrected call', async () => {
     const id = await daily.hold('clerk', { data: { title: 'Two cups' } });
     const { code, stdout, stderr } = await daily.run('correct', id.slice(0, 8), '--body', '{"title": "One cup"}');
     expect([code, stderr]).toEqual([0, '']);
@@ -64,7 +64,7 @@ describe('approve', () => {
     expect(JSON.parse(daily.upstream.seen.at(-1)!.body)).toEqual({ title: 'One cup' });
   });
 
-  test('ends with 1 when the platform refuses what was approved', async () => {
+  test('exits 1 when the platform refuses the approved call', async () => {
     daily.upstream.answer = (_request, response) => response.writeHead(404).end();
     const id = await daily.hold('clerk');
     const { code, stdout } = await daily.run('approve', id, '--yes');
@@ -72,7 +72,7 @@ describe('approve', () => {
     expect(stdout).toContain('the platform refused it: status 404');
   });
 
-  test('without a terminal or --yes decides nothing, and neither does a wrong id among right ones', async () => {
+  test('decides nothing without a terminal or --yes, or when one of the ids is wrong', async () => {
     const id = await daily.hold('clerk');
     const unasked = await daily.run('approve', id);
     expect([unasked.code, unasked.stdout, unasked.stderr]).toEqual([2, '', expect.stringContaining('--yes')]);
@@ -82,7 +82,7 @@ describe('approve', () => {
     await daily.run('deny', id, '--yes');
   });
 
-  test('decides several one by one, with a line each', async () => {
+  test('decides several calls one by one, with one result each', async () => {
     const ids = [await daily.hold('clerk'), await daily.hold('clerk', { data: { title: 'Another' } })];
     const before = written();
     const results = await daily.json('approve', ...ids, '--yes');
@@ -90,7 +90,7 @@ describe('approve', () => {
     expect(written()).toBe(before + 2);
   });
 
-  test('of two people at once one decides, and the other is told who it was', async () => {
+  test('of two concurrent approvals one succeeds, and the other names who decided', async () => {
     const id = await daily.hold('clerk');
     const before = written();
     const approve = () => daily.runApart('approve', id, '--yes');
@@ -101,10 +101,10 @@ describe('approve', () => {
     expect(written()).toBe(before + 1);
   });
 
-  test('what has changed since it was shown is not approved', async () => {
+  test('a request that changed after it was shown is not approved', async () => {
     const id = await daily.hold('clerk');
     const before = written();
-    // Between the command and the broker: shows another request than the one that is stored.
+    // A proxy that shows another request hash than the stored one.
     const between = createServer(async (request, response) => {
       let body = '';
       for await (const chunk of request) body += chunk;
@@ -134,7 +134,7 @@ describe('approve', () => {
     await daily.run('deny', id, '--yes');
   });
 
-  test('waits as long as it is told, and not at all with --no-wait', async () => {
+  test('--no-wait returns before the call is answered', async () => {
     let answer = () => {};
     daily.upstream.answer = (_request, response) => {
       answer = () => response.end('{}');
@@ -143,7 +143,7 @@ describe('approve', () => {
     const began = performance.now();
     const left = await daily.run('approve', first, '--yes', '--no-wait');
     expect([left.code, left.stdout]).toEqual([0, expect.stringContaining('The call is under way.')]);
-    // The broker itself would have waited for 15 seconds.
+    // Without --no-wait, the broker would have waited for 15 seconds.
     expect(performance.now() - began).toBeLessThan(12_000);
     answer();
     await expect.poll(async () => (await stateOf(first)).executed_at).not.toBeNull();
@@ -151,7 +151,7 @@ describe('approve', () => {
 });
 
 describe('deny', () => {
-  test('says why, to the agent too, and no call is made', async () => {
+  test('records the reason for the agent, and no call is made', async () => {
     const id = await daily.hold('clerk');
     const before = written();
     const reason = 'Ask \u001b[31mme first';
@@ -164,7 +164,7 @@ describe('deny', () => {
     expect(written()).toBe(before);
   });
 
-  test('as JSON: one result for each, with what it is now, and 1 when one was refused', async () => {
+  test('--json prints one result per id with its new state, and exits 1 when one was refused', async () => {
     const id = await daily.hold('clerk');
     const before = written();
     const results = await daily.json('deny', id, '--reason', 'not \u202e now', '--yes');
@@ -177,7 +177,7 @@ describe('deny', () => {
   });
 });
 
-describe('what is no call', () => {
+describe('access requests and registrations', () => {
   const request = async (scope: string | undefined) => {
     const bearer = (await daily.run('token', '--profile', join(daily.folder, 'clerk.json'))).stdout.trim();
     await fetch(`${daily.url()}/v1/access-request`, {
@@ -189,7 +189,7 @@ describe('what is no call', () => {
     return waiting.find(({ kind }: { kind: string }) => kind === 'access').id as string;
   };
 
-  test('an access request is approved with what was asked for, or with what is said', async () => {
+  test('an access request is approved with the requested scopes, and with --expires', async () => {
     const plain = await request('codehost:contents.read');
     const wrong = await daily.run('approve', plain, '--yes', '--name', 'x');
     expect([wrong.code, wrong.stdout]).toEqual([1, expect.stringContaining('--name says nothing about this')]);
@@ -200,7 +200,7 @@ describe('what is no call', () => {
     expect(Date.parse(grants[0].expires_at) - Date.now()).toBeGreaterThan(29 * 24 * 3600_000);
   });
 
-  test('a registration is approved, under another name where it has to be', async () => {
+  test('a registration is approved, with another name or fewer scopes when needed, or rejected', async () => {
     const me = (await daily.owner('GET', '/owner/me')).body;
     const registered = async (agent_name: string, requested_scopes: object[] = []) => {
       const response = await fetch(`${daily.url()}/v1/register`, {
@@ -249,7 +249,7 @@ describe('what is no call', () => {
 describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${missingScript})` : ''}`, () => {
   const at = (...words: string[]) => atTerminal(words, { cwd: daily.folder, env: daily.env });
 
-  test('shows all of it, and approves only after a yes', async () => {
+  test('shows the whole request, and approves only after “y”', async () => {
     const id = await daily.hold('clerk', { data: { title: 'Broken \u001b[2Jcup' }, reason: 'It \u202efell' });
     const { request_hash: hash } = await stateOf(id);
     const before = written();
@@ -275,7 +275,7 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     expect(written()).toBe(before + 1);
   });
 
-  test('deny asks for a reason', async () => {
+  test('deny prompts for a reason', async () => {
     const id = await daily.hold('clerk');
     const asked = at('deny', id);
     await asked.shows('Reason, for the agent to read');

@@ -1,4 +1,4 @@
-/** `agent-broker demo`: with nobody to ask, and with a person at a terminal. */
+/** `agent-broker demo`, without a terminal, and with a person at a terminal. */
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { runCommand } from '../world/command.ts';
@@ -38,7 +38,7 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     expect(leftOvers()).toBe(0);
   });
 
-  test('the link signs in, and who denies there ends the story with their note', async () => {
+  test('the link signs in, and denying there ends the demo with the note', async () => {
     const terminal = demo();
     const shown = await terminal.shows('press Enter');
     const [, origin = '', token] = /(http:\S+)\/console\/sign-in#(sgn_\S+)/.exec(shown)!;
@@ -59,7 +59,7 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     expect(leftOvers()).toBe(0);
   });
 
-  test('Ctrl-C ends it, and removes what it made', async () => {
+  test('Ctrl-C ends the demo and removes its files', async () => {
     const terminal = demo();
     await terminal.shows('press Enter');
     expect(leftOvers()).toBe(1);

@@ -1,4 +1,4 @@
-/** Configurations in TOML and YAML: our entry comes and goes, and whatever else stands there stays as it is. */
+/** Configurations in TOML and YAML: our entry is added and removed, and any other content of the file stays as it is. */
 import fc from 'fast-check';
 import { parse as parseToml, stringify as toToml } from 'smol-toml';
 import { describe, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ const toml = (text: string, entry: typeof ENTRY | undefined) =>
 const yaml = (text: string, entry: typeof ITEM | undefined) =>
   editYaml(text, ['mcpServers', 'agent-broker'], entry, { path: 'config.yaml', empty: EMPTY });
 
-/** Whatever else a configuration may hold under a key. */
+/** Any other value that a configuration may have under a key. */
 const anyValue = (key: fc.Arbitrary<string>) =>
   fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.array(fc.string()), fc.dictionary(key, fc.string()));
 
@@ -36,27 +36,24 @@ describe('TOML', () => {
     'big = 9007199254740993',
   ];
 
-  test.each(['\n', '\r\n'])(
-    'keeps the rest to the letter, line ends and BOM too; undone, the text is what it was (%j)',
-    (eol) => {
-      for (const bom of ['', '\uFEFF']) {
-        const text = bom + MINE.slice(0, -1).join(eol) + eol;
-        const added = toml(text, ENTRY);
-        expect([added.change, added.text.startsWith(text)]).toEqual(['added', true]);
-        if (eol === '\r\n') expect(added.text.replaceAll('\r\n', '')).not.toContain('\n');
-        expect(parseToml(added.text.slice(bom.length))).toMatchObject({ mcp_servers: { 'agent-broker': ENTRY } });
-        expect(toml(added.text, ENTRY)).toMatchObject({ change: 'none', text: added.text });
-        const other = { ...ENTRY, command: 'y' };
-        const changed = toml(added.text, other);
-        expect([changed.change, changed.before]).toEqual(['changed', ENTRY]);
-        expect(changed.text).toBe(toml(text, other).text);
-        const undone = toml(changed.text, undefined);
-        expect([undone.change, undone.text]).toEqual(['removed', text]);
-      }
-    },
-  );
+  test.each(['\n', '\r\n'])('keeps the rest unchanged, with line ends and BOM; undo restores the text (%j)', (eol) => {
+    for (const bom of ['', '\uFEFF']) {
+      const text = bom + MINE.slice(0, -1).join(eol) + eol;
+      const added = toml(text, ENTRY);
+      expect([added.change, added.text.startsWith(text)]).toEqual(['added', true]);
+      if (eol === '\r\n') expect(added.text.replaceAll('\r\n', '')).not.toContain('\n');
+      expect(parseToml(added.text.slice(bom.length))).toMatchObject({ mcp_servers: { 'agent-broker': ENTRY } });
+      expect(toml(added.text, ENTRY)).toMatchObject({ change: 'none', text: added.text });
+      const other = { ...ENTRY, command: 'y' };
+      const changed = toml(added.text, other);
+      expect([changed.change, changed.before]).toEqual(['changed', ENTRY]);
+      expect(changed.text).toBe(toml(text, other).text);
+      const undone = toml(changed.text, undefined);
+      expect([undone.change, undone.text]).toEqual(['removed', text]);
+    }
+  });
 
-  test('where ours stands in the middle, what comes after it stays, with its comment', () => {
+  test('removing an entry in the middle of the file keeps what follows it, with its comment', () => {
     const text =
       'a = 1\n\n[mcp_servers."agent-broker"]\ncommand = "x"\n\n[mcp_servers.agent-broker.env]\nA = "b"\n\n# next\n[z]\nb = 2\n';
     expect(toml(text, undefined).text).toBe('a = 1\n\n# next\n[z]\nb = 2\n');
@@ -66,7 +63,7 @@ describe('TOML', () => {
   test.each([
     ['', 'added'],
     ['\n', 'added'],
-  ])('a file without anything (%j) has our table alone afterwards', (text, change) => {
+  ])('an empty file (%j) contains only our table afterwards', (text, change) => {
     const added = toml(text, ENTRY);
     expect([added.change, parseToml(added.text)]).toEqual([change, { mcp_servers: { 'agent-broker': ENTRY } }]);
     expect(toml(added.text, undefined).text.trim()).toBe('');
@@ -78,7 +75,7 @@ describe('TOML', () => {
     ['mcp_servers = { other = { command = "CANARY" } }', 'without touching something else'],
     ['[mcp_servers]\nagent-broker = { command = "CANARY" }', 'without touching something else'],
     ['t = """\n[mcp_servers.agent-broker]\nCANARY\n"""\n[mcp_servers.agent-broker]\ncommand="x"', 'without touching'],
-  ])('%j is not touched, and not quoted', (text, says) => {
+  ])('%j is refused, and the error quotes nothing of the file', (text, says) => {
     for (const entry of [ENTRY, undefined]) {
       if (entry === undefined && !text.includes('agent-broker') && text.startsWith('mcp_servers = {')) continue;
       const refused = (() => {
@@ -94,7 +91,7 @@ describe('TOML', () => {
     }
   });
 
-  test('whatever else stands in the file is the same afterwards, and again after it is undone', () => {
+  test('adding and removing the entry preserve any other content of the file', () => {
     const key = fc.string({ minLength: 1 }).filter((one) => one !== 'mcp_servers' && one !== '__proto__');
     const value = anyValue(key);
     fc.assert(
@@ -122,7 +119,7 @@ describe('YAML', () => {
     ['none', 'name: x\nrules:\n  - a\n'],
     ['CRLF', 'name: x\r\nmcpServers:\r\n  - name: other\r\n    command: npx\r\nmodels: []\r\n'],
     ['a BOM', '\uFEFFname: x\nmodels: []\n'],
-  ])('%s: keeps the rest to the letter; undone, the text is what it was', (_what, text) => {
+  ])('%s: keeps the rest unchanged; undo restores the text', (_what, text) => {
     const added = yaml(text, ITEM);
     expect(added.change).toBe('added');
     if (text.includes('\r\n')) expect(added.text.replaceAll('\r\n', '')).not.toContain('\n');
@@ -139,7 +136,7 @@ describe('YAML', () => {
     expect(yaml(changed.text, undefined).text).toBe(text);
   });
 
-  test('comments above ours stay where it is the only one', () => {
+  test('comments above our entry stay when it is removed as the only entry', () => {
     const text =
       'name: L # of mine\nmcpServers: # a#b\n  # first\n\n  - name: agent-broker\n    command: x\nmodels: []\n';
     expect(yaml(text, undefined).text).toBe('name: L # of mine\n# a#b\n# first\nmodels: []\n');
@@ -149,7 +146,7 @@ describe('YAML', () => {
     expect(yaml(text.replaceAll('\n', '\r\n'), undefined).text.replaceAll('\r\n', '')).not.toContain('\n');
   });
 
-  test('an empty list or member is filled, and a file that is made has what the client wants', () => {
+  test('an entry goes into an empty list or member, and a new file has the fields that the client requires', () => {
     for (const text of ['mcpServers: []\nname: x\n', 'mcpServers:\nname: x\n', 'mcpServers: [] # none\nname: x\n'])
       expect(parseYaml(yaml(text, ITEM).text)).toEqual({ mcpServers: [ITEM], name: 'x' });
     const made = yaml('', ITEM);
@@ -164,7 +161,7 @@ describe('YAML', () => {
     ['{ mcpServers: [{ name: other, key: CANARY }] }', 'without touching'],
     ['mcpServers:\n  - name: agent-broker\n  - name: agent-broker\n', 'listed twice'],
     ['a: CANARY\n---\nb: 1\n', 'YAML'],
-  ])('%j is not touched, and not quoted', (text, says) => {
+  ])('%j is refused, and the error quotes nothing of the file', (text, says) => {
     expect(() => yaml(text, ITEM)).toThrow(CommandFailed);
     try {
       yaml(text, ITEM);
@@ -174,7 +171,7 @@ describe('YAML', () => {
     }
   });
 
-  test('whatever else stands in the file is the same afterwards, and again after it is undone', () => {
+  test('adding and removing the entry preserve any other content of the file', () => {
     const key = fc.stringMatching(/^[a-zA-Z][\w .:#'"-]{0,12}$/).filter((one) => one !== 'mcpServers');
     const value = anyValue(key);
     const item = fc.record({ name: key.filter((one) => one !== 'agent-broker'), env: fc.dictionary(key, fc.string()) });

@@ -1,4 +1,4 @@
-/** `agent-broker doctor --exposure`: in a made-up home, every credential is named, and no value is told. */
+/** `agent-broker doctor --exposure` in a fake home: every credential is named, and no value is printed. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -10,7 +10,7 @@ import { afterFile } from '../world/after-file.ts';
 import { commandHost } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
-/** Stands in every made-up credential, and nowhere in an answer. */
+/** Part of every fake credential; must not appear in any output. */
 const MARK = 'S3CRETmark';
 
 let home: string;
@@ -43,7 +43,7 @@ const findings = async (env: Record<string, string> = {}, ...words: string[]): P
   return told.findings;
 };
 
-test('an empty home holds nothing, and the exit code says so', async () => {
+test('a home without credentials: nothing is found, and the exit code is 0', async () => {
   put('work/app/.env.example', `OPENAI_API_KEY=sk-${MARK}${'a'.repeat(24)}`);
   put('.npmrc', `registry=https://registry.npmjs.org/\n//r.example/:_authToken=\${NPM_TOKEN}\n`);
   put('.ssh/id_ed25519.pub', 'ssh-ed25519 AAAA');
@@ -61,14 +61,14 @@ test('an empty home holds nothing, and the exit code says so', async () => {
   );
   expect(code).toBe(0);
   expect(JSON.parse((await look({}, '--json')).stdout)).toEqual({ ok: true, findings: [], metadata: 'not asked' });
-  // Nothing listens on the port of discard.
+  // Nothing listens on port 9 (discard).
   const asked = await look({}, '--metadata', '127.0.0.1:9', '--', 'make', 'all');
   expect(asked.stdout).toBe('Nothing was found that make all could use without the broker.\n');
   const inJson = await look({}, '--json', '--metadata', '127.0.0.1:9');
   expect(JSON.parse(inJson.stdout)).toEqual({ ok: true, findings: [], metadata: 'asked' });
 });
 
-test('a helper of another program is found, also one whose command is named as ours is', async () => {
+test('a credential helper of another program is reported, even when its subcommand is git-credential like ours', async () => {
   for (const [helper, program] of [
     ['!/usr/bin/gh auth git-credential', 'a script'],
     ['!glab auth git-credential', 'a script'],
@@ -116,11 +116,11 @@ describe('variables', () => {
     ['API_KEY', 'unset'],
     ['URL', 'https://user@host.example/'],
     ['TOKENIZERS_PARALLELISM', 'false-or-true'],
-  ])('%s is none', (name, value) => {
+  ])('%s is no credential', (name, value) => {
     expect(recognise(name, value)).toBeUndefined();
   });
 
-  test('are named with their platform and the way behind the broker', async () => {
+  test('are reported with their platform and how to put it behind the broker', async () => {
     const env = { GITHUB_TOKEN: `ghp_${MARK}${'a'.repeat(26)}`, CRM_SECRET: `${MARK}` };
     const found = await findings(env);
     expect(found).toMatchObject([
@@ -139,14 +139,14 @@ describe('variables', () => {
     expect(stdout).toContain('was not asked: add --metadata.');
   });
 
-  test('that "run" has put there are worth nothing elsewhere', async () => {
+  test('placeholders set by "run" are not reported', async () => {
     const placeholder = 'A'.repeat(32);
     const env = { AGENT_BROKER_RUN_KEY: placeholder, GITHUB_TOKEN: `ghp_${placeholder}` };
     expect(await findings(env)).toEqual([]);
   });
 });
 
-test('files of tools, in the home and up the tree', async () => {
+test('reports files of tools, in the home folder and in the parents of the working directory', async () => {
   const files: [string, string, string][] = [
     [
       '.config/gh/hosts.yml',
@@ -218,7 +218,7 @@ test('files of tools, in the home and up the tree', async () => {
   expect(there).not.toContain(join(home, '.netrc'));
 });
 
-test('files of tools where Windows and macOS have them', async () => {
+test('reports files of tools at their paths on Windows and macOS', async () => {
   const token = `token: ${MARK}\n`;
   const files = [
     put('AppData/Roaming/GitHub CLI/hosts.yml', `github.com:\n    oauth_token: ${MARK}\n`),
@@ -234,13 +234,13 @@ test('files of tools where Windows and macOS have them', async () => {
   expect((await findings(env)).map(({ where }) => where).toSorted()).toEqual(files.toSorted());
 });
 
-test('what is no regular file is not waited for', async () => {
+test('a pipe or folder in the place of a file is skipped without waiting', async () => {
   execFileSync('mkfifo', [join(home, '.netrc')]);
   mkdirSync(join(home, '.npmrc'));
   expect(await findings()).toEqual([]);
 });
 
-test('credentials in the configuration of git: in remotes, in rules and in headers, and nothing of them is told', async () => {
+test('reports credentials in the configuration of git (remotes, rules, headers) without printing them', async () => {
   execFileSync('git', ['init', '-q'], { cwd });
   const key = `ghp_${MARK}${'a'.repeat(26)}`;
   put(
@@ -263,7 +263,7 @@ test('credentials in the configuration of git: in remotes, in rules and in heade
   ]);
 });
 
-test('helpers of git, an SSH agent, and an address of metadata that answers', async () => {
+test('reports credential helpers of git, an SSH agent, and a metadata address that answers', async () => {
   put(
     '.gitconfig',
     `[credential]\n\thelper = store --file ${MARK}\n[credential "https://git.example"]\n\thelper = "!echo password=${MARK}"\n`,

@@ -1,4 +1,4 @@
-/** A machine of one agent, with git and no other configuration of it. */
+/** A machine of one agent, with git and no other git configuration. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,22 +11,22 @@ const privateKey = makeKeyPair().privateKey.export({ format: 'pem', type: 'pkcs8
 
 export type GitMachine = {
   home: string;
-  /** The profile's file. */
+  /** The path of the profile. */
   profile: string;
   env: Record<string, string>;
   setup(...words: string[]): Promise<Ran>;
-  /** The configuration of git. */
+  /** Returns the text of the global git configuration; empty when there is none. */
   config(): string;
   configure(text: string): void;
-  /** Another profile of this machine. */
+  /** Writes another profile on this machine; returns its path. */
   profileOf(agentId: string, url?: string): string;
-  /** What git would send to an address. */
+  /** Returns the credential that git would send to a URL. */
   credentialFor(url: string): { password?: string; username?: string };
-  /** Where git would go for an address. */
+  /** Returns the URL that git would use for a URL. */
   rewritten(url: string): string;
 };
 
-/** `url`: of the broker. `hosted`: runs our commands. The agent is `agt_1`. */
+/** `url`: the broker's address. `hosted`: runs commands of agent-broker. The agent is `agt_1`. */
 export function newGitMachine(url: string, hosted: ReturnType<typeof commandHost>): GitMachine {
   const home = newFolder();
   const file = join(home, '.gitconfig');

@@ -1,4 +1,4 @@
-/** `git-setup` more than once: several agents and connections, a person's own values, and undoing it later. */
+/** `git-setup` run more than once: several agents and connections, settings of the person, and a later --undo. */
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -29,7 +29,7 @@ beforeEach(() => {
   machine = newGitMachine(BROKER, hosted);
 });
 const setup = (...words: string[]) => machine.setup(...words);
-/** Whose token git would send there, and for which connection: asked for once, because each time starts four processes. */
+/** Returns the agent of the token that git would send there, and the connection. Both with one call, since each starts four processes. */
 const identityFor = (url: string) => {
   const { password = '', username } = machine.credentialFor(url);
   return [decodeJwt(password).agent_id, username];
@@ -38,7 +38,7 @@ const signerOf = (url: string) => identityFor(url)[0];
 const connectionOf = (url: string) => machine.credentialFor(url).username;
 
 describe('another run', () => {
-  test('for other repositories leaves the connection of the earlier ones', async () => {
+  test('for other repositories keeps the connection of the earlier repositories', async () => {
     await setup('acme/app', '--connection', 'work');
     await setup('other/lib', '--connection', 'private');
     await setup('third/x');
@@ -51,13 +51,13 @@ describe('another run', () => {
     expect([connectionOf(APP), connectionOf(LIB)]).toEqual(['agent', 'connection.private']);
   });
 
-  test('for other repositories leaves the agent of the earlier ones', async () => {
+  test('for other repositories keeps the agent of the earlier repositories', async () => {
     const second = machine.profileOf('agt_2');
     await setup('acme/app');
     const { removed } = JSON.parse((await setup('other/lib', '--profile', second, '--json')).stdout);
     expect(removed).toEqual([]);
     expect([signerOf(APP), signerOf(LIB)]).toEqual(['agt_1', 'agt_2']);
-    // The same repository changes its agent.
+    // A later run for the same repository changes its agent.
     await setup('acme/app', '--profile', second);
     expect(signerOf(APP)).toBe('agt_2');
   });
@@ -66,22 +66,25 @@ describe('another run', () => {
     [[], ['acme/app']],
     [['acme/app'], []],
     [['acme/app'], ['acme/*']],
-  ])('for %j and then for %j: what is said of the part holds for it', async (first, then) => {
-    const second = machine.profileOf('agt_2');
-    const isNarrow = (words: string[]) => words[0] === 'acme/app';
-    for (const words of [first, then])
-      await setup(...words, ...(isNarrow(words) ? ['--profile', second] : ['--connection', 'work']));
-    expect(identityFor(`${APP}.git`)).toEqual(['agt_2', 'agent']);
-    const beside = `${BROKER}/git/acme/web`;
-    expect(identityFor(beside)).toEqual(['agt_1', 'connection.work']);
-    // Undone by the agent of the part, the rest stays, and holds for the part, too.
-    await setup('--undo', '--profile', second);
-    expect(identityFor(APP)).toEqual(['agt_1', 'connection.work']);
-    await setup('--undo');
-    expect(machine.config().trim()).toBe('');
-  });
+  ])(
+    'for %j and then for %j: the narrower setting applies to its repositories, in either order',
+    async (first, then) => {
+      const second = machine.profileOf('agt_2');
+      const isNarrow = (words: string[]) => words[0] === 'acme/app';
+      for (const words of [first, then])
+        await setup(...words, ...(isNarrow(words) ? ['--profile', second] : ['--connection', 'work']));
+      expect(identityFor(`${APP}.git`)).toEqual(['agt_2', 'agent']);
+      const beside = `${BROKER}/git/acme/web`;
+      expect(identityFor(beside)).toEqual(['agt_1', 'connection.work']);
+      // After --undo of the narrower setting's agent, the other setting applies to its repositories, too.
+      await setup('--undo', '--profile', second);
+      expect(identityFor(APP)).toEqual(['agt_1', 'connection.work']);
+      await setup('--undo');
+      expect(machine.config().trim()).toBe('');
+    },
+  );
 
-  test('takes over what an earlier version wrote for all of its repositories together', async () => {
+  test('replaces the single setting for all repositories that an earlier version wrote', async () => {
     await setup('--connection', 'work');
     const rules = ['acme/app', 'other/lib'].map(
       (one) => `[url "${BROKER}/git/${one}"]\n\tinsteadOf = https://github.com/${one}\n`,
@@ -96,7 +99,7 @@ describe('another run', () => {
     expect(machine.config().trim()).toBe('');
   });
 
-  test('leads a repository to the broker of the last run', async () => {
+  test('moves a repository to the broker of the last run', async () => {
     await setup('acme/app');
     const moved = machine.profileOf('agt_2', 'https://moved.acme.example');
     await setup('acme/app', '--profile', moved);
@@ -105,7 +108,7 @@ describe('another run', () => {
   });
 });
 
-test.each([[[]], [['acme/app']]])('values that a person wrote in the same sections stay, with %j', async (words) => {
+test.each([[[]], [['acme/app']]])('a person’s own settings in the same sections stay, with %j', async (words) => {
   const own = [
     ...[`[credential "${BROKER}/git"]`, '\tusername = ann', '\thelper = store'],
     ...[`[credential "${APP}"]`, '\tusername = ann'],
@@ -123,7 +126,7 @@ test.each([[[]], [['acme/app']]])('values that a person wrote in the same sectio
 });
 
 describe('--undo', () => {
-  test('needs neither the broker nor the host where it served git', async () => {
+  test('needs neither the broker nor the earlier address for git', async () => {
     const base = { proxy_base_url: 'http://raw.localhost:1' };
     const broker = createServer((_, response) => response.end(JSON.stringify({ ...base, base_url: url })));
     await new Promise<void>((ready) => broker.listen(0, '127.0.0.1', ready));
@@ -141,7 +144,7 @@ describe('--undo', () => {
     expect(machine.config().trim()).toBe('');
   });
 
-  test('needs no profile, as long as it is named', async () => {
+  test('works without the profile file, as long as its path is given', async () => {
     await setup('acme/app');
     rmSync(machine.profile);
     expect(await setup('--undo')).toMatchObject({ code: 0 });
@@ -152,7 +155,7 @@ describe('--undo', () => {
     });
   });
 
-  test('takes out what its own profile wrote, and names the others', async () => {
+  test('removes the settings of its own profile, and names the profiles of other settings', async () => {
     const second = machine.profileOf('agt_2');
     await setup('acme/app', '--profile', second);
     const { code, stdout } = await setup('--undo');
@@ -168,8 +171,8 @@ describe('--undo', () => {
   });
 });
 
-describe('of two global files', () => {
-  test('--undo takes the settings out of the one that --global is not any more', async () => {
+describe('with two global files', () => {
+  test('--undo removes the settings from the file that git --global does not use any more', async () => {
     const folder = join(machine.home, '.config/git');
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'config'), '[user]\n\tname = Ann\n');
@@ -182,7 +185,7 @@ describe('of two global files', () => {
     expect(machine.config()).toBe('[user]\n\temail = ann@acme.example\n');
   });
 
-  test('--undo names another file that has settings of the agent, and fails', async () => {
+  test('--undo fails and names another file that contains settings of the agent', async () => {
     await setup('acme/app');
     const other = join(machine.home, 'included');
     writeFileSync(other, machine.config());
@@ -193,12 +196,12 @@ describe('of two global files', () => {
   });
 });
 
-describe('the file', () => {
+describe('the configuration file', () => {
   const file = () => join(machine.home, '.gitconfig');
 
-  test('stays as it is while another process changes it, and that is said', async () => {
+  test('is not changed while another process holds its lock, and the error names the lock file', async () => {
     machine.configure('[user]\n\tname = Ann\n');
-    // As git leaves it while it writes, or where it was killed.
+    // The lock file that git has while it writes, or leaves when it was killed.
     writeFileSync(`${file()}.lock`, '');
     const refused = await setup('acme/app');
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(`${file()}.lock is there`)]);
@@ -209,7 +212,7 @@ describe('the file', () => {
     expect(signerOf(APP)).toBe('agt_1');
   });
 
-  test('is replaced where a link leads, with its rights and all else that it has, even without a newline at its end', async () => {
+  test('is replaced at a symlink’s target, with its mode and other content, even without a final newline', async () => {
     const kept = join(machine.home, 'dotfiles');
     const own = '; mine\n[alias]\n\tst = "status -sb" # short\n[core]\n\tpager = less \\\n-F';
     writeFileSync(kept, own, { mode: 0o640 });
@@ -223,21 +226,21 @@ describe('the file', () => {
     expect(machine.config()).toBe(`${own}\n`);
   });
 
-  test('stays as it is, and unlocked, where there is no folder for the copy; one that nobody may write is replaced', async () => {
+  test('is not changed or left locked when there is no temporary folder; a read-only file is replaced', async () => {
     machine.configure('[user]\n\tname = Ann\n');
     const env = { ...machine.env, TMPDIR: join(machine.home, 'gone') };
     const failed = await hosted(['git-setup', 'acme/app'], { cwd: machine.home, env });
     expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(`${file()} cannot be written`)]);
     expect(existsSync(`${file()}.lock`)).toBe(false);
     expect(machine.config()).toBe('[user]\n\tname = Ann\n');
-    // As git does, which asks the folder alone.
+    // As git itself does: only the folder needs write permission.
     chmodSync(file(), 0o444);
     expect((await setup('acme/app')).code).toBe(0);
     expect(statSync(file()).mode & 0o777).toBe(0o444);
     expect(signerOf(APP)).toBe('agt_1');
   });
 
-  test('is one that can be written: an empty name is none', async () => {
+  test('must have a name: an empty GIT_CONFIG_GLOBAL is an error', async () => {
     const env = { ...machine.env, GIT_CONFIG_GLOBAL: '' };
     const { code, stderr } = await hosted(['git-setup'], { cwd: machine.home, env });
     expect([code, stderr]).toEqual([1, expect.stringContaining('GIT_CONFIG_GLOBAL is empty')]);

@@ -1,4 +1,4 @@
-/** `git-setup` and `git-credential`, with the git of this machine. */
+/** `git-setup` and `git-credential` with the installed git. */
 import { execFileSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,12 +26,12 @@ const config = () => machine.config();
 const credentialFor = (url: string) => machine.credentialFor(url);
 const rewritten = (url: string) => machine.rewritten(url);
 
-/** Devices and other users' files are made by root alone. */
+/** Only root can create devices and files of other users. */
 const notRoot = process.getuid?.() !== 0;
 const rootNote = notRoot ? ' (skipped: not run as root)' : '';
 
 describe('git-setup', () => {
-  test('sends every repository of the host to the broker, with a fresh token for each request', async () => {
+  test('sends every repository of the host to the broker, with a fresh token that is valid for 300 seconds', async () => {
     const { code, stdout } = await setup();
     expect(code).toBe(0);
     expect(stdout).toContain('for all of your clones on this machine');
@@ -52,7 +52,7 @@ describe('git-setup', () => {
     expect([agent_id, exp]).toEqual(['agt_1', iat + 300]);
   });
 
-  test('leads pushes to the broker, too, whatever shorter rule there is for them', async () => {
+  test('sends pushes to the broker, too, despite a shorter pushInsteadOf rule', async () => {
     writeFileSync(join(home, '.gitconfig'), '[url "git@github.com:"]\n\tpushInsteadOf = https://github.com/\n');
     const { code, stdout, stderr } = await setup('acme/app');
     expect(code, stderr).toBe(0);
@@ -72,7 +72,7 @@ describe('git-setup', () => {
     ['pushInsteadOf', 'git@github.com:', 'https://github.com/'],
     ['insteadOf', 'git@github.com:acme/', 'https://github.com/acme/'],
     ['insteadOf', 'https://x@github.com/', 'git@github.com:'],
-  ])('writes nothing where another rule goes before its own: %s', async (rule, base, from) => {
+  ])('writes nothing when another rule takes precedence: %s', async (rule, base, from) => {
     writeFileSync(join(home, '.gitconfig'), `[url "${base}"]\n\t${rule} = ${from}\n`);
     const { code, stderr } = await setup();
     expect(code).toBe(1);
@@ -80,7 +80,7 @@ describe('git-setup', () => {
     expect(config()).not.toContain(BROKER);
   });
 
-  test('writes nothing where another rule goes before its own in a file that git includes under a condition', async () => {
+  test('writes nothing when a rule in a conditionally included file takes precedence', async () => {
     mkdirSync(join(home, 'conf'));
     writeFileSync(join(home, '.gitconfig'), '[includeIf "gitdir:~/work/"]\n\tpath = conf/work\n');
     writeFileSync(join(home, 'conf', 'work'), '[include]\n\tpath = more\n[includeIf "onbranch:x"]\n\tpath = ~/on-x\n');
@@ -94,7 +94,7 @@ describe('git-setup', () => {
       ]);
       expect(stderr).toMatch(/\(in \S+, which an includeIf names\)/);
       expect(config()).not.toContain(BROKER);
-      // A longer rule goes before it, and of one clone it is known which hold there.
+      // The rule for one repository is longer, so it takes precedence.
       expect((await setup('acme/app')).code).toBe(0);
       await setup('--undo');
       writeFileSync(file, '');
@@ -102,7 +102,7 @@ describe('git-setup', () => {
     expect((await setup()).code).toBe(0);
   });
 
-  test.skipIf(notRoot)(`a device that stands for the global file is left as it is${rootNote}`, async () => {
+  test.skipIf(notRoot)(`a device in the place of the global file is left as it is${rootNote}`, async () => {
     const device = join(home, 'null');
     execFileSync('mknod', [device, 'c', '1', '3']);
     const { code, stderr } = await hosted(['git-setup'], { cwd: home, env: { ...env, GIT_CONFIG_GLOBAL: device } });
@@ -110,7 +110,7 @@ describe('git-setup', () => {
     expect(statSync(device).isCharacterDevice()).toBe(true);
   });
 
-  test('ends with the rule that lets an agent push its branches', async () => {
+  test('prints the policy rule that lets an agent push its branches', async () => {
     const { stdout } = await setup('--dry-run');
     const [rule = '', last] = stdout.trimEnd().split('\n').slice(-2);
     expect(last).toBe('and refs: ["agent/*"] in its grant.');
@@ -120,7 +120,7 @@ describe('git-setup', () => {
     expect((await setup('--undo')).stdout).not.toContain('codehost:contents');
   });
 
-  test('no file holds a token, and other helpers are not told of one', async () => {
+  test('no file contains a token, and other credential helpers do not get the token', async () => {
     const told = join(home, 'told');
     writeFileSync(join(home, '.gitconfig'), `[credential]\n\thelper = "!f() { cat >> ${told}; }; f"\n`);
     await setup();
@@ -132,7 +132,7 @@ describe('git-setup', () => {
     expect(config()).not.toContain('PRIVATE KEY');
   });
 
-  test('gives nothing for another host, path or scheme', async () => {
+  test('sends no credential to another host, path or scheme', async () => {
     await setup();
     for (const url of [
       'https://github.com/acme/app.git',
@@ -143,7 +143,7 @@ describe('git-setup', () => {
       expect([url, credentialFor(url)]).toEqual([url, expect.not.objectContaining({ password: expect.anything() })]);
   });
 
-  test('of one repository it leaves the others alone, and says which rules reach further', async () => {
+  test('for named repositories: other repositories are unaffected, and rules that match more are reported', async () => {
     const { stdout } = await setup('acme/app', 'acme-labs/*');
     expect(stdout).toContain('acme/app-anything');
     expect(rewritten('https://github.com/acme/app')).toBe(`${BROKER}/git/acme/app`);
@@ -151,7 +151,7 @@ describe('git-setup', () => {
     expect(rewritten('https://github.com/other/app')).toBe('https://github.com/other/app');
   });
 
-  test('--undo leaves the file as it was, and twice is no error', async () => {
+  test('--undo restores the file, and a second --undo is no error', async () => {
     const own = '[user]\n\tname = Ann\n[url "git@example.com:"]\n\tinsteadOf = https://example.com/\n';
     writeFileSync(join(home, '.gitconfig'), own);
     await setup();
@@ -165,7 +165,7 @@ describe('git-setup', () => {
     expect((await setup('--undo')).stdout).toContain('There is no setting');
   });
 
-  test('--undo of the last repository takes the helper out, too', async () => {
+  test('--undo of the last repository removes the helper, too', async () => {
     await setup('acme/app', 'acme/lib');
     await setup('--undo', 'acme/app');
     expect(rewritten('https://github.com/acme/app')).toBe('https://github.com/acme/app');
@@ -174,38 +174,41 @@ describe('git-setup', () => {
     expect(config().trim()).toBe('');
   });
 
-  test('twice is as once', async () => {
+  test('a second run changes nothing', async () => {
     await setup('acme/app');
     const once = config();
     await setup('acme/app');
     expect(config()).toBe(once);
   });
 
-  test('--dry-run changes nothing; --json says the same in JSON', async () => {
+  test('--dry-run changes nothing; --json prints the result as JSON', async () => {
     const { stdout } = await setup('--dry-run', '--json');
     expect(JSON.parse(stdout)).toMatchObject({ scope: 'global', broker: BROKER, dryRun: true, removed: [] });
     expect(config()).toBe('');
   });
 
-  test.skipIf(notRoot)(`--local in a clone of another user says how to have git use it${rootNote}`, async () => {
-    const clone = join(home, "ann's clone");
-    execFileSync('git', ['init', '-q', clone]);
-    chownSync(clone, 1, 1);
-    const local = () => hosted(['git-setup', '--local'], { cwd: clone, env });
-    const { code, stderr } = await local();
-    expect([code, stderr]).toEqual([1, expect.stringContaining('belongs to another user')]);
-    const [, command = ''] = /run "(git config [^"]+)"/.exec(stderr) ?? [];
-    execFileSync('sh', ['-c', command], { env: { ...process.env, ...env } });
-    expect((await local()).code).toBe(0);
-  });
+  test.skipIf(notRoot)(
+    `--local in a clone of another user prints the command that makes git accept the clone${rootNote}`,
+    async () => {
+      const clone = join(home, "ann's clone");
+      execFileSync('git', ['init', '-q', clone]);
+      chownSync(clone, 1, 1);
+      const local = () => hosted(['git-setup', '--local'], { cwd: clone, env });
+      const { code, stderr } = await local();
+      expect([code, stderr]).toEqual([1, expect.stringContaining('belongs to another user')]);
+      const [, command = ''] = /run "(git config [^"]+)"/.exec(stderr) ?? [];
+      execFileSync('sh', ['-c', command], { env: { ...process.env, ...env } });
+      expect((await local()).code).toBe(0);
+    },
+  );
 
-  test('a profile whose address is none is refused, and nothing is written', async () => {
+  test('a profile with a malformed address is refused, and nothing is written', async () => {
     const { code, stderr } = await setup('--profile', machine.profileOf('agt_2', 'localhost:8787'));
     expect([code, stderr]).toEqual([1, expect.stringContaining('localhost:8787 is no http or https address')]);
     expect(config()).toBe('');
   });
 
-  test('--local is for one clone', async () => {
+  test('--local changes only one clone', async () => {
     const clone = join(home, 'clone');
     mkdirSync(clone);
     const outside = await hosted(['git-setup', '--local'], {
@@ -230,7 +233,7 @@ describe('git-setup', () => {
     expect(config()).toBe('');
   });
 
-  test('another code host', async () => {
+  test('--host sends another code host to the broker', async () => {
     await setup('--host', 'https://git.acme.example:8443');
     expect(rewritten('https://git.acme.example:8443/acme/app')).toBe(`${BROKER}/git/acme/app`);
     expect(rewritten('https://github.com/acme/app')).toBe('https://github.com/acme/app');
@@ -246,7 +249,7 @@ describe('git-credential', () => {
   const answer = (attributes: Record<string, string>) =>
     answerGit(asked(attributes), BROKER, (seconds) => `jwt-${seconds}`, 1_000_000);
 
-  test('the token lives for 300 seconds, which git is told', () => {
+  test('the token lives for 300 seconds, and git gets its expiry', () => {
     expect(answer(GOVERNED)).toBe('username=agent\npassword=jwt-300\npassword_expiry_utc=1300\n');
     expect(answer({ ...GOVERNED, username: 'connection.work' })).toContain('username=connection.work\n');
     expect(answer({ ...GOVERNED, username: 'ann' })).toContain('username=agent\n');
@@ -261,11 +264,11 @@ describe('git-credential', () => {
     { path: 'base/git/%2e%2e/owner' },
     { path: 'git/acme/app.git' },
     { path: '' },
-  ])('nothing for %j', (other) => {
+  ])('returns no credential for %j', (other) => {
     expect(answer({ ...GOVERNED, ...other })).toBe('');
   });
 
-  test('store, erase, and operations of a later git do nothing', async () => {
+  test('store, erase, and unknown operations do nothing', async () => {
     for (const operation of ['store', 'erase', 'capability']) {
       const { code, stdout, stderr } = await runCommand(['git-credential', operation], {
         cwd: home,
@@ -276,7 +279,7 @@ describe('git-credential', () => {
     }
   });
 
-  test('without a profile it says so, and keeps git from asking a person', async () => {
+  test('without a profile fails with a reason, and keeps git from prompting', async () => {
     const { AGENT_BROKER_PROFILE: _, ...without } = env;
     const { code, stdout, stderr } = await runCommand(['git-credential', 'get'], {
       cwd: home,

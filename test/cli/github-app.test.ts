@@ -1,4 +1,4 @@
-/** `agent-broker github-app`, at a site on loopback that does what GitHub does, with this test as the browser. */
+/** `agent-broker github-app`, against a loopback server that behaves as GitHub, with this test as the browser. */
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -21,11 +21,11 @@ const APP = 815;
 
 const site = {
   url: '',
-  /** Manifests that were posted, by where to. */
+  /** The manifests posted so far, with their path and state. */
   posted: [] as { path: string; manifest: Record<string, unknown>; state: string }[],
   installed: [] as { id: number; account: { login: string }; suspended_at: string | null }[],
   fails: false,
-  /** What the next requests for the installations are answered with, before they succeed. */
+  /** Statuses of the next answers to requests for the installations, before they succeed. */
   statuses: [] as number[],
 };
 
@@ -86,7 +86,7 @@ beforeEach(() => {
   site.statuses = [];
 });
 
-/** Begins, and answers the link that a person would open. */
+/** Starts the command; returns the link that a person would open. */
 async function begin(more: Partial<GitHubAppOptions> = {}) {
   const said: string[] = [];
   let opened: (url: string) => void = () => {};
@@ -112,7 +112,7 @@ async function begin(more: Partial<GitHubAppOptions> = {}) {
   };
 }
 
-/** Presses the button of the page, and goes where GitHub sends the browser. Answers where it is sent to from there. */
+/** Presses the button of the page and follows the browser to GitHub. Returns the redirect from there. */
 async function press(link: string): Promise<{ status: number; location: string | null; text: string }> {
   const page = await fetch(link);
   const html = await page.text();
@@ -129,8 +129,8 @@ async function press(link: string): Promise<{ status: number; location: string |
   return { status: back.status, location: back.headers.get('location'), text: await back.text() };
 }
 
-describe('making an App in a browser', () => {
-  test('its key is in a file of the person alone, its installation is waited for, and the file says what to write', async () => {
+describe('creating an App in a browser', () => {
+  test('writes the key to a file that only the person can read, waits for the installation, and prints the governance file', async () => {
     const { link, result, said } = await begin({ org: 'acme', name: 'Acme agents' });
     const sent = await press(link);
     expect([sent.status, sent.location]).toEqual([303, `${site.url}/github-apps/acme-agents/installations/new`]);
@@ -166,11 +166,11 @@ describe('making an App in a browser', () => {
     const shown = [...said, inWords(made), JSON.stringify(made), sent.text].join('\n');
     expect(shown).not.toMatch(/CANARY|BEGIN RSA/);
     for (const line of PEM.split('\n').slice(1, -2)) expect(shown).not.toContain(line);
-    // Nothing is left that listens.
+    // The local server is closed.
     await expect(fetch(link)).rejects.toThrow();
   });
 
-  test.skipIf(withoutChromium)('the page does its work in a real browser', async () => {
+  test.skipIf(withoutChromium)('the page works in a real browser', async () => {
     const { link, result } = await begin({ wait: false });
     const page = await openPage({ width: 800, height: 600 });
     await page.open(link);
@@ -180,14 +180,14 @@ describe('making an App in a browser', () => {
     expect((await result).app_id).toBe('815');
   });
 
-  test('a browser that nobody sent gets nothing, and cannot bring a code', async () => {
+  test('a request without the secret path or state gets nothing, and cannot bring a code', async () => {
     const { link, result } = await begin({ wait: false });
     const { origin, port } = new URL(link);
     expect((await fetch(origin)).status).toBe(404);
     expect((await fetch(link, { method: 'POST' })).status).toBe(404);
     for (const query of ['code=x', 'code=x&state=', `code=x&state=${'a'.repeat(32)}`])
       expect((await fetch(`${origin}/created?${query}`)).status).toBe(400);
-    // By another name for this machine, as a page of another site would come.
+    // With another Host header, as after DNS rebinding by a page of another site.
     const rebound = await new Promise<number>((resolve) => {
       void import('node:http').then(({ get }) =>
         get(
@@ -201,7 +201,7 @@ describe('making an App in a browser', () => {
     expect((await result).installations).toEqual([]);
   });
 
-  test('when GitHub does not give the App, no file is left', async () => {
+  test('when GitHub does not return the App, no file stays', async () => {
     site.fails = true;
     const { link, result } = await begin();
     expect(await press(link)).toMatchObject({ status: 200, text: 'That did not work. The terminal says why.' });
@@ -209,7 +209,7 @@ describe('making an App in a browser', () => {
     expect(existsSync(keyFile)).toBe(false);
   });
 
-  test('GitHub that fails while the installation is waited for is asked again, and told of', async () => {
+  test('a failed request for the installation is retried, and reported', async () => {
     site.statuses = [401, 502];
     const { link, result, said } = await begin();
     await press(link);
@@ -217,7 +217,7 @@ describe('making an App in a browser', () => {
     expect(said.join('\n')).toMatch(/refused the signature.* Asking again …\n.* answered 502\. Asking again …$/s);
   });
 
-  test('Ctrl-C while the installation is waited for ends with what to write so far', async () => {
+  test('Ctrl-C while waiting for the installation prints what to write so far', async () => {
     site.installed = [];
     const { link, result, said } = await begin();
     await press(link);
@@ -230,14 +230,14 @@ describe('making an App in a browser', () => {
     expect(process.listenerCount('SIGINT')).toBe(0);
   });
 
-  test('a key that cannot be written names the App, and what to do', async () => {
+  test('when the key cannot be written, the error names the App and what to do', async () => {
     const { link, result } = await begin();
     rmSync(join(folder, 'secrets'), { recursive: true });
     expect(await press(link)).toMatchObject({ status: 200, text: 'That did not work. The terminal says why.' });
     await expect(result).rejects.toThrow(/made with the id 815, .*ENOENT.*--app-id 815 --key-file FILE/);
   });
 
-  test('a file that is there is kept, and scopes that nobody knows are refused, before anything is made', async () => {
+  test('an existing file is kept, and unknown scopes are refused, before an App is created', async () => {
     keyFile = join(folder, 'app.pem');
     writeFileSync(keyFile, 'mine');
     await expect((await begin()).result).rejects.toThrow('which is kept');
@@ -248,7 +248,7 @@ describe('making an App in a browser', () => {
     expect(site.posted).toEqual([]);
   });
 
-  test('scopes of its own: as much as they need, and workflows where they say so', async () => {
+  test('--scopes limits the App’s permissions to these scopes, with workflows only when named', async () => {
     const { link, result } = await begin({ scopes: 'codehost:contents.read,workflows.write,hooks.read', wait: false });
     await press(link);
     await result;
@@ -260,14 +260,14 @@ describe('making an App in a browser', () => {
   });
 });
 
-describe('an App that is there', () => {
+describe('an existing App', () => {
   const hosted = commandHost();
   const run = (...words: string[]) => hosted(['github-app', '--host', site.url, ...words], { cwd: folder });
 
-  test('is shown with its installations, each of which is a connection', async () => {
+  test('is printed with its installations, each of which becomes a connection', async () => {
     writeFileSync(join(folder, 'app.pem'), PEM, { mode: 0o600 });
     site.installed.push({ id: 7, account: { login: 'acme-labs' }, suspended_at: '2026-01-01T00:00:00Z' });
-    // An account may begin with a digit, and a variable may not.
+    // An account name may begin with a digit; the name of a variable may not.
     site.installed.push({ id: 8, account: { login: '3scale' }, suspended_at: null });
     const shown = await run('--app-id', '815', '--key-file', 'app.pem');
     expect(shown.code, shown.stderr).toBe(0);
@@ -280,7 +280,7 @@ describe('an App that is there', () => {
     expect(parseGovernance(JSON.parse(stdout).governance, 'governance.yaml')).toMatchObject({ ok: true });
   });
 
-  test('with another App’s key, without one, or with a file that is none, is refused in a sentence', async () => {
+  test('with another App’s key, without a key, or with a file that is no key, is refused with a reason', async () => {
     const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({
       format: 'pem',
       type: 'pkcs1',

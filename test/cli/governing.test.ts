@@ -1,4 +1,4 @@
-/** Agents, grants, policies and connections in the terminal. */
+/** Agents, grants, policies and connections on the command line. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -25,7 +25,7 @@ const bad = async (...words: string[]) => {
 };
 
 describe('grant', () => {
-  test('adds, changes, lists and removes, with every limit', async () => {
+  test('grants are added, changed, listed and removed, with every limit', async () => {
     await daily.agent('writer', '--grant', 'codehost=codehost:issues.read');
     await good('grant', 'remove', 'writer', 'codehost', '--yes');
     expect(await good('grant', 'list', 'writer')).toBe('writer is granted nothing.\n');
@@ -57,7 +57,7 @@ describe('grant', () => {
     expect(freed.grant).toMatchObject({ repos: null, expires_at: null, scopes: changed.grant.scopes });
   });
 
-  test('says what is wrong, and changes nothing then', async () => {
+  test('invalid input is refused with a reason, and changes nothing', async () => {
     const before = await daily.json('grant', 'list', 'clerk');
     expect(await bad('grant', 'list', 'clrek')).toMatch(/^1 .*Did you mean "clerk"\?/);
     expect(await bad('grant', 'change', 'clerk', 'mailhost', '--scopes', 'x:y')).toMatch(
@@ -72,7 +72,7 @@ describe('grant', () => {
     expect(await daily.json('grant', 'list', 'clerk')).toEqual(before);
   });
 
-  test.skipIf(missingScript)('asks before it takes one away', async () => {
+  test.skipIf(missingScript)('remove asks for confirmation', async () => {
     await daily.agent('leaver');
     const asked = atTerminal(['grant', 'remove', 'leaver', 'codehost'], { cwd: daily.folder, env: daily.env });
     expect(await asked.shows('Take this away?')).toContain('codehost:issues.read');
@@ -83,7 +83,7 @@ describe('grant', () => {
 });
 
 describe('agent', () => {
-  test.skipIf(missingScript)('revoke asks first', async () => {
+  test.skipIf(missingScript)('revoke asks for confirmation', async () => {
     const { agent_id } = await daily.json('agent', 'show', 'clerk');
     const asked = atTerminal(['agent', 'revoke', 'clerk'], { cwd: daily.folder, env: daily.env });
     expect(await asked.shows('This cannot be undone.')).toMatch(new RegExp(`clerk\\S* \\(${agent_id}\\) is active`));
@@ -92,7 +92,7 @@ describe('agent', () => {
     expect(await daily.json('agent', 'show', agent_id)).toMatchObject({ status: 'active' });
   });
 
-  test('what has no way back needs --yes where nobody can be asked, and with --json', async () => {
+  test('revoke and delete need --yes without a terminal, and with --json', async () => {
     await daily.agent('final');
     const status = async () => (await daily.json('agent', 'show', 'final')).status;
     for (const [verb, before, after] of [
@@ -112,7 +112,7 @@ describe('agent', () => {
 describe('policy', () => {
   const tried = (...words: string[]) => good('policy', 'try', '--agent', 'clerk', '--platform', 'codehost', ...words);
 
-  test('try says what would become of a call, and by which rule, in words', async () => {
+  test('try prints the decision for a call and the deciding rule, without sending the call', async () => {
     const body = join(daily.folder, 'body.json');
     writeFileSync(body, '{"title":"It leaks"}');
     const sent = daily.upstream.seen.length;
@@ -189,7 +189,7 @@ describe('connection', () => {
     daily.upstream.answer = undefined;
   });
 
-  test('lists and tests in the words of the console, and ends with 1 when one was refused', async () => {
+  test('list and test print the states of the console, and test exits 1 when a connection was refused or failed', async () => {
     expect(await good('connection', 'list')).toBe(
       'NAME  PLATFORM  STATE          USED\nmain  codehost  Not tried yet  where none is named\n',
     );
@@ -221,7 +221,7 @@ describe('connection', () => {
     expect(await daily.json('connection', 'test')).toMatchObject([{ label: 'main', ok: true, upstream_status: 200 }]);
   });
 
-  test('those for which people give tokens of their own are tested by name alone', async () => {
+  test('a connection with a token per person is tested only when named', async () => {
     const auth = { type: 'oauth2', issuer: 'https://id.example', client_id: 'broker', scopes: ['openid'] };
     const mine = { kind: 'rest', base_url: 'https://mine.example', auth, per_person: { enabled: true, asserted: [] } };
     const text = JSON.stringify({
@@ -241,7 +241,7 @@ describe('connection', () => {
 });
 
 describe('agent show', () => {
-  test('says what it is, what it may do, what waits, and what it did last', async () => {
+  test('prints the agent, its grants, what waits, and its last call', async () => {
     await daily.act('clerk', {});
     const id = await daily.hold('clerk');
     const shown = await good('agent', 'show', 'clerk');
@@ -260,7 +260,7 @@ describe('agent show', () => {
     expect(whole).toMatchObject({ name: 'clerk', policy: 'careful', waiting: [{ id }], last_call: { result: 'held' } });
   });
 
-  test('says what it used of the limits of its rules', async () => {
+  test('prints how much of the rules’ limits is used', async () => {
     const limit = { most: 20, of: '2', per: 'month', together: true };
     const put = async (guardrails: unknown) => {
       const { version } = (await daily.owner('GET', '/owner/guardrails')).body;
@@ -278,7 +278,7 @@ describe('agent show', () => {
     expect(limits).toMatchObject([{ rule: 'twenty', used: 2, together: true }]);
   });
 
-  test('says which rule applies because of which call', async () => {
+  test('prints which rule applies because of which call', async () => {
     const { guardrails, version } = (await daily.owner('GET', '/owner/guardrails')).body;
     const after = { scopes: ['codehost:issues.read'], within: '1h' };
     const put = async (rules: unknown, at: number) =>
@@ -292,7 +292,7 @@ describe('agent show', () => {
     );
   });
 
-  test('is found by its name when it is stopped, too', async () => {
+  test('finds a suspended agent by its name, too', async () => {
     await daily.agent('halted');
     expect(await good('agent', 'suspend', 'halted', '--reason', 'looked \u001b[31modd')).toMatch(
       /^halted .* is suspended/,
@@ -301,7 +301,7 @@ describe('agent show', () => {
   });
 });
 
-test('--help groups the commands by topic, and a mistyped one is told what is near', async () => {
+test('--help groups the commands by topic, and a mistyped command gets a suggestion', async () => {
   const { stdout } = await daily.run('--help');
   const groups = stdout.split('\n').filter((each) => /^[A-Z].*:$/.test(each));
   expect(groups.length).toBeGreaterThan(4);
@@ -313,7 +313,7 @@ test('--help groups the commands by topic, and a mistyped one is told what is ne
 describe('agent static-key', () => {
   const list = () => daily.json('agent', 'static-key', 'list', 'clerk');
 
-  test('issues one that works, lists it without its secret, and revokes it', async () => {
+  test('issue prints a key once, list omits its secret, and revoke ends it', async () => {
     const connection = (await daily.json('connection', 'list'))[0].label;
     const made = await good(
       ...[
@@ -349,7 +349,7 @@ describe('agent static-key', () => {
   });
 });
 
-test('connection set changes how long it is waited for, and says what it is then', async () => {
+test('connection set changes the idle and wait limits, and prints the new values', async () => {
   const { label } = (await daily.json('connection', 'list'))[0];
   expect(await good('connection', 'set', label, '--idle', '600')).toContain(
     'silent for 600 seconds, and a request waits for a person for 25 seconds',
@@ -364,9 +364,9 @@ test('connection set changes how long it is waited for, and says what it is then
   await good('connection', 'set', label, '--wait', 'default');
 });
 
-// The last one: it adds connections, of which the others have one.
-describe('a connection', () => {
-  test('says of one on which people use tokens of their own that nothing is missing', async () => {
+// Must run last: it adds connections, and the tests above expect only one.
+describe('connection list', () => {
+  test('shows a connection with a token per person as such, not as missing one', async () => {
     const platform = (perPerson: boolean) => ({
       platform: perPerson ? 'wiki' : 'notes',
       entry: {

@@ -1,4 +1,4 @@
-/** What waits, in the terminal: listed and shown, with nothing of what agents write reaching it raw. */
+/** `agent-broker inbox`: what waits is listed and shown, and text of agents is escaped for the terminal. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -65,7 +65,7 @@ const inboxJson = async () =>
   }[];
 
 describe('the inbox', () => {
-  test('is empty at first, and says so', async () => {
+  test('is empty at first, and prints so', async () => {
     expect(await run('inbox')).toEqual({ code: 0, stdout: 'Nothing waits.\n', stderr: '' });
     expect(await inboxJson()).toEqual([]);
   });
@@ -107,7 +107,7 @@ describe('the inbox', () => {
     expect((await inboxJson()).map(({ kind }) => kind)).toEqual(['approval', 'access', 'registration']);
   });
 
-  test('shows each of them in full, by the beginning of its id', async () => {
+  test('show prints each item in full, by the beginning of its id', async () => {
     for (const { id, short_id, kind } of await inboxJson()) {
       const { code, stdout, stderr } = await run('inbox', 'show', short_id);
       expect(code, stderr).toBe(0);
@@ -118,7 +118,7 @@ describe('the inbox', () => {
     }
   });
 
-  test('shows what would be sent, whole, and the hash of it', async () => {
+  test('show prints the whole request body, and its hash', async () => {
     const [{ id, item }] = (await inboxJson()) as [Awaited<ReturnType<typeof inboxJson>>[number]];
     const { stdout } = await run('inbox', 'show', id);
     const margin = stdout.split('\n').filter((each) => each.startsWith('│ '));
@@ -148,9 +148,9 @@ describe('the inbox', () => {
   });
 });
 
-describe('what agents write', () => {
-  test('reaches no terminal raw: not in names, reasons, bodies, queries, JSON or errors', async () => {
-    // What is refused of a name is no concern of ours.
+describe('text that agents write', () => {
+  test('is escaped in names, reasons, bodies, queries, JSON and errors', async () => {
+    // Without the characters that the broker refuses in names.
     const name = HOSTILE.replaceAll(/[\p{Cc}\p{Zl}]/gu, '');
     const scopes = ['sandbox:refunds.create', 'sandbox:issues.read'];
     const invite = { agent_name: name, policy: 'sandbox', grants: [{ platformId: 'sandbox', scopes }] };
@@ -181,22 +181,22 @@ describe('what agents write', () => {
     expect(shown.stdout).toContain('⟦U+001B⟧');
     expect(list.stdout).toContain('(odd letters) p\u0430ypal');
     expect(shown.stdout).toMatch(/mixes Latin and Cyrillic letters/);
-    // Nothing of theirs begins a line of its own.
+    // Text of the agent never begins a line of the output.
     expect(shown.stdout).not.toMatch(/^Held by +nobody/m);
     expect(shown.stdout).toContain('⟦300 spaces⟧');
     expect(shown.stdout).toContain('⟦7 empty lines⟧');
-    // The values are the same all the same.
+    // JSON output escapes, but has the same values.
     const items = JSON.parse(printed[1]!.stdout) as { item: { agent?: { name: string } } }[];
     expect(items.map(({ item }) => item.agent?.name)).toContain(name);
     const whole = JSON.parse(printed[3]!.stdout);
     expect(whole.item.request.body).toEqual({ payment: 'pay_1001', amount: 7, reason: HOSTILE, [HOSTILE]: [HOSTILE] });
-    // Redirected, the document is exactly the stored one.
+    // Redirected, `export` prints the exact document, so it is not escaped.
     expect(printed.at(-1)!.stdout).toContain('agents:');
   });
 });
 
 describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${missingScript})` : ''}`, () => {
-  test('lines are as wide as it is, in colour, and nothing else acts on it', async () => {
+  test('lines fit its width, in colour, without other control characters', async () => {
     for (const columns of [60, 100]) {
       const { code, stdout } = await atTerminal(['inbox'], { cwd: folder, env, columns }).ended;
       expect(code, stdout).toBe(0);
@@ -211,13 +211,13 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     }
   });
 
-  test('NO_COLOR takes the colour away, and says as much', async () => {
+  test('NO_COLOR removes the colour and keeps the text', async () => {
     const { stdout } = await atTerminal(['inbox'], { cwd: folder, env: { ...env, NO_COLOR: '1' } }).ended;
     expect(stdout).toContain('refund 500');
     expect(stdout).not.toContain('\u001b');
   });
 
-  test('a text of theirs that is wider than the terminal stays behind its margin', async () => {
+  test('text of an agent that is wider than the terminal wraps behind its margin', async () => {
     const id = await refund(8, { reason: `${'word '.repeat(60)}SHA-256 nothing` });
     const { stdout } = await atTerminal(['inbox', 'show', id], { cwd: folder, env, columns: 50 }).ended;
     const lines = stdout.replaceAll(/\u001b\[\d+m/g, '').split('\r\n');
@@ -227,8 +227,8 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
   });
 });
 
-describe('the parts', () => {
-  test('short ids are as long as they need to be', () => {
+describe('formatting', () => {
+  test('short ids are as long as they must be to be unique', () => {
     expect([...shortIds(['aaaaaaaa-1', 'aaaaaaaa-2', 'bbbbbbbb-1'])]).toEqual([
       ['aaaaaaaa-1', 'aaaaaaaa-1'],
       ['aaaaaaaa-2', 'aaaaaaaa-2'],
@@ -243,7 +243,7 @@ describe('the parts', () => {
     expect(line`${'\u001b[31m'}`.print(true)).toBe('⟦U+001B⟧[31m');
   });
 
-  test('the check would see a text that acts', () => {
+  test('the check of this file finds control characters', () => {
     expect(actingIn(readFileSync(import.meta.filename, 'utf8'))).toEqual([]);
     expect(actingIn(`a\u001b[31mb\u001b[2Jc\u202e`)).toEqual(['\u001b', '\u202e']);
   });

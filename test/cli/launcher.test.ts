@@ -1,4 +1,4 @@
-/** The launcher in a clone in which `npm ci` was not run yet, and npm in a checkout, with whatever Node the machine has. */
+/** The launcher in a clone before `npm ci`, and npm in a checkout, also with an old Node. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,7 +7,7 @@ import { ROOT } from '../world/root.ts';
 import { newFolder } from '../world/stores.ts';
 import { missingScript, shellAtTerminal } from '../world/terminal.ts';
 
-/** What `git clone` brings of the command line. */
+/** Copies the files of a fresh `git clone` that the command line needs. */
 function clone(): string {
   const folder = newFolder();
   for (const path of [
@@ -24,7 +24,7 @@ function clone(): string {
 
 const nodes = [process.execPath, '/usr/bin/node'].filter((path) => existsSync(path));
 
-test.each(nodes)('before "npm ci", %s says to run it', (node) => {
+test.each(nodes)('before "npm ci", %s prints that it must be run', (node) => {
   const folder = clone();
   for (const words of [['serve'], ['--version']]) {
     const script = join(folder, 'bin', 'agent-broker.js');
@@ -34,14 +34,14 @@ test.each(nodes)('before "npm ci", %s says to run it', (node) => {
   }
 });
 
-/** An npm whose Node is older than the one that the package asks for. */
+/** An npm whose Node is older than the package's `engines`. */
 const old = ['/usr/bin/npm'].find((npm) => {
   if (!existsSync(npm) || !existsSync(join(dirname(npm), 'node'))) return false;
   const { stdout } = spawnSync(join(dirname(npm), 'node'), ['--version'], { encoding: 'utf8' });
   return Number(stdout.slice(1).split('.')[0]) < 24;
 });
 
-test.skipIf(!old)(`npm with an old Node warns of nothing${old ? '' : ' (skipped: no old Node here)'}`, () => {
+test.skipIf(!old)(`npm with an old Node prints no warnings${old ? '' : ' (skipped: no old Node here)'}`, () => {
   const folder = clone();
   mkdirSync(join(folder, 'home'));
   const env = { PATH: `${dirname(old!)}:/bin`, HOME: join(folder, 'home'), npm_config_update_notifier: 'false' };
@@ -53,13 +53,13 @@ test.skipIf(!old)(`npm with an old Node warns of nothing${old ? '' : ' (skipped:
   const npx = () =>
     spawnSync(join(dirname(old!), 'npx'), ['agent-broker', '--version'], { cwd: folder, env, encoding: 'utf8' });
   expect(npx().stderr).toMatch(/^Run "npm ci" in \S+ first: [^\n]*\n$/);
-  // As afterwards: what is installed, and the rest of the checkout.
+  // After the installation: dependencies, and the rest of the checkout.
   for (const path of ['node_modules', 'broker', 'json', 'lab']) symlinkSync(join(ROOT, path), join(folder, path));
   const { status, stdout, stderr } = npx();
   expect([status, stdout, stderr]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/), '']);
   rmSync(join(folder, 'node_modules'));
   rmSync(join(folder, '.npmrc'));
-  // Of the package alone: to look at all that it depends on takes npm seconds.
+  // Without dependencies, since npm needs seconds to check them all.
   const { name, version, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   const bare = { name, version, engines };
   writeFileSync(join(folder, 'package.json'), JSON.stringify(bare));

@@ -1,4 +1,4 @@
-/** Platforms in the terminal: which there are, and updates of those that an earlier release made. */
+/** Platforms on the command line: list, and updates of manifests that an earlier release created. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
@@ -14,7 +14,7 @@ describe('platform', () => {
   });
 
   const listed = async () => (await daily.json('platform', 'list'))[0];
-  /** As an earlier release made it: nothing was masked, and a scope was not there yet. */
+  /** Stores a manifest as an earlier release created it: without masks, and without one scope. */
   const age = () =>
     daily.restart(async () => {
       const store = openSqlite(join(daily.folder, 'data', 'store'));
@@ -35,7 +35,7 @@ describe('platform', () => {
       }
     });
 
-  test('without an update nothing is to be done', async () => {
+  test('update changes nothing when every manifest is up to date', async () => {
     const { stdout } = await daily.run('platform', 'list');
     expect(stdout).toMatch(/^PLATFORM +NAME +STATE +CONNECTIONS\ncodehost +GitHub +up to date +main\n$/);
     expect((await daily.run('platform', 'update', '--yes')).stdout).toBe(
@@ -47,7 +47,7 @@ describe('platform', () => {
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There is no platform "gihtub"')]);
   });
 
-  test('an update is shown, and made only when somebody says so', async () => {
+  test('update is shown by --dry-run, and made only with --yes', async () => {
     await age();
     expect((await daily.run('platform', 'list')).stdout).toMatch(
       /codehost +GitHub +has an update +main\n\nWhat an update changes: .*agent-broker platform update --dry-run\n$/,
@@ -73,7 +73,7 @@ describe('platform', () => {
     expect(await listed()).toMatchObject({ version: version + 1, update_available: false });
   });
 
-  test.skipIf(missingScript)('at a terminal it asks', async () => {
+  test.skipIf(missingScript)('update asks for confirmation at a terminal', async () => {
     await age();
     const { version } = await listed();
     const at = { cwd: daily.folder, env: daily.env };

@@ -1,4 +1,4 @@
-/** A saved export is readable by its owner alone, also where an earlier one broke off. */
+/** A saved export is readable only by its owner, even after an interrupted save. */
 import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { newFolder } from '../world/stores.ts';
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-test('what an earlier save left behind neither opens the new file to others nor leads it elsewhere', async () => {
+test('a temporary file or symlink left by an earlier save affects neither mode nor path of the new file', async () => {
   const folder = newFolder();
   const path = join(folder, 'log.jsonl');
   writeFileSync(`${path}.part`, 'half', { mode: 0o644 });

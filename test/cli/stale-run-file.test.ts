@@ -1,4 +1,4 @@
-/** A broker that was killed leaves its address and credential in a file. What took its port since gets nothing. */
+/** A killed broker leaves a file with its address and credential. Another program that took its port since gets neither credentials nor data. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ const hosted = commandHost();
 const data = join(folder, 'data');
 const LOCAL_TOKEN = `local_${CANARY}`;
 const seen: { path: string; authorization: string | undefined; body: string }[] = [];
-/** What the stranger answers to everything. */
+/** The answer of the other program to every request. */
 let says: { status: number; body: string };
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ test.each([
   ['keys', 'rotate', 'evidence'],
   ['agent', 'create', 'bot'],
   ['agent', 'create', 'bot', '--invite', `inv_${CANARY}`],
-])('%s %s tells whoever took the port nothing', async (...words) => {
+])('%s %s sends only a challenge to another program on the broker’s port', async (...words) => {
   for (const answer of ANSWERS) {
     says = answer;
     seen.length = 0;
@@ -64,7 +64,7 @@ test.each([
   }
 });
 
-test('a session that is given is not sent there either', async () => {
+test('a given owner session is not sent there either', async () => {
   says = ANSWERS[0]!;
   seen.length = 0;
   const { code } = await hosted(['inbox'], {

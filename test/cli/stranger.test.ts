@@ -1,6 +1,6 @@
 /**
- * An agent's whole life as somebody drives it who knows the documents and none of our code: a broker started from the command
- * line, `fetch`, keys that openssl makes, tokens that openssl signs. Nothing is imported from the broker.
+ * The whole life of agents, driven by a program that knows only the documentation: a broker started from the command line, `fetch`, and keys and tokens
+ * made with openssl. Imports nothing from the broker.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ const data = join(folder, 'data');
 const openssl = (words: readonly string[], input?: string | Buffer): Buffer =>
   execFileSync('openssl', words, { input: input ?? '', stdio: ['pipe', 'pipe', 'ignore'] });
 
-/** Skipped where there is no openssl, and says so; in CI there has to be one. */
+/** Why the tests are skipped: no openssl. In CI, openssl is required. */
 const missing = (() => {
   try {
     openssl(['version']);
@@ -33,7 +33,7 @@ type Answer = {
 };
 type Agent = { agent_id: string; owner_id: string; key: string };
 
-describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})` : ''}`, () => {
+describe.skipIf(missing)(`agents without our client code${missing ? ` (skipped: ${missing})` : ''}`, () => {
   let broker: ChildProcess;
   let url = '';
   let owner = '';
@@ -85,7 +85,7 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
   };
 
   let keys = 0;
-  /** A key pair in two files. */
+  /** Makes a key pair: the private key in a file, the public key as PEM. */
   function newKey(): { key: string; pem: string } {
     const key = join(folder, `${++keys}.key`);
     openssl(['genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', key]);
@@ -119,7 +119,7 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
     expect([answer.status, answer.body]).toEqual([status, expect.objectContaining(what)]);
   };
 
-  test('register → approve → claim → call; the key comes once', async () => {
+  test('register → approve → claim → call; the key can be claimed once', async () => {
     const asked = await ask('POST', '/v1/register', {
       owner_id: ownerId,
       agent_name: 'registered',
@@ -145,7 +145,7 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
     expect([mail.status, mail.body.reason]).toEqual([403, 'scope_not_granted']);
   });
 
-  test('bootstrap token → bind → call, with a key that never left; the next key stops it', async () => {
+  test('bootstrap token → bind → call with a local key; the next key replaces it', async () => {
     const made = (await asOwner('POST', '/owner/invites', { agent_name: 'bootstrapped', policy: 'sandbox' })).body;
     const first = newKey();
     const { body: invited } = await ask('POST', '/v1/invites/bind', {
@@ -208,7 +208,7 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
     await expectCalls(agent);
   });
 
-  test('parent → child → call → the parent is narrowed → the child is refused at its next call', async () => {
+  test('parent → child → call; narrowing, suspending or revoking the parent applies to the child’s next call', async () => {
     const parent = await invite('parent', ['sandbox:issues.read', 'sandbox:issues.write']);
     const born = async (scopes: string[]): Promise<Answer> =>
       await ask(
@@ -247,7 +247,7 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
     await expectRefused(child.bearer_token, 403, { reason: 'agent_revoked' });
   });
 
-  test('its receipt verifies with openssl and the published key', async () => {
+  test('a receipt verifies with openssl and the published key', async () => {
     const agent = await invite('receipted', ['sandbox:issues.read']);
     const { body } = await act(agent);
     const receipt = await ask('GET', `/v1/audit/${body._meta.audit_id}/receipt`, undefined, sign(agent));
@@ -257,7 +257,7 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
       keys: Record<string, string>[];
     };
     const { x = '', y = '' } = published.find((one) => one.kid === kid)!;
-    // SubjectPublicKeyInfo of a P-256 key (RFC 5480), and the signature as openssl takes it (RFC 3279 section 2.2.3).
+    // SubjectPublicKeyInfo of a P-256 key (RFC 5480), and the signature in the DER form that openssl expects (RFC 3279 section 2.2.3).
     const spki = Buffer.concat([
       Buffer.from('3059301306072a8648ce3d020106082a8648ce3d03010703420004', 'hex'),
       Buffer.from(x, 'base64url'),
@@ -285,7 +285,7 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
     });
   });
 
-  test('nothing of any of it is told to whoever has no token', async () => {
+  test('a call without a token, or signed with another key, is refused', async () => {
     expect((await act('')).body.error).toBe('missing_token');
     const agent = await invite('stolen-name', ['sandbox:issues.read']);
     await expectRefused({ ...agent, key: newKey().key }, 401, { error: 'invalid_signature' });

@@ -1,4 +1,4 @@
-/** Every command that a message, a comment, the console or a guide names is one that there is, with options that it has. */
+/** Every command named in a message, a comment, the console or a guide exists, with the options used. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { KINDS } from '../../broker/config-file/channels.ts';
 import { ROOT } from '../world/checkout.ts';
 
 const NODES = new Map(treeOf(commandLine()).map((node) => [node.path, node]));
-/** Of other commands than ours in the same line. */
+/** Where the words of our command end: another command or prose follows. */
 const END = /^(--$|[|;&<>]|…|\\|[A-Z][a-z]|\(|#)/;
 
 const filesIn = (folder: string, ending: RegExp): string[] =>
@@ -21,7 +21,7 @@ const SOURCES = ['bin', 'broker', 'mcp', 'lab'].flatMap((folder) => filesIn(fold
 const GUIDES = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...filesIn('docs', /\.md$/)];
 const DEPLOY = filesIn('deploy', /\.(ya?ml|sh|service|md|txt|tpl)$/);
 
-/** What is wrong with the words after the name of the program; undefined where nothing is. */
+/** Returns why the words after the program's name are no valid command; undefined when they are. */
 function problemOf(words: readonly string[]): string | undefined {
   let node: Node = NODES.get('')!;
   let at = 0;
@@ -42,7 +42,7 @@ function problemOf(words: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** The words after each naming of the program, up to where the string, the code or the line ends. */
+/** Yields the words after each mention of the program, up to the end of the string, code or line. */
 function* namedIn(text: string, pattern: RegExp): Generator<{ line: number; words: string[] }> {
   for (const found of text.matchAll(pattern)) {
     const words = found[1]!
@@ -68,7 +68,7 @@ test.each([
     150,
   ],
   ['guides, in a sentence', GUIDES, /`agent-broker ([a-z-][^`'"\n]*)/g, 60],
-])('of %s', (_what, files, pattern, atLeast) => {
+])('commands in %s exist', (_what, files, pattern, atLeast) => {
   const commands = told(files, pattern);
   const wrong = commands.flatMap(({ file, line, words }) => {
     const problem = problemOf(words);
@@ -84,7 +84,7 @@ test.each([
     'audit-sink',
     sinkForm({}).options.map(({ shape: { kind, ...settings } }) => [kind.value, Object.keys(settings)] as const),
   ],
-])('%s add: its help names every kind with its settings', (name, kinds) => {
+])('%s add: the help names every kind with its settings', (name, kinds) => {
   const command = commandLine().commands.find((one) => one.name() === name)!;
   const help = command.commands.find((one) => one.name() === 'add')!.description();
   const told = [...help.matchAll(/([a-z0-9]+) \(([^)]*)\)/g)].map(([, kind, settings]) => [kind, settings]);
