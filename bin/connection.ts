@@ -17,9 +17,9 @@ export type ConnectionOptions = { url?: string; ownerToken?: string; email?: str
 /** Adds the options that all commands connecting to a broker have. */
 export function withConnection(command: Command): Command {
   return command
-    .option('--url <url>', 'address of the broker; otherwise the one that runs on the data folder')
+    .option('--url <url>', 'address of the broker; default: the one that runs on the data folder')
     .option('--owner-token <jwt>', 'owner session (or AGENT_BROKER_OWNER_TOKEN)')
-    .option('--email <address>', 'as which owner; otherwise the first admin')
+    .option('--email <address>', 'owner to act as; default: the first admin')
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)');
 }
 

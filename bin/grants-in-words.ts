@@ -27,7 +27,7 @@ export function grantsInWords(grants: readonly ShownGrant[]): string[] {
         : grant.hasRepositories && 'every repository that the credential reaches (--repos limits it)',
       recipients && `recipients: ${recipients.join(', ') || 'nobody'}`,
       seconds !== undefined && `until ${new Date(Date.now() + seconds * 1000).toISOString()}`,
-      grant.require_approval && 'every call waits for an approval',
+      grant.require_approval && 'every call needs an approval',
     ].filter((one) => typeof one === 'string');
     return [
       `On ${name}${presets.length > 0 ? `, ${presets.join(' and ')}` : ''}: ${scopes.map(shortOf).join(', ')}`,

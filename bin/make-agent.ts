@@ -32,16 +32,16 @@ export type MadeAgent = {
 /** Adds the options for a new agent. */
 export const withTerms = (command: Command): Command =>
   withConnection(command)
-    .option('--policy <name>', 'the policy that it is under; otherwise the default one')
+    .option('--policy <name>', 'policy of the agent; default: the default policy')
     .option(
       '--grant <platform=word,…>',
       'what it may do: presets such as read, or scopes; may be given several times',
       readGrant,
     )
-    .option('--repos <owner/name,…>', 'only in these repositories; owner/* for all of an owner', readList)
-    .option('--recipients <address,…>', 'only to these recipients; @acme.example for all of a domain', readList)
-    .option('--expires <time>', 'until when: a span such as 30d, or a moment such as 2027-01-31T18:00:00Z')
-    .option('--require-approval', 'every call waits for an approval');
+    .option('--repos <owner/name,…>', 'only these repositories; owner/* for all of an owner', readList)
+    .option('--recipients <address,…>', 'only these recipients; @acme.example for all of a domain', readList)
+    .option('--expires <time>', 'expiry: a duration such as 30d, or a time such as 2027-01-31T18:00:00Z')
+    .option('--require-approval', 'every call needs an approval');
 
 /** Parses `codehost=issues` or `codehost=issues.read,issues.write`. */
 function readGrant(text: string, before: GrantWords[] = []): GrantWords[] {

@@ -10,29 +10,29 @@ const RESULTS = ['allowed', 'held', 'denied', 'blocked', 'errored', 'change'];
 
 export function addActivityCommand(program: Command): void {
   const activity = withConnection(
-    program.command('activity').description('what was decided, done and changed, newest last, one line each'),
+    program.command('activity').description('show calls, decisions and changes, newest last, one line each'),
   )
     .option('--agent <name>', 'only of this agent, by its name or id')
     .option('--platform <id>', 'only on this platform')
     .addOption(new Option('--result <result>', 'only what ended so; change: what owners did').choices(RESULTS))
-    .option('--since <when>', 'only from then on: 2h or 3d ago, or a moment such as 2027-01-31T18:00:00Z', momentAgo)
-    .option('--text <words>', 'only with this in path, reason, detail, agent, platform, scope or id')
-    .option('--limit <number>', 'how many at most, before it follows', wholeNumber(1, MOST), USUAL)
-    .option('--follow', 'go on with what comes, until Ctrl-C')
-    .option('--json', 'print JSON, one object a line')
+    .option('--since <when>', 'only rows since then: 2h or 3d ago, or a time such as 2027-01-31T18:00:00Z', momentAgo)
+    .option('--text <words>', 'only rows with these words in path, reason, detail, agent, platform, scope or id')
+    .option('--limit <number>', 'maximum number of rows before following', wholeNumber(1, MOST), USUAL)
+    .option('--follow', 'continue with new rows until Ctrl-C')
+    .option('--json', 'print JSON, one object per line')
     .action(async (options: ActivityOptions) => {
       const { showActivity } = await import('../activity/activity.ts');
       await showActivity(options);
     });
   activity
     .command('export')
-    .description('all final rows that fit, oldest first, for other programs; takes the options of activity')
+    .description('export all matching final rows, oldest first; takes the options of activity')
     .addOption(
       new Option('--format <format>', 'jsonl: with receipts; csv: a table without them')
         .choices(['jsonl', 'csv'])
         .default('jsonl'),
     )
-    .option('--output <file>', 'where to write; otherwise standard output')
+    .option('--output <file>', 'output file; default: standard output')
     .action(async (_options: unknown, command: Command) => {
       const { exportActivity } = await import('../activity/export.ts');
       await exportActivity(command.optsWithGlobals<ExportOptions>());

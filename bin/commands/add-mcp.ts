@@ -7,20 +7,25 @@ export function addAddMcpCommand(program: Command): void {
   withConnection(
     program
       .command('add-mcp')
-      .description('add an MCP server, by OAuth or with a token, which is tried, and kept only if the server takes it')
+      .description(
+        'add an MCP server, by OAuth or with a token, which is tested first and stored only if the server accepts it',
+      )
       .argument('<address>', 'of its Streamable HTTP endpoint, such as https://mcp.example/mcp'),
   )
-    .option('--id <name>', 'id by which agents name it; otherwise the name of its domain')
-    .option('--label <name>', 'name of the connection; otherwise the id')
+    .option('--id <name>', 'id of the platform for agents; default: the name of its domain')
+    .option('--label <name>', 'name of the connection; default: the id')
     .option('--token-stdin', 'read a token from standard input, instead of OAuth')
     .option('--token-env <name>', 'read a token from this variable of the environment')
     .option(
       '--header <name>',
       'the header that the token is sent in, such as X-API-Key; otherwise Authorization: Bearer',
     )
-    .option('--client-id <id>', 'OAuth: a client that is registered already; otherwise the broker becomes one')
-    .option('--issuer <url>', 'OAuth: the authorization server, where the server does not say')
-    .option('--dynamic', 'OAuth: register, also where the server would fetch a document from this broker')
+    .option('--client-id <id>', 'OAuth: an already registered client; default: the broker registers one')
+    .option('--issuer <url>', 'OAuth: the authorization server, if the server does not declare it')
+    .option(
+      '--dynamic',
+      'OAuth: register dynamically, even if the server could fetch a client document from this broker',
+    )
     .option('--json', 'print JSON')
     .action(async (address: string, options: AddMcpOptions) => {
       const { addMcpServer } = await import('../add-mcp.ts');

@@ -9,29 +9,33 @@ export function addAddCommand(program: Command): void {
   withConnection(
     program
       .command('add')
-      .description('add a built-in platform with a credential, which is tried, and kept only if the platform takes it')
+      .description(
+        'add a built-in platform with a credential, which is tested first and stored only if the platform accepts it',
+      )
       .addArgument(new Argument('<platform>', 'which').choices([...BUILTIN_NAMES])),
   )
-    .option('--id <name>', 'id by which agents name it; otherwise what its scopes begin with')
-    .option('--label <name>', 'name of the connection, for another account beside one that is there')
+    .option('--id <name>', 'id of the platform for agents; default: the prefix of its scopes')
+    .option('--label <name>', 'name of the connection, for another account beside an existing one')
     .option(
       '--base-url <url>',
       'where it is, such as https://github.acme.example/api/v3; otherwise the public one, or of GitHub GITHUB_API_URL',
     )
-    .option('--replace', 'give the connection that is there another credential')
+    .option('--replace', 'replace the credential of the existing connection')
     .option('--token-stdin', 'read the token from standard input')
     .option('--token-env <name>', 'read the token from this variable of the environment')
-    .option('--oauth', 'connect by OAuth: prints a link, and waits until somebody consented')
+    .option('--oauth', 'connect by OAuth: prints a link, and waits for the consent')
     .option('--client-id <id>', 'OAuth: the broker’s client id at the platform')
-    .option('--for <preset,…>', 'OAuth: ask for what these presets need; otherwise all but everything', (text) =>
-      text.split(','),
+    .option(
+      '--for <preset,…>',
+      'OAuth: request what these presets need; default: all presets except everything',
+      (text) => text.split(','),
     )
     .option('--client-secret-stdin', 'OAuth: read the client secret from standard input')
     .option('--client-secret-env <name>', 'OAuth: read the client secret from this variable')
-    .option('--app', 'connect as a GitHub App, which is made in a browser')
-    .option('--app-id <id>', 'App: one that is there, with --key-file')
-    .option('--key-file <file>', 'App: where its private key goes, or is; otherwise github-app.pem here')
-    .option('--installation-id <number>', 'App: which of its installations')
+    .option('--app', 'connect as a GitHub App, which is created in a browser')
+    .option('--app-id <id>', 'App: an existing one, with --key-file')
+    .option('--key-file <file>', 'App: file of its private key, created or existing; default: github-app.pem here')
+    .option('--installation-id <number>', 'App: the installation id')
     .option('--org <name>', 'App: the organisation that owns it')
     .option('--no-wait', 'App: do not wait until it is installed')
     .option('--json', 'print JSON')

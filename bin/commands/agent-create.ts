@@ -25,15 +25,15 @@ export function addAgentCreateCommand(agent: Command): void {
   withTerms(
     agent
       .command('create <name>')
-      .description('make a key pair here, make the agent at the broker, and write its profile'),
+      .description('generate a key pair here, create the agent at the broker, and write its profile'),
   )
     .option('--invite <token>', 'an invite (inv_…) or a bootstrap token (abt_…), instead of an owner session')
     .addOption(new Option('--client <client>', 'show the configuration of this MCP client').choices([...CLIENTS]))
-    .option('--out <file>', 'where the profile goes; otherwise profiles/NAME.json in the data folder')
+    .option('--out <file>', 'file of the profile; default: profiles/NAME.json in the data folder')
     .option('--json', 'print JSON')
     .action(create);
 
-  withTerms(agent.command('invite <name>').description('make an invite, for an agent on a machine without an owner'))
+  withTerms(agent.command('invite <name>').description('create an invite, for an agent on a machine without an owner'))
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options) => {
       const broker = await connectAsOwner(options);

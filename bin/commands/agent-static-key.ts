@@ -11,18 +11,22 @@ export function addStaticKeyCommands(agent: Command): void {
     .description('bearers for one connection, for clients that can neither sign nor be started by "run"');
   const load = () => import('../agents/static-keys.ts');
 
-  withConnection(key.command('issue <agent>').description('issue one; it is weaker than the agent’s own tokens'))
-    .requiredOption('--connection <name>', 'the one connection that it is good for, by label or id')
-    .requiredOption('--label <text>', 'what it is called, such as the client that holds it')
-    .option('--expires <when>', 'until when: 7d, 12h, a moment; 90d at most, 30d when left out', lastingSeconds)
+  withConnection(
+    key.command('issue <agent>').description('issue a static key; it is weaker than the agent’s own tokens'),
+  )
+    .requiredOption('--connection <name>', 'the connection that the key is valid for, by label or id')
+    .requiredOption('--label <text>', 'label, such as the name of the client')
+    .option('--expires <when>', 'expiry: 7d, 12h, or a time; at most 90d, default 30d', lastingSeconds)
     .option('--json', 'print JSON')
     .action(async (given: string, options: StaticKeyOptions) => (await load()).issueStaticKey(given, options));
 
-  withConnection(key.command('list <agent>').description('those of an agent, newest first, without their secrets'))
+  withConnection(
+    key.command('list <agent>').description('list the static keys of an agent, newest first, without their secrets'),
+  )
     .option('--json', 'print JSON')
     .action(async (given: string, options: Options) => (await load()).listStaticKeys(given, options));
 
-  withConnection(key.command('revoke <agent> <key>').description('revoke one, by its id or the beginning of it'))
+  withConnection(key.command('revoke <agent> <key>').description('revoke one, by its id or a unique prefix of it'))
     .option('--json', 'print JSON')
     .action(async (given: string, id: string, options: Options) => (await load()).revokeStaticKey(given, id, options));
 }

@@ -10,7 +10,7 @@ import { addWorkloadCommands } from './agent-workload.ts';
 type Options = ConnectionOptions & { json?: boolean };
 
 export function addAgentCommands(program: Command): void {
-  const agent = program.command('agent').description('the organisation’s agents');
+  const agent = program.command('agent').description('agents of the organisation');
   addAgentCreateCommand(agent);
 
   withConnection(agent.command('list').description('list the agents'))
@@ -23,7 +23,7 @@ export function addAgentCommands(program: Command): void {
   withConnection(
     agent
       .command('show <agent>')
-      .description('one agent, by its name or id: status, key, policy, grants, what waits, and its last call'),
+      .description('show an agent, by its name or id: status, key, policy, grants, pending items, and its last call'),
   )
     .option('--json', 'print JSON')
     .action(async (given: string, options: Options) => {
@@ -34,9 +34,9 @@ export function addAgentCommands(program: Command): void {
   withConnection(
     agent
       .command('bootstrap <agent>')
-      .description('make a token with which an agent brings its key; by its name or id'),
+      .description('create a bootstrap token with which an agent binds its key; by its name or id'),
   )
-    .option('--rotate', 'for an agent that has a key, which binding replaces; its children end then')
+    .option('--rotate', 'for an agent that has a key: binding replaces the key, and its children end')
     .option('--json', 'print JSON')
     .action(async (given: string, options: Options & { rotate?: true }) => {
       const { agentIdOf } = await import('../find-agent.ts');
@@ -64,7 +64,7 @@ export function addAgentCommands(program: Command): void {
   ] as const)
     withConnection(agent.command(`${verb} <agent>`).description(`${what}; by its name or id`))
       .option('--reason <text>', 'shown to the agent')
-      .option('--yes', 'do not ask, where there is no way back')
+      .option('--yes', 'do not ask before changes that cannot be undone')
       .option('--json', 'print JSON')
       .action(async (given: string, options: StatusOptions) => {
         const { changeStatus } = await import('../agents/change-status.ts');

@@ -6,10 +6,10 @@ import { wholeNumber } from '../duration.ts';
 const list = (text: string, before: string[] = []): string[] => [...before, ...text.split(',')];
 
 export function addChannelCommands(program: Command): void {
-  const channel = program.command('channel').description('where owners are told what waits for them');
+  const channel = program.command('channel').description('channels for notices to owners');
   const load = () => import('../channels/channels.ts');
 
-  withConnection(channel.command('list').description('which there are, and whether they take messages'))
+  withConnection(channel.command('list').description('list the channels with their delivery status'))
     .option('--json', 'print JSON')
     .action(async (options: Options) => (await load()).listChannels(options));
 
@@ -20,27 +20,25 @@ export function addChannelCommands(program: Command): void {
         'add one; kinds with settings as key=value: webhook (url), ntfy (server, topic), email (host, port, security, user, from, to), slack (channel, people, server), teams (none), telegram (chat, thread, people, server)',
       ),
   )
-    .option('--event <event>', 'what is told, such as call_held; several times or with commas', list)
-    .option('--agent <pattern>', 'agents of which it tells, by name or id; "*" is any text', list)
-    .option('--platform <pattern>', 'platforms of which it tells', list)
+    .option('--event <event>', 'only these events, such as call_held; repeatable or separated by commas', list)
+    .option('--agent <pattern>', 'only events of these agents, by name or id; "*" matches any text', list)
+    .option('--platform <pattern>', 'only events of these platforms', list)
     .option('--quiet <hours>', 'hours in which nothing is sent, such as 22:00-07:00')
-    .option('--zone <zone>', 'time zone of these, such as Europe/Berlin; without it, the one of this machine')
-    .option('--remind <minutes>', 'tell it once more so many minutes before it ends', wholeNumber(1, 43_200))
+    .option('--zone <zone>', 'time zone of these hours, such as Europe/Berlin; default: the one of this machine')
+    .option('--remind <minutes>', 'send a reminder so many minutes before the expiry', wholeNumber(1, 43_200))
     .option('--secret-stdin', 'read the secret from standard input')
-    .option('--secret-env <variable>', 'take the secret from this variable')
-    .option('--signing-secret-env <variable>', 'take the signing secret of a Slack app from this variable, for buttons')
+    .option('--secret-env <variable>', 'read the secret from this variable')
+    .option('--signing-secret-env <variable>', 'read the signing secret of a Slack app from this variable, for buttons')
     .option('--json', 'print JSON')
     .action(async (name: string, kind: string, settings: string[], options: AddOptions) =>
       (await load()).addChannel(name, kind, settings, options),
     );
 
-  withConnection(
-    channel.command('test [name...]').description('send a test notice now; without a name, on all of them'),
-  )
+  withConnection(channel.command('test [name...]').description('send a test notice; without a name, on all channels'))
     .option('--json', 'print JSON')
     .action(async (names: string[], options: Options) => (await load()).testChannels(names, options));
 
-  withConnection(channel.command('remove <name>').description('remove one, with its secret'))
+  withConnection(channel.command('remove <name>').description('remove a channel with its secret'))
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options) => (await load()).removeChannel(name, options));
 }

@@ -13,7 +13,7 @@ const HOW: Record<Shell, string> = {
 export function addCompletionCommand(program: Command): void {
   program
     .command('completion')
-    .description('print a script by which a shell completes the words of this program')
+    .description('print a completion script for a shell')
     .addArgument(new Argument('<shell>', 'which').choices([...SHELLS]))
     .addHelpText('after', `\n${SHELLS.map((shell) => `${shell.padEnd(6)}${HOW[shell]}`).join('\n')}`)
     .action((shell: Shell) => {

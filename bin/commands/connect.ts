@@ -11,7 +11,7 @@ export function addConnectCommand(program: Command): void {
     program
       .command('connect')
       .description(
-        'make an agent for an MCP client on this machine, and add agent-broker to the client’s configuration',
+        'create an agent for an MCP client on this machine, and add agent-broker to the client’s configuration',
       )
       .addArgument(
         new Argument('[client]', `which client: ${CLIENTS.join(', ')}; asks where none is named`)
@@ -19,12 +19,12 @@ export function addConnectCommand(program: Command): void {
           .argParser(clientOf),
       ),
   )
-    .option('--name <name>', 'name of the agent; otherwise the client’s and the machine’s')
-    .option('--profile <file>', 'profile of an agent that is there already')
+    .option('--name <name>', 'name of the agent; default: from the client and the machine')
+    .option('--profile <file>', 'profile of an existing agent')
     .option('--invite <token>', 'an invite (inv_…) or a bootstrap token (abt_…), instead of an owner session')
-    .option('--project', 'for the project in this folder alone, in a file that may be committed')
-    .option('--dry-run', 'only say what would be done')
-    .option('--undo', 'take agent-broker out of the client’s configuration again')
+    .option('--project', 'only for the project in this folder, in a file that may be committed')
+    .option('--dry-run', 'only show what would be done')
+    .option('--undo', 'remove agent-broker from the client’s configuration')
     .option('--json', 'print JSON')
     .action(async (named: ClientId | undefined, options: ConnectOptions) => {
       const { connectClient, inWords, isNewAgent } = await import('../connect-client.ts');

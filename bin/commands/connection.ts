@@ -13,11 +13,11 @@ export function addConnectionCommands(program: Command): void {
   const connection = program.command('connection').description('connections to platforms');
   const load = () => import('../connections/connections.ts');
 
-  withConnection(connection.command('list').description('which there are, and in which state'))
+  withConnection(connection.command('list').description('list the connections with their state'))
     .option('--json', 'print JSON')
     .action(async (options: Options) => (await load()).listConnections(options));
 
-  withConnection(connection.command('set <name>').description('change how long it is waited for, on this connection'))
+  withConnection(connection.command('set <name>').description('change the timeouts of a connection'))
     .option('--idle <seconds>', 'how long a streamed answer may be silent, 1 to 600; default: 60', seconds(1, 600))
     .option(
       '--wait <seconds>',
@@ -30,7 +30,9 @@ export function addConnectionCommands(program: Command): void {
   withConnection(
     connection
       .command('test [name...]')
-      .description('ask the platform once, harmlessly, whether it takes the credential; without a name, all of them'),
+      .description(
+        'test with one harmless request whether the platform accepts the credential; without a name, all connections',
+      ),
   )
     .option('--json', 'print JSON')
     .action(async (names: string[], options: Options) => (await load()).testConnections(names, options));

@@ -16,7 +16,7 @@ export function addDecideCommands(program: Command): void {
   withConnection(
     program
       .command('approve <id...>')
-      .description('approve what waits, by the beginnings of ids that "inbox" lists; shows it and asks'),
+      .description('approve items of the inbox, by ids or unique prefixes; shows each and asks'),
   )
     .option('--yes', 'do not ask')
     .option(
@@ -25,23 +25,23 @@ export function addDecideCommands(program: Command): void {
       wholeNumber(1, MOST_WAIT_SECONDS),
       WAIT_SECONDS,
     )
-    .option('--no-wait', 'end as soon as it is decided')
+    .option('--no-wait', 'do not wait for the result of the call')
     .option(
       '--scopes <scope,…>',
       'what to grant: of an access request instead of what it asks for, of an agent that registers itself fewer of them',
       listed,
     )
-    .option('--expires <when>', 'of an access request: when the grant ends, such as 30d, or never', lastingSeconds)
-    .option('--approval', 'of an access request: every call with the grant waits for an approval')
-    .option('--connection <name>', 'of an access request: the connection whose grant gains it')
-    .option('--name <name>', 'of an agent that registers itself: what to call it')
-    .option('--policy <name>', 'of an agent that registers itself: the policy that it gets')
+    .option('--expires <when>', 'for an access request: expiry of the grant, such as 30d, or never', lastingSeconds)
+    .option('--approval', 'for an access request: every call with the grant needs an approval')
+    .option('--connection <name>', 'for an access request: the connection whose grant is extended')
+    .option('--name <name>', 'for an agent registration: its name')
+    .option('--policy <name>', 'for an agent registration: its policy')
     .option(
       '--next <n>',
       'of a call: also lets the next ones pass that are like it, so many',
       wholeNumber(1, MOST_USES),
     )
-    .option('--for <when>', 'with --next: until when, such as 1h, 7d or a moment; 30d at most', lastingSeconds)
+    .option('--for <when>', 'with --next: expiry, such as 1h, 7d or a time; at most 30d', lastingSeconds)
     .option('--session', 'with --next: only in the session of this call, 12 h at most')
     .option(
       '--free <member...>',
@@ -62,7 +62,7 @@ export function addDecideCommands(program: Command): void {
   withConnection(
     program
       .command('correct <id>')
-      .description('correct a held call before it is decided, by the beginning of its id; it goes on waiting'),
+      .description('correct a held call before it is decided, by id or unique prefix; it stays held'),
   )
     .option('--body <json>', 'the whole body: a JSON object, or @ and the name of a file with one')
     .option('--endpoint <path>', 'the endpoint, with its query')
@@ -75,10 +75,10 @@ export function addDecideCommands(program: Command): void {
   withConnection(
     program
       .command('deny <id...>')
-      .description('deny what waits, by the beginnings of ids that "inbox" lists; shows it and asks'),
+      .description('deny items of the inbox, by ids or unique prefixes; shows each and asks'),
   )
-    .option('--reason <text>', 'for the agent to read')
-    .option('--network', 'of an agent that registers itself: rejects all that wait from the same network')
+    .option('--reason <text>', 'shown to the agent')
+    .option('--network', 'for an agent registration: reject all pending ones from the same network')
     .option('--yes', 'do not ask')
     .option('--json', 'print JSON')
     .action(async (ids: string[], options: DecideOptions & { reason?: string; network?: true }) => {

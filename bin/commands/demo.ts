@@ -9,7 +9,7 @@ export function addDemoCommand(program: Command, stop?: AbortSignal): void {
   program
     .command('demo')
     .description('show a read, a refusal, an approval and their receipts, on a temporary broker and platform')
-    .option('--yes', 'approve the held call without asking, as it does where there is no terminal')
+    .option('--yes', 'approve the held call without asking, as without a terminal')
     .option('--json', 'print JSON; approves without asking')
     .action(async (options: { json?: boolean; yes?: boolean }) => {
       const { runDemo } = await import('../demo-story.ts');

@@ -9,13 +9,13 @@ const MARKS: Record<Check['result'], string> = { ok: 'ok  ', warning: 'warn', fa
 export function addDoctorCommand(program: Command): void {
   program
     .command('doctor')
-    .description('look at what an agent needs: address, clock, key, status and grants; and say what to do')
+    .description('check address, clock, key, status and grants of an agent, and say what to do')
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
     .option(
       '--exposure',
       'look instead at what a command, after --, could use without the broker: keys, files, sockets',
     )
-    .option('--metadata [host]', 'with --exposure: ask also whether the metadata address of a cloud answers')
+    .option('--metadata [host]', 'with --exposure: also check whether the metadata address of a cloud responds')
     .argument('[command...]', 'with --exposure: the command, after --')
     .option('--json', 'print JSON')
     .action(async (words: string[], options: Options) => {

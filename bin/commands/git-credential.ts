@@ -9,7 +9,7 @@ export function addGitCredentialCommand(program: Command): void {
     )
     .argument('<operation>', 'as git passes it: get; any other does nothing')
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
-    .option('--at <url>', 'where the broker serves git, if that is a host of its own')
+    .option('--at <url>', 'address where the broker serves git, if that is a separate host')
     .action(async (operation: string, options: { profile?: string; at?: string }) => {
       const { answerGit } = await import('../git-credential.ts');
       const { ProfileError, readProfile } = await import('../../mcp/profile.ts');

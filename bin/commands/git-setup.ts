@@ -6,15 +6,15 @@ export function addGitSetupCommand(program: Command): void {
   program
     .command('git-setup')
     .description(
-      'have git on this machine reach repositories through the broker, as an agent and without a token in any file',
+      'configure git on this machine to reach repositories through the broker, as an agent and without a token in any file',
     )
-    .argument('[repositories...]', 'owner/repo or owner/*; otherwise every repository of the host')
-    .option('--local', 'for the clone in this folder alone')
-    .option('--host <url>', 'the code host whose addresses are rewritten', 'https://github.com')
-    .option('--connection <label>', 'the connection to use, where the agent has several')
+    .argument('[repositories...]', 'owner/repo or owner/*; default: every repository of the host')
+    .option('--local', 'only for the clone in this folder')
+    .option('--host <url>', 'the code host whose URLs are rewritten', 'https://github.com')
+    .option('--connection <label>', 'the connection to use, if the agent has several')
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
-    .option('--dry-run', 'only say what would be done')
-    .option('--undo', 'take the settings out again')
+    .option('--dry-run', 'only show what would be done')
+    .option('--undo', 'remove the settings')
     .option('--json', 'print JSON')
     .action(async (repositories: string[], options: GitSetupOptions & { json?: boolean }) => {
       const { gitSetup, inWords } = await import('../git-setup.ts');

@@ -16,21 +16,21 @@ type Answer = {
 
 export function addGovernanceCommands(program: Command): void {
   withPipeline(program.command('plan <file>').description('show what a governance file would change'))
-    .option('--without-secrets', 'read and send no secrets; the plan does not say whether they change')
+    .option('--without-secrets', 'read and send no secrets; the plan then does not show whether they change')
     .option('--json', 'print JSON')
     .action(async (file: string, options: Options) => {
       const answer = await send('plan', file, options);
       print(options, answer, () => describe(answer, 'would be made', 'Nothing would change.'));
     });
 
-  withPipeline(program.command('apply <file>').description('make what a governance file says, in one transaction'))
+  withPipeline(program.command('apply <file>').description('apply a governance file in one transaction'))
     .option('--json', 'print JSON')
     .action(async (file: string, options: Options) => {
       const answer = await send('apply', file, options);
       print(options, answer, () => describe(answer, 'made', 'Nothing changed: the store is as the file says.'));
     });
 
-  withPipeline(program.command('export [file]').description('write the present state as a governance file'))
+  withPipeline(program.command('export [file]').description('write the current state as a governance file'))
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: Options) => {
       const { text } = (await (await connect(options)).ask('GET', '/owner/governance')) as { text: string };

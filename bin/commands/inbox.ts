@@ -8,7 +8,7 @@ export function addInboxCommand(program: Command): void {
     program
       .command('inbox')
       .description(
-        'what waits for a person: held calls, access requests, new agents, accounts of people; oldest first',
+        'list pending items: held calls, access requests, agent registrations, accounts of people; oldest first',
       ),
   )
     .option('--json', 'print JSON')
@@ -20,7 +20,7 @@ export function addInboxCommand(program: Command): void {
   withConnection(
     inbox
       .command('show <id>')
-      .description('one of them in full, as the approval page shows it; the beginning of its id will do'),
+      .description('show one item completely, like the approval page; takes an id or a unique prefix'),
   )
     .option('--json', 'print JSON')
     .action(async (id: string, _options: Options, command: Command) => {

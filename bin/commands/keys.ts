@@ -5,7 +5,7 @@ import { OutcomeUnknown } from '../failure.ts';
 export function addKeysCommand(program: Command): void {
   program
     .command('keys')
-    .description('the broker’s own keys')
+    .description('keys of the broker')
     .command('rotate')
     .description(
       'rotate a signing key (published ahead, then used), the key that secrets are sealed to, or the master key (all stored secrets are re-wrapped)',

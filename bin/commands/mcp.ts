@@ -32,8 +32,16 @@ export function addMcpCommand(program: Command): void {
     .command('mcp')
     .description('serve an agent’s tools to an MCP client over standard input and output')
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
-    .option('--wait <seconds>', 'how long a held call waits for a person before it answers', seconds, MOST_WAIT_SECONDS)
-    .option('--caller <source:id>', 'person whom the calls are for, such as slack:U024BE7LH (or AGENT_BROKER_CALLER)')
+    .option(
+      '--wait <seconds>',
+      'how long a held call waits for a decision before it returns',
+      seconds,
+      MOST_WAIT_SECONDS,
+    )
+    .option(
+      '--caller <source:id>',
+      'person on whose behalf calls are made, such as slack:U024BE7LH (or AGENT_BROKER_CALLER)',
+    )
     .option('--caller-file <file>', 'file with an assertion about that person (or AGENT_BROKER_CALLER_FILE)')
     .action(async ({ profile, wait, caller, callerFile }: Options) => {
       const { serveAgent } = await import('../../mcp/stdio/serve-agent.ts');

@@ -10,12 +10,12 @@ export function addOwnerCommands(program: Command): void {
   const owner = program.command('owner').description('owners of this broker’s organisation');
   const local = (command: Command) =>
     command
-      .option('--email <address>', 'which owner; otherwise the first admin')
+      .option('--email <address>', 'owner; default: the first admin')
       .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
       .option('--json', 'print JSON');
 
-  local(owner.command('link').description('make a link that signs an owner in, once, within 15 minutes'))
-    .option('--qr', 'print it as a QR code too, for a phone')
+  local(owner.command('link').description('create a link that signs an owner in, once, within 15 minutes'))
+    .option('--qr', 'also print the link as a QR code, for a phone')
     .action(async (options: Options & { qr?: boolean }) => {
       const { asQrCode, notForPhones } = await import('../link-for-phone.ts');
       const answer = await (await connectLocally(options)).ask('POST', '/owner/link', emailOf(options));

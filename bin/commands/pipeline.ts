@@ -10,11 +10,13 @@ export function addPipelineCommands(program: Command): void {
     .description('CI jobs and workloads that plan or apply governance files, with tokens of their own platform');
   const load = () => import('../pipelines/pipelines.ts');
 
-  withConnection(pipeline.command('list').description('which there are, and when they were last used'))
+  withConnection(pipeline.command('list').description('list the pipelines with their last use'))
     .option('--json', 'print JSON')
     .action(async (options: Options) => (await load()).listPipelines(options));
 
-  withConnection(pipeline.command('add <name>').description('trust one; prints what to write into the pipeline'))
+  withConnection(
+    pipeline.command('add <name>').description('add a trusted pipeline; prints the lines for its configuration'),
+  )
     .addOption(
       new Option('--role <role>', 'viewer: it plans; admin: it applies, too')
         .choices(['viewer', 'admin'])
@@ -25,13 +27,13 @@ export function addPipelineCommands(program: Command): void {
     .option('--branch <name>', 'jobs on this branch')
     .option('--environment <name>', 'jobs of this environment (GitHub)')
     .option('--pull-requests', 'jobs on pull requests (GitHub)')
-    .option('--issuer <url>', 'any other platform: `iss` of its tokens')
-    .option('--subject <text>', '`sub` of its tokens, whole; instead of what the options above make of it')
-    .option('--jwks-uri <url>', 'where the keys of the issuer are, when it publishes no discovery document')
+    .option('--issuer <url>', 'other platforms: `iss` of its tokens')
+    .option('--subject <text>', 'complete `sub` of its tokens, instead of the one composed from the options above')
+    .option('--jwks-uri <url>', 'URL of the issuer’s keys, if it publishes no discovery document')
     .option('--json', 'print JSON')
     .action(async (name: string, options: AddOptions) => (await load()).addPipeline(name, options));
 
-  withConnection(pipeline.command('remove <name>').description('trust one no more; what it applied stays'))
+  withConnection(pipeline.command('remove <name>').description('remove a trusted pipeline; what it applied stays'))
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options) => (await load()).removePipeline(name, options));
 }

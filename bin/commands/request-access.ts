@@ -10,11 +10,11 @@ export function addRequestAccessCommand(program: Command): void {
   program
     .command('request-access')
     .description(
-      'ask the owners for a scope, as the agent of this run or of a profile; asked again it is the same request',
+      'request a scope from the owners, as the agent of this run or of a profile; repeating it does not create another request',
     )
     .argument('<platform>', 'id of the platform')
     .argument('[scope]', 'the scope that is needed; left out: the platform as a whole')
-    .option('--reason <text>', 'why, for whoever decides to read')
+    .option('--reason <text>', 'reason, shown to the owner who decides')
     .option(
       '--wait <seconds>',
       'how long to wait for the decision, 0 to 600',

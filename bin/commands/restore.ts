@@ -11,9 +11,9 @@ type ReviewOptions = ConnectionOptions & { end?: boolean; reason?: string; json?
 export function addRestoreCommands(program: Command): void {
   program
     .command('restore')
-    .description('restore a backup: ends what waited in it, and makes no calls until an admin has reviewed it')
+    .description('restore a backup: pending items end, and no call is made until an admin has reviewed the store')
     .argument('[file]', 'the backup, with its manifest beside it')
-    .option('--in-place', 'treat the store that is in place as restored: it was brought back by other means')
+    .option('--in-place', 'mark the current store as restored: it was restored by other means')
     .option('--nothing-since', 'no call was made after the backup: every Idempotency-Key is accepted immediately')
     .option(
       '--replace',
@@ -47,10 +47,12 @@ export function addRestoreCommands(program: Command): void {
     });
 
   withConnection(
-    program.command('restored').description('what may act in a restored store, to be reviewed before calls go on'),
+    program
+      .command('restored')
+      .description('show what a restored store would allow, for the review before calls are enabled'),
   )
-    .option('--end', 'it was reviewed: let calls go on')
-    .option('--reason <text>', 'with --end, on record')
+    .option('--end', 'the store was reviewed: enable calls')
+    .option('--reason <text>', 'with --end: reason, recorded')
     .option('--json', 'print JSON')
     .action(async (options: ReviewOptions) => {
       const { endReview, printReview } = await import('../restored/review.ts');

@@ -12,10 +12,10 @@ export function addRunCommand(program: Command): void {
   program
     .command('run')
     .usage('[options] -- <command> [args]')
-    .description('start a command that knows nothing of the broker, so that what it asks of platforms goes through it')
-    .argument('<command...>', 'what to start, after --')
+    .description('run an unmodified command whose requests to platforms go through the broker')
+    .argument('<command...>', 'the command to run, after --')
     .option('--connection <label>', 'a connection to use, instead of all (repeatable)', oneMore, [])
-    .option('--proxy', 'be the proxy of the command as well, for tools that can be given no base URL')
+    .option('--proxy', 'also act as the proxy of the command, for tools without a base URL setting')
     .option(
       '--port <connection[=port]>',
       'a port that stands for the platform of a connection (repeatable)',

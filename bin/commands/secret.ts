@@ -14,22 +14,22 @@ type AuthorizeOptions = ConnectionOptions & { scopes?: string; label?: string; o
 type SendOptions = { from?: string; json?: boolean };
 
 export function addSecretCommands(program: Command): void {
-  const secret = program.command('secret').description('credentials from people who should have no more than that');
+  const secret = program.command('secret').description('sealed secrets: credentials from senders without other access');
 
   withConnection(
     secret
       .command('authorize <agent> <platform>')
       .description(
-        'let one secret come for this agent, by its name or id, and platform, within a day; writes a file for whoever has it',
+        'authorise one sealed secret for an agent, by its name or id, and a platform, within a day; writes a file for the sender',
       ),
   )
-    .option('--scopes <scope,…>', 'what the agent may do with it, when it has no grant on the platform')
-    .option('--label <name>', 'what the connection is to be called')
-    .option('--out <file>', 'where the authorisation goes; otherwise PLATFORM.authorization.json here')
+    .option('--scopes <scope,…>', 'scopes for the agent, if it has no grant on the platform')
+    .option('--label <name>', 'label of the connection')
+    .option('--out <file>', 'file of the authorisation; default: PLATFORM.authorization.json here')
     .option('--json', 'print JSON')
     .action(authorize);
 
-  withConnection(secret.command('list').description('which secrets may come, and which have'))
+  withConnection(secret.command('list').description('list the authorised and the received secrets'))
     .option('--json', 'print JSON')
     .action(async (options: ConnectionOptions & { json?: boolean }) => {
       const broker = await connectAsOwner(options);
@@ -39,7 +39,7 @@ export function addSecretCommands(program: Command): void {
       print(options, authorizations, () => authorizations.map(inOneLine).join('\n') || 'None were authorised.');
     });
 
-  withConnection(secret.command('revoke <id>').description('take an authorisation back with which no secret came'))
+  withConnection(secret.command('revoke <id>').description('withdraw an unused authorisation'))
     .option('--json', 'print JSON')
     .action(async (id: string, options: ConnectionOptions & { json?: boolean }) => {
       const broker = await connectAsOwner(options);

@@ -18,8 +18,8 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
     .description('run the broker: the /v1 API, the owner API and the console')
     .option('--config <governance.yaml>', 'apply this governance file at the start')
     .option('--accept-clock', 'start though the clock is behind the newest heartbeat in the store (SQLite)')
-    .option('--print-link', 'print a sign-in link of the first admin, which is done at a terminal without being asked')
-    .option('--no-sandbox', 'on a new data folder, make no sandbox platform and agent')
+    .option('--print-link', 'print a sign-in link of the first admin, which is the default at a terminal')
+    .option('--no-sandbox', 'create no sandbox platform and agent in a new data folder')
     .action(async (options: Options) => {
       limitYoungGeneration();
       const { ConfigError, readConfig } = await import('../../broker/environment/config.ts');

@@ -6,15 +6,15 @@ type Options = ConnectionOptions & { json?: boolean; all?: boolean };
 export function addStandingCommands(program: Command): void {
   const standing = program
     .command('standing')
-    .description('standing approvals: calls that pass without being asked for');
+    .description('standing approvals: calls that are allowed without asking again');
   const load = () => import('../inbox/standing.ts');
 
-  withConnection(standing.command('list').description('those in force, newest first'))
-    .option('--all', 'those that are over, too')
+  withConnection(standing.command('list').description('list the standing approvals in force, newest first'))
+    .option('--all', 'include ended ones')
     .option('--json', 'print JSON')
     .action(async (options: Options) => (await load()).listStanding(options));
 
-  withConnection(standing.command('revoke <id>').description('revoke one, by its id or the beginning of it'))
+  withConnection(standing.command('revoke <id>').description('revoke one, by its id or a unique prefix of it'))
     .option('--json', 'print JSON')
     .action(async (id: string, options: Options) => (await load()).revokeStanding(id, options));
 }

@@ -11,9 +11,9 @@ export function addVerifyExport(verify: Command): void {
   verify
     .command('export [file]')
     .description(
-      'check an export of the receipt log (GET /owner/log/export), or a folder of verify save, offline: which rows were changed, removed, inserted or moved; reads stdin without a file',
+      'verify an export of the receipt log (GET /owner/log/export), or a folder of verify save, offline: which rows were changed, removed, inserted or moved; reads stdin without a file',
     )
-    .option('--key <file>', 'verifier keys saved from /.well-known/svc-log/<organisation>; a folder has them')
+    .option('--key <file>', 'verifier keys saved from /.well-known/svc-log/<organisation>; a folder contains them')
     .option(
       '--checkpoint <file...>',
       'checkpoints that you kept: the log has to go on from each of them (from /orgs/<organisation>/checkpoint, or a receipt)',

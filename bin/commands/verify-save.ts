@@ -11,7 +11,7 @@ export function addVerifySave(verify: Command): void {
     verify
       .command('save <folder>')
       .description(
-        'save the receipt log with all that checks it into a folder, for "verify export <folder>": each time over the log that is there, and one more checkpoint',
+        'save the receipt log with the keys and checkpoints to verify it into a folder, for "verify export <folder>"; a later run replaces the log and adds a checkpoint',
       )
       .option('--json', 'print JSON'),
   ).action(async (folder: string, options: ConnectionOptions & { json?: boolean }) => {

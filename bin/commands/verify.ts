@@ -6,13 +6,13 @@ import { addVerifyExport } from './verify-export.ts';
 import { addVerifySave } from './verify-save.ts';
 
 export function addVerifyCommand(program: Command): void {
-  const verify = program.command('verify').description('check evidence, offline');
+  const verify = program.command('verify').description('verify receipts and receipt logs offline');
   addVerifySave(verify);
   addVerifyExport(verify);
   verify
     .command('receipt [file]')
     .description(
-      'check a receipt (compact JWS, or the JSON of /v1/audit/{id}/receipt) against a saved key set; reads stdin without a file',
+      'verify a receipt (compact JWS, or the JSON of /v1/audit/{id}/receipt) with a saved key set; reads stdin without a file',
     )
     .requiredOption('--keys <file>', 'key set saved from /.well-known/svc-receipt-keys.json')
     .option('--json', 'print JSON')

@@ -15,7 +15,7 @@ export function grantLines(grant: OwnedGrant): Line[] {
     ...listed('branches and tags', refs),
     ...listed('changes of them', ref_changes),
     ...(expires_at === null ? [] : [`${expired ? 'ENDED' : 'until'} ${localTime(expires_at)}`]),
-    ...(grant.require_approval ? ['every call waits for an approval'] : []),
+    ...(grant.require_approval ? ['every call needs an approval'] : []),
   ];
   return [
     line`${platform}${connection ? ` (connection ${connection.label ?? connection.connection_id})` : ''}: ${scopes.join(', ')}`,

@@ -34,7 +34,7 @@ describe('grant', () => {
       ...['--repos', 'acme/shop,acme/site', '--expires', '30d', '--approval'],
     );
     expect(made).toMatch(
-      /codehost: codehost:issues.read, codehost:issues.write\n {2}repositories: acme\/shop, acme\/site; until \S+ \S+; every call waits for an approval/,
+      /codehost: codehost:issues.read, codehost:issues.write\n {2}repositories: acme\/shop, acme\/site; until \S+ \S+; every call needs an approval/,
     );
     expect(await bad('grant', 'add', 'writer', 'codehost', '--scopes', 'issues.read')).toMatch(/^1 .*grant change/);
     const [before] = await daily.json('grant', 'list', 'writer');

@@ -111,6 +111,6 @@ const Grant = ({ grant: { scopes, expires_at, expired, require_approval } }) => 
   <span class="theirs">${scopes.map((scope) => html`<code>${visibleLine(scope)}</code> `)}</span>
   <span class="small quiet">
     ${expires_at && `${expired ? 'ended' : 'until'} ${exactly(expires_at)} `}
-    ${require_approval && 'every call waits for an approval'}
+    ${require_approval && 'every call needs an approval'}
   </span>
 `;
