@@ -10,8 +10,8 @@ const LOOK_MS = 15_000;
 
 type Followed = Pick<RegistrationTable, 'id' | 'token_hash'>;
 /**
- * The state of a registration when it is reported. `expires_at`: the deadline of the decision; after an approval the deadline for collecting the key,
- * null when no key is left to collect.
+ * The state of a registration when it is reported. `expires_at`: the deadline of the decision, also when it has passed; after an approval the deadline
+ * for collecting the key, null when no key is left to collect. Null after a rejection, which has no deadline.
  */
 export type RegistrationNews = Pick<RegistrationTable, 'status' | 'agent_id'> & { expires_at: Instant | null };
 
@@ -34,7 +34,8 @@ export function followRegistration(
       const status = statusAt(found, now);
       const { agent_id, expires_at, private_key, claim_until } = found;
       const keyUntil = private_key === null ? null : claim_until;
-      tell({ status, agent_id, expires_at: status === 'approved' ? keyUntil : expires_at });
+      const until = { pending: expires_at, approved: keyUntil, rejected: null, expired: expires_at };
+      tell({ status, agent_id, expires_at: until[status] });
       if (status !== 'pending') break;
       await watch.news(Math.min(LOOK_MS, Math.max(1, found.expires_at - now)));
     }

@@ -120,7 +120,7 @@ async function makeRoom(
   const most = largestNetwork(open);
   const newest = most.at(-1);
   if (!newest || most.length < mine.length + 2) return refuse('owner', MOST_OPEN_REGISTRATIONS, open);
-  await displaceRegistration(tx, newest);
+  await displaceRegistration(tx, newest, now);
   return [newest];
 }
 

@@ -36,14 +36,15 @@ export async function listRejectedSources(
     .execute();
 }
 
-/** Expires a pending registration before its deadline. */
+/** Expires a pending registration before its deadline; its `expires_at` becomes `now`. */
 export async function displaceRegistration(
   db: Db,
   { token_hash }: Pick<RegistrationTable, 'token_hash'>,
+  now: number,
 ): Promise<void> {
   await db
     .updateTable('registrations')
-    .set({ status: 'expired' })
+    .set({ status: 'expired', expires_at: now })
     .where('token_hash', '=', token_hash)
     .where('status', '=', 'pending')
     .execute();

@@ -618,7 +618,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('a registration that was displaced by one of another network reads `expired`', async () => {
+  test('a registration that was displaced by one of another network reads `expired`, with the time of that', async () => {
     const first: string[] = [];
     for (let i = 0; i < 101; i++) {
       // With equal times any of them may be displaced.
@@ -628,6 +628,12 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     }
     const statuses = await Promise.all(first.map(async (token) => (await statusOf(token)).body.status));
     expect(statuses).toEqual(['pending', 'pending', 'pending', 'pending', 'expired']);
+    const { text } = await send(`${world.running.baseUrl}/v1/register/stream/${first.at(-1)}`, {});
+    const told = JSON.parse(/^data: (.*)$/m.exec(text)![1]!);
+    expect(told).toEqual({ status: 'expired', expires_at: expect.any(String) });
+    const [listed] = (await organisation.ask('GET', '/owner/registrations?status=expired')).body.registrations;
+    expect(listed.expires_at).toBe(told.expires_at);
+    expect(Date.parse(told.expires_at)).toBeLessThanOrEqual(world.running.broker.clock());
   });
 
   test('RG-07 an owner rejects all registrations of one network together: no others, each recorded', async () => {
