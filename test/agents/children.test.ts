@@ -150,7 +150,10 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
     test.each<[string, unknown]>([
       ['a body without grants', {}],
       ['an empty list', { grants: [] }],
-      ['CH-03 26 grants', { grants: Array.from({ length: 26 }, () => ({ platform: 'demo', scopes: ['demo:read'] })) }],
+      [
+        'CH-03 26 grants',
+        { grants: Array.from({ length: 26 }, (_, at) => ({ platform: `p${at}`, scopes: ['demo:read'] })) },
+      ],
       ['no platform', { grants: [{ scopes: ['demo:read'] }] }],
       ['no scopes', { grants: [{ platform: 'demo' }] }],
       ['CH-02 an empty list of scopes', { grants: [{ platform: 'demo', scopes: [] }] }],

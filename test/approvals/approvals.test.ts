@@ -388,6 +388,14 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
       status: 'approved',
       execution_error: expect.stringMatching(/^platform_reauth_needed: /),
     });
+    const newer: string[] = [];
+    for (const skewMs of [1_000, 2_000]) {
+      world.clock.skewMs = skewMs;
+      newer.unshift(await hold(asker, { ...WRITE, data: { skewMs } }));
+    }
+    const { pending } = (await asker.get('/v1/agents/me/pending-actions')).body;
+    expect(pending.map((one: { approval_id: string }) => one.approval_id)).toEqual([...newer, waits]);
+    for (const id of newer) await deny(id);
     world.clock.skewMs = DAY_MS + 60_000;
     const later = (await asker.get('/v1/agents/me/pending-actions')).body;
     expect(later.pending).toEqual([]);

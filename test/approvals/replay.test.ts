@@ -377,6 +377,24 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(answer.text).toContain('"data":{"n":12345678901234567890}');
   });
 
+  test('a call whose answer is withheld is reported as executed, without a result, in the approval and in pending-actions', async () => {
+    world.upstream.answer = (_request, response) =>
+      response
+        .setHeader('content-type', 'image/png')
+        .end(Buffer.concat([Buffer.from([0x89, 0, 255]), Buffer.from(CANARY)]));
+    const id = await hold();
+    const { executed_at } = (await approve(id)).body;
+    expect(executed_at).toEqual(expect.any(String));
+    const { body } = await agent.get(`/v1/approvals/${id}`);
+    const execution_error = expect.stringMatching(/^upstream_response_blocked: The call was made\. /);
+    expect(body).toMatchObject({ status: 'approved', executed_at, execution_error });
+    expect(body).not.toHaveProperty('result');
+    const { recently_completed } = (await agent.get('/v1/agents/me/pending-actions')).body;
+    expect(recently_completed).toMatchObject([{ approval_id: id, executed_at, result_summary: null, execution_error }]);
+    const { row } = await evidenceOf(world, agent, body.audit_id);
+    expect(row).toMatchObject({ result: 'blocked', upstream_status: 200, finished_at: Date.parse(executed_at) });
+  });
+
   test('AP-21 the owner disconnects while the platform works: the call is made all the same', async () => {
     let finish: () => void = () => {};
     const asked = new Promise<void>((resolve) => {

@@ -1,5 +1,5 @@
 /** One token per person, from a call without a token to calls with each person's own: at a real OAuth server and a real issuer. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Browser } from '../world/browser.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { authorise, confirmAll, consentAsserted, onward, start, statusOf } from '../world/people.ts';
@@ -61,6 +61,22 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
     for (const other of [slack('U-ANN '), slack('u-ann'), slack('U-EVE')]) expect((await act(other)).status).toBe(412);
     expect((await act(undefined)).body.reason).toBe('no_caller');
     expect((await act({ source: 'teams', id: 'U-ANN' })).body.reason).toBe('asserted_not_allowed');
+  });
+
+  test('a consent expires after exactly 30 minutes, and a later call gets another one', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
+    onTestFinished(() => void vi.useRealTimers());
+    const { consent_token: token, expires_at } = (await act(slack('U-ANN'))).body;
+    const end = Date.now() + 30 * 60_000;
+    expect(Date.parse(expires_at)).toBe(end);
+    for (const [at, status] of [
+      [end - 1, 'pending'],
+      [end, 'expired'],
+    ] as const) {
+      vi.setSystemTime(at);
+      expect((await statusOf(world, token)).body).toEqual({ status, platform_id: 'docs', expires_at });
+    }
+    expect((await act(slack('U-ANN'))).body.consent_token).not.toBe(token);
   });
 
   test('an address that the platform did not verify is marked for the person and for the confirming owner', async () => {
