@@ -83,6 +83,7 @@ function operationOf(route: Route, tag: string, schemas: Schemas, security: Secu
     tags: [tag],
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && { requestBody: requestBody(route, schemas) }),
+    ...(route.rawBody && { requestBody: rawBody(route.rawBody) }),
     responses: responsesOf(route, schemas),
     security: security.of(route),
     'x-capability': route.capability,
@@ -144,3 +145,8 @@ function requestBody(route: Route, schemas: Schemas): JsonSchema {
     content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
   };
 }
+
+const rawBody = (type: string): JsonSchema => ({
+  required: true,
+  content: { [type]: { schema: { type: 'string', format: 'binary' } } },
+});

@@ -163,6 +163,8 @@ export type Route<
   /** Query parameters. Undeclared names are ignored, except on owners' routes. */
   query?: Query;
   body?: Schema;
+  /** Media type of a body that the handler reads itself, for the document. */
+  rawBody?: string;
   /** Whether a missing body counts as `{}`. */
   bodyOptional?: boolean;
   /** The body holds a secret: errors do not quote its text. */

@@ -11,6 +11,7 @@ import { type Context, route } from '../route.ts';
 const TYPE = 'application/did+json';
 const CACHING = { 'Cache-Control': 'public, max-age=60' };
 const CACHED = ['ETag', 'Cache-Control'] as const;
+const CONDITIONAL = { 'If-None-Match': { description: 'The ETag of the last 200.' } };
 const UNCHANGED = { description: 'It is what the ETag says.', headers: CACHED };
 
 const Method = z.object({
@@ -50,6 +51,7 @@ export const rootDid = route({
   anyOrigin: true,
   limit: { name: 'did-root', perMinute: 30, per: 'address' },
   capability: 'did.root',
+  headers: CONDITIONAL,
   summary: "The broker's own DID document.",
   answers: {
     200: { description: 'The document, with the root key.', schema: Document, type: TYPE, headers: CACHED },
@@ -72,6 +74,7 @@ export const agentDid = route({
   anyOrigin: true,
   limit: { name: 'did', perMinute: 30, per: 'address' },
   capability: 'did.agent',
+  headers: CONDITIONAL,
   summary: "An agent's DID document, where its organisation publishes them.",
   params: { agentId: z.string().regex(AGENT_ID_PATTERN).describe('its agent id') },
   answers: {

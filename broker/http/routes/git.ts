@@ -1,6 +1,6 @@
 /** Governed git (smart HTTP): clone, fetch and push through the broker (specification, Governed git). */
 import { z } from 'zod';
-import { GIT_PLATFORM } from '../../git/git-call.ts';
+import { GIT_PLATFORM, mediaTypeOf } from '../../git/git-call.ts';
 import { serveGit } from '../git-door.ts';
 import { toldUnread } from '../git-told.ts';
 import type { AnswerDeclaration, Context } from '../route.ts';
@@ -79,6 +79,7 @@ export const gitRoutes = [
     capability: 'git.fetch',
     summary: 'Fetch from a repository.',
     description: BODY,
+    rawBody: mediaTypeOf('git-upload-pack', 'request'),
     answers: { 200: pack('The pack.', 'application/x-git-upload-pack-result'), ...REFUSALS },
     errors: [...COMMON.errors, 'git_request_too_large'],
     handle: handle as never,
@@ -90,6 +91,7 @@ export const gitRoutes = [
     capability: 'git.push',
     summary: 'Push to a repository.',
     description: `The refs that it changes are decided on, and recorded; the pack is not looked at. ${BODY}`,
+    rawBody: mediaTypeOf('git-receive-pack', 'request'),
     answers: { 200: pack('What became of each ref.', 'application/x-git-receive-pack-result'), ...REFUSALS },
     errors: [...COMMON.errors, 'git_request_too_large'],
     handle: handle as never,

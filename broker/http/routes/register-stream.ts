@@ -17,6 +17,9 @@ export const registrationStream = route({
   atOnce: { perAddress: 20, perToken: 5, inAll: 1_000 },
   capability: 'registrations.stream',
   summary: 'Tells what becomes of a registration (Server-Sent Events).',
+  headers: {
+    'Last-Event-ID': { description: 'The `id` of the last event that was received, sent by whoever connects again.' },
+  },
   params: { token: Token },
   answers: {
     200: {
