@@ -10,14 +10,14 @@ const NAME = 'Agent Broker';
 const ABOUT =
   'A governance broker for AI agents: the agent names a platform, an endpoint, a method and a scope; the broker decides, holds the call for a person where it must, calls with a credential that the agent never sees, and leaves a signed receipt.';
 
-/** Who may call, in the words of the manifest; empty: everybody. */
+/** Principals that can authenticate, in the words of the manifest; empty: none. */
 const WHO: Record<Auth, readonly string[]> = {
   none: [],
   agent: ['agent'],
   git: ['agent'],
   raw: ['agent'],
   mcp_client: ['agent'],
-  anyone: [],
+  anyone: ['agent', 'owner'],
   owner: ['owner'],
   agent_or_owner: ['agent', 'owner'],
   owner_or_local: ['owner'],
@@ -25,7 +25,11 @@ const WHO: Record<Auth, readonly string[]> = {
   local: [],
 };
 
-const whoInWords = ({ auth }: Route): string => WHO[auth].join(' or ') || 'no authentication';
+/** Whether unauthenticated requests are served, too, with less content. */
+const isOptional = ({ auth }: Route): boolean => auth === 'anyone';
+
+const whoInWords = (route: Route): string =>
+  [...WHO[route.auth], ...(isOptional(route) ? ['without authentication'] : [])].join(' or ') || 'no authentication';
 
 /** Well-known addresses of documents. Only those that are served are listed. */
 const DOCUMENTS = {
@@ -76,6 +80,7 @@ export function agentManifest(
       path: route.path,
       summary: route.summary,
       authentication: WHO[route.auth],
+      ...(isOptional(route) && { authentication_optional: true }),
       documentation: `${baseUrl}/docs#${route.capability}`,
     })),
   };

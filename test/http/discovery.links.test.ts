@@ -68,6 +68,10 @@ describe('/llms.txt and /agent-manifest.json', () => {
       expect(text).toContain(`[${method} ${path}](${world.running.baseUrl}/docs#${capability})`);
       expect(manifest.capabilities).toContainEqual(expect.objectContaining({ method, path, capability }));
     }
+    expect(text).toMatch(/trqp\/recognition\]\([^)]+\): .* \(agent or owner or without authentication\)$/m);
+    const queries = manifest.capabilities.filter(({ path }: { path: string }) => path.startsWith('/v1/trqp/'));
+    for (const query of queries)
+      expect(query).toMatchObject({ authentication: ['agent', 'owner'], authentication_optional: true });
     const paths = manifest.capabilities.map(({ path }: { path: string }) => path);
     expect(paths.filter((path: string) => /^\/(owner|console|approve)/.test(path))).toEqual([]);
     expect(manifest).toMatchObject({ version: '0.79.1', base_url: world.running.baseUrl });
