@@ -374,6 +374,8 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
         grants: [grant({ connection_id: second, scopes: ['demo:read', 'demo:write'] })],
       });
       expect(given.body.granted[0]).toMatchObject({ connection_id: second, scopes: ['demo:read'] });
+      const shouted = await issue(agent, { grants: [grant({ connection_id: second.toUpperCase() })] });
+      expect(shouted.body.granted?.[0]).toMatchObject({ connection_id: second });
       // Omitted: the connection that the parent's own calls use.
       const left = await issue(agent, { grants: [grant({ connection_id: null })] });
       expect(left.body.granted[0].connection_id).toBe(second);

@@ -40,7 +40,12 @@ const Limits = z.strictObject({
 const Wanted = z.strictObject({
   platform: text(64).min(1),
   scopes: z.array(text(256).min(1)).min(1).max(MOST_SCOPES).describe('those that the parent does not hold are dropped'),
-  connection_id: text(64).min(1).nullish().describe("left out: the one that the parent's own calls would use"),
+  // What is no UUID is no connection that the parent has, as one of another organisation.
+  connection_id: text(64)
+    .min(1)
+    .transform((id) => id.toLowerCase())
+    .nullish()
+    .describe("left out: the one that the parent's own calls would use"),
   constraints: Limits.nullish().describe("left out: the parent's"),
 });
 
