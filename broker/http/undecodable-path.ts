@@ -1,16 +1,19 @@
 /**
- * Express decodes the parameters of a path before it asks any route, and refuses by itself what cannot be decoded: without the authentication,
- * limits, error dialect and CORS headers of the route that it is for.
+ * Express decodes path parameters before it calls a route, and answers those that cannot be decoded with a 400 of its own, without the authentication,
+ * rate limits, error format and CORS headers of the route.
  */
 import type { Request, RequestHandler } from 'express';
 import { correlationId } from '../crypto/ids.ts';
 import { type Reply, send } from './reply.ts';
 import { isRaw } from './request-guard.ts';
 
+/** More segments than any route has. Decoding is not tried segment by segment beyond it, because each failure costs an exception. */
+const MOST_SEGMENTS = 20;
+
 /**
- * Makes U+0000, which names nothing (`nameable`), of each segment that cannot be decoded, so that the route answers as for any name that it
- * does not know. `pageFor` answers browsers, whose pages decode the same path. Below `/git` and `/proxy` the path stays: they read it as it
- * was sent, and decode nothing.
+ * Replaces each segment that cannot be decoded by an escaped U+0000, which is never a valid name (`nameable`), so that the route answers as for an
+ * unknown name. Requests of browsers for pages get `pageFor`, because the pages decode the same path. Paths below `/git` and `/proxy` are not changed:
+ * their routes read the raw path.
  */
 export function nameUndecodable(pageFor: (request: Request) => Reply | undefined): RequestHandler {
   return (request, response, next) => {
@@ -19,7 +22,11 @@ export function nameUndecodable(pageFor: (request: Request) => Reply | undefined
     const page = pageFor(request);
     if (page) return send(response, page, correlationId());
     const query = url.indexOf('?');
-    const named = path.replaceAll(/[^/]+/g, (segment) => (isDecodable(segment) ? segment : '%00'));
+    const segments = path.split('/');
+    const named =
+      segments.length > MOST_SEGMENTS
+        ? '/%00'
+        : segments.map((segment) => (isDecodable(segment) ? segment : '%00')).join('/');
     request.url = named + (query < 0 ? '' : url.slice(query));
     next();
   };

@@ -1,5 +1,5 @@
 /** Path parameters that are not valid ids: each route answers, and no database gets a value that it cannot store. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 import { send } from '../world/agent.ts';
@@ -73,6 +73,14 @@ describe.each(ONE_STORE)(`path parameters on %s${postgresNote}`, (store) => {
         true,
       ]);
     }
+  });
+
+  test('a path of thousands of segments that cannot be decoded is not decoded segment by segment', async () => {
+    const decode = vi.spyOn(globalThis, 'decodeURIComponent');
+    onTestFinished(() => decode.mockRestore());
+    expect((await fetch(`${world.running.baseUrl}${'/%z'.repeat(5_000)}`)).status).toBe(404);
+    expect(decode.mock.calls.length).toBeGreaterThan(0);
+    expect(decode.mock.calls.length).toBeLessThan(50);
   });
 
   test('control: valid bodies, where only the parameter is invalid', async () => {
