@@ -117,7 +117,9 @@ function pathOf({ path, takesRest }: Route): RouterPath {
 
 function refuseMethod(services: Services, routes: readonly Route[]): RequestHandler {
   const dialect = routes.find((route) => route.dialect)?.dialect;
-  const allowed = routes.flatMap((route) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])).join(', ');
+  const allowed = routes
+    .flatMap(({ method, refusesHead }) => (method === 'GET' && !refusesHead ? ['GET', 'HEAD'] : [method]))
+    .join(', ');
   return (_request, response) => {
     const id = correlationId();
     const refusal = new Refusal('method_not_allowed', `Method not allowed. Allowed: ${allowed}.`, {

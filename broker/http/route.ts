@@ -138,6 +138,8 @@ export type Route<
     reply: Reply,
     by: { services: Services; who: Principal | undefined; correlationId: string },
   ) => Reply | Promise<Reply>;
+  /** Of a GET: reading has an effect, so the handler refuses HEAD. */
+  refusesHead?: true;
   /** The handler also receives requests with other methods, and refuses them itself. */
   anyMethod?: true;
   /** A halted agent's long body is not read: the refusal is recorded like that of a body that could not be parsed. */

@@ -155,7 +155,9 @@ describe('the live routes', () => {
       });
       expect(answer.status, path).toBe(405);
       const allowed = answer.headers.get('allow')!.split(', ');
-      expect(allowed.toSorted(), path).toEqual([...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].toSorted());
+      // To read it has an effect.
+      const hasHead = methods.includes('GET') && !path.includes('/claim-key/');
+      expect(allowed.toSorted(), path).toEqual([...methods, ...(hasHead ? ['HEAD'] : [])].toSorted());
     }
   });
 });

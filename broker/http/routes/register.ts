@@ -107,6 +107,7 @@ export const claimKey = route({
   auth: 'none',
   limit: LIMIT,
   capability: 'registrations.claim_key',
+  refusesHead: true,
   summary: 'Hands out the private key of an approved registration, once, and activates its agent.',
   params: { token: Token },
   answers: {
