@@ -120,5 +120,10 @@ test('AuthZEN counts each question of a batch', async () => {
     });
   const first = await ask(50);
   expect([first.status, first.body.evaluations.length], first.text).toEqual([200, 50]);
+  // What is told to be left is what is.
+  const [, most, left] = /q=(\d+);.*r=(\d+);/.exec(
+    `${first.headers.get('ratelimit-policy')} ${first.headers.get('ratelimit')}`,
+  )!;
+  expect(Number(most) - Number(left)).toBe(50);
   limited(await ask(12), 'authzen');
 });

@@ -102,12 +102,13 @@ export const authzenEvaluations = route({
     if (!body.evaluations?.length) return json(200, await decided(services, who, body as Evaluation));
     // The first item was counted with the request.
     const more = body.evaluations.length - 1;
-    if (more > 0 && who.kind === 'agent') await takeLimit(limits, LIMIT, agentKey(LIMIT, who.agent), more);
+    const limited =
+      more > 0 && who.kind === 'agent' ? await takeLimit(limits, LIMIT, agentKey(LIMIT, who.agent), more) : undefined;
     const refusals = { notYours: NOT_YOURS, malformed: firstProblem };
     const read = subjectReader(services, who, askedPlatform(platformIn(body)));
     const now = services.broker.clock();
     const evaluations = await evaluateAll(services, read, body, now, refusals);
-    return json(200, { evaluations });
+    return json(200, { evaluations }, limited?.headers);
   },
 });
 
