@@ -58,7 +58,7 @@ export const consentRequest = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.consent.read',
-  summary: 'What an MCP client asks for, and what it can be given.',
+  summary: 'What an MCP client requests, and what it can be granted.',
   params: PARAMS,
   answers: { 200: { description: 'The request.', schema: Asked } },
   errors: ['not_found'],
@@ -109,7 +109,7 @@ export const consentDecision = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.consent.decide',
-  summary: 'Lets an MCP client in, as an agent, or sends it away.',
+  summary: 'Approves an MCP client as an agent, or refuses it.',
   params: PARAMS,
   body: Decision,
   answers: {

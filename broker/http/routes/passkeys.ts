@@ -51,7 +51,7 @@ export const passkeyRegisterBegin = route({
   role: 'approver',
   limit: LIMIT,
   capability: 'passkeys.register.begin',
-  summary: 'Options to make a passkey of this owner with.',
+  summary: 'Options for creating a passkey of this owner.',
   description:
     'An owner begins at most 10 times a minute from one address, having signed in within the last 10 minutes; or with an `assertion` by a passkey that the owner has (purpose `add-passkey`).',
   body: z.object({ assertion: Assertion }),
@@ -83,7 +83,7 @@ export const passkeyRegisterFinish = route({
   role: 'approver',
   limit: LIMIT,
   capability: 'passkeys.register.finish',
-  summary: 'Enrols the passkey that an authenticator made.',
+  summary: 'Enrols the passkey that an authenticator created.',
   body: z.strictObject({ response: RegistrationResponse, device_name: DeviceName }),
   maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: {

@@ -1,4 +1,4 @@
-// What an agent is granted.
+// The grants of an agent.
 /** @typedef {import('../../answers.ts').OwnedGrant} OwnedGrant */
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { Day } from '/console/agent/facts.js';

@@ -36,7 +36,7 @@ export const ownerAccessRequests = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.access_requests.list',
-  summary: "What the organisation's agents ask for, newest first.",
+  summary: "The access requests of the organisation's agents, newest first.",
   query: Page,
   answers: {
     200: {
@@ -80,7 +80,7 @@ export const ownerAccessRequest = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.access_requests.read',
-  summary: 'One access request, with what could be granted and what is granted now.',
+  summary: 'One access request, with the possible and the current grants.',
   params,
   answers: { 200: { description: 'The access request.', schema: WholeAccessRequest } },
   errors: ['not_found'],

@@ -16,7 +16,7 @@ export const handOverAgents = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.agents.hand_over',
-  summary: 'Gives agents of one owner to another one, all in one transaction.',
+  summary: 'Moves agents from one owner to another, in one transaction.',
   body: z.strictObject({
     from: uuid('the id of the owner who has them'),
     to: uuid('the id of the owner who gets them'),
@@ -48,7 +48,7 @@ export const labelAgent = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.agents.labels',
-  summary: 'Gives an agent these labels, and no others.',
+  summary: 'Replaces the labels of an agent.',
   params: { id: AgentId },
   body: z.strictObject({ labels: Labels }),
   answers: { 200: { description: 'The agent as it is now.', schema: Agent } },

@@ -12,7 +12,7 @@ export const assignPolicy = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.agents.policy',
-  summary: 'Puts an agent under a policy.',
+  summary: 'Assigns a policy to an agent.',
   params: { id: AgentId },
   body: z.strictObject({ policy: z.string().min(1).max(64).describe('the id of the policy, or its name') }),
   answers: { 200: { description: 'The agent as it is now.', schema: Agent } },

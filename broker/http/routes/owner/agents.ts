@@ -26,7 +26,7 @@ export const ownerAgents = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.agents.list',
-  summary: "The organisation's agents: all of them, or with any parameter a page of those that are sought.",
+  summary: "The organisation's agents: all, or with any parameter a filtered page.",
   query: z.object(AGENTS_SOUGHT),
   answers: {
     200: {
@@ -63,7 +63,7 @@ export const ownerAgent = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.agents.read',
-  summary: 'One agent, with what it did in the last 24 hours and what it waits for.',
+  summary: 'One agent, with its activity of the last 24 hours and its pending decisions.',
   params: { id: AgentId },
   answers: { 200: { description: 'The agent.', schema: WholeAgentShown } },
   errors: ['not_found'],
@@ -75,12 +75,11 @@ export const ownerAgent = route({
 
 const VERBS: readonly { verb: AgentVerb; summary: string }[] = [
   { verb: 'suspend', summary: 'Stops an agent until it is resumed.' },
-  { verb: 'resume', summary: 'Lets a suspended agent go on.' },
+  { verb: 'resume', summary: 'Resumes a suspended agent.' },
   { verb: 'revoke', summary: 'Stops an agent permanently.' },
   {
     verb: 'delete',
-    summary:
-      'Forgets a revoked agent: it is listed no more, and its tokens are those of nobody. What it did stays on record.',
+    summary: 'Deletes a revoked agent: it is no longer listed, and its tokens are unknown. Its audit rows stay.',
   },
 ];
 

@@ -42,7 +42,7 @@ export const decideManyApprovals = route({
   auth: 'owner',
   role: 'approver',
   capability: 'owner.approvals.decide_many',
-  summary: `Approves or denies up to ${MOST_DECIDED} held calls that were shown, and tells of each what became of it.`,
+  summary: `Approves or denies up to ${MOST_DECIDED} held calls, and returns the result of each.`,
   body: z.strictObject({
     decision: z.enum(['approve', 'deny']),
     note: Note.optional(),

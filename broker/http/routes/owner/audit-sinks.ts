@@ -75,7 +75,7 @@ export const ownerAuditSinks = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.audit_sinks.list',
-  summary: 'Where the audit is pushed to, how far each receiver has it, and what is wrong; never a secret.',
+  summary: 'The receivers of the audit, the position of each, and its error; never a secret.',
   answers: { 200: { description: 'All of them, by name.', schema: z.object({ sinks: z.array(Sink) }) } },
   errors: [],
   handle: async ({ services: { broker }, who }) =>
@@ -206,7 +206,7 @@ export const trySink = route({
   role: 'admin',
   limit: { name: 'audit-sink-tests', perMinute: 20, per: 'address' },
   capability: 'owner.audit_sinks.test',
-  summary: 'Tries now whether a receiver would take rows, without sending one, and says what came of it.',
+  summary: 'Tests whether a receiver would accept rows, without sending one, and returns the result.',
   params,
   body: z.strictObject({}),
   bodyOptional: true,

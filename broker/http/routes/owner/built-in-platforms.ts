@@ -79,7 +79,7 @@ export const ownerBuiltInPlatforms = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.built_in_platforms.list',
-  summary: 'The platforms that the broker knows, and what connecting each takes.',
+  summary: 'The built-in platforms, and what connecting each requires.',
   answers: {
     200: { description: 'All of them.', schema: z.object({ built_in_platforms: z.array(BuiltInPlatform) }) },
   },

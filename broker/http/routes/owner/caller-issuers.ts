@@ -39,7 +39,7 @@ export const ownerCallerIssuers = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.caller_issuers.list',
-  summary: 'The issuers whose assertions about people are believed, and the redirect URI of each.',
+  summary: 'The issuers whose assertions about people are trusted, and the redirect URI of each.',
   answers,
   errors: [],
   handle: async (context) => {
@@ -73,7 +73,7 @@ export const distrustCallerIssuer = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.caller_issuers.remove',
-  summary: 'Trusts an issuer no more. What people gave stays, and cannot be used by its assertions.',
+  summary: 'Removes a trusted issuer. Tokens that people gave stay, but its assertions cannot use them.',
   body: z.strictObject({ issuer: z.string().max(2_000).describe('exactly as it is listed') }),
   answers,
   errors: ['invalid_request', 'conflict', 'audit_unavailable'],

@@ -30,7 +30,7 @@ export const connectOAuth = route({
   role: 'admin',
   limit: { name: 'oauth-starts', perMinute: 30, per: 'address' },
   capability: 'owner.connections.oauth_start',
-  summary: 'Begins to connect through OAuth: answers where to send the browser of the owner who asks.',
+  summary: "Starts connecting through OAuth: returns the address to open in the owner's browser.",
   params,
   body: z.strictObject({}),
   bodyOptional: true,
@@ -57,7 +57,7 @@ export const disconnectOAuth = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.connections.oauth_disconnect',
-  summary: 'Forgets the tokens of a connection, and revokes them at the authorization server where it lets one.',
+  summary: 'Deletes the tokens of a connection, and revokes them at the authorization server if it supports that.',
   params,
   body: z.strictObject({}),
   bodyOptional: true,
@@ -110,7 +110,7 @@ export const connectionCallback = route({
   ...CALLBACK,
   path: SHARED_PATH,
   capability: 'owner.connections.oauth_callback',
-  summary: "Takes an authorization server's answer, and connects the platform.",
+  summary: 'Handles the response of an authorization server, and connects the platform.',
 });
 
 /** GET /console/connected/{id}: redirect URI of one organisation, or of one connection. */
@@ -118,7 +118,7 @@ export const ownConnectionCallback = route({
   ...CALLBACK,
   path: `${OWN_PATH}/{id}`,
   capability: 'owner.connections.oauth_own_callback',
-  summary: "Takes an authorization server's answer at the redirect URI of an organisation, or of a connection.",
+  summary: 'Handles the response of an authorization server at the redirect URI of an organisation or a connection.',
   params: { id: z.guid().describe('the id of the organisation, or of the connection') },
 });
 

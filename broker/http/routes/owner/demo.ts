@@ -22,7 +22,7 @@ export const ownerDemo = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.demo.read',
-  summary: "Whether this process can have the sandbox's agent make calls to look at.",
+  summary: "Whether this process can make the demo calls of the sandbox's agent.",
   answers: { 200: { description: 'Whether, or why not.', schema: Possible } },
   errors: [],
   handle: async ({ services, who: { organisationId } }) => {
@@ -61,8 +61,7 @@ export const makeOwnerDemo = route({
   role: 'admin',
   limit: { name: 'demos', perMinute: 6, per: 'address' },
   capability: 'owner.demo.make',
-  summary:
-    "Has the sandbox's agent make calls to look at: a read, a change that its scope does not cover, and a refund.",
+  summary: "Makes demo calls of the sandbox's agent: a read, a change that its scope does not cover, and a refund.",
   description:
     'They are calls as any other, with the key of the agent, its policy and grants, receipts and notices; the refund is left out while one of a demo before waits. No platform but the sandbox is called.',
   body: z.strictObject({}),

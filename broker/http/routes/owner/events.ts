@@ -9,7 +9,7 @@ export const ownerEvents = route({
   role: 'viewer',
   atOnce: { perAddress: 100, inAll: 5_000 },
   capability: 'owner.events',
-  summary: 'What waits for a decision, told as it changes (Server-Sent Events).',
+  summary: 'The number of pending decisions, sent as it changes (Server-Sent Events).',
   answers: {
     200: { description: 'A stream of events that goes on until the session is over.', type: 'text/event-stream' },
   },

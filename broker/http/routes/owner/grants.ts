@@ -17,7 +17,7 @@ export const ownerGrants = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.grants.list',
-  summary: 'What an agent is granted.',
+  summary: 'The grants of an agent.',
   params: { agent_id: AgentId },
   answers: {
     200: { description: 'All its grants, by platform.', schema: z.object({ grants: z.array(Grant) }) },
@@ -64,7 +64,7 @@ export const changeOwnerGrant = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.grants.change',
-  summary: 'Grants an agent something on a platform, or changes what it is granted there.',
+  summary: 'Creates or changes a grant of an agent on a platform.',
   params: { agent_id: AgentId, platform: z.string().describe('platform id') },
   body: Terms,
   answers: {
@@ -100,7 +100,7 @@ export const removeOwnerGrants = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.grants.remove',
-  summary: 'Takes away what an agent is granted on a platform.',
+  summary: 'Removes the grants of an agent on a platform.',
   params: { agent_id: AgentId, platform: z.string().describe('platform id') },
   query: z.object({
     connection: z

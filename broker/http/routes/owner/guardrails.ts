@@ -64,7 +64,7 @@ export const changeGuardrails = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.guardrails.change',
-  summary: 'Gives the organisation other guardrails.',
+  summary: "Replaces the organisation's guardrails.",
   body: NewGuardrails,
   onMalformed: sayWhatIsWrong(NewGuardrails),
   answers: {

@@ -63,7 +63,7 @@ export const inviteAgent = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.invites.create',
-  summary: 'A secret with which an agent comes to be, once, within seven days, with a key of its own.',
+  summary: 'Creates an invite: a secret that creates an agent with a key of its own, once, within seven days.',
   body: z.strictObject({
     agent_name: AgentName,
     policy: z.string().min(1).max(64).optional().describe('its id or its name; the default one when left out'),
@@ -91,7 +91,7 @@ export const removeOwnerInvite = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.invites.remove',
-  summary: 'Takes an invite back that nobody has used.',
+  summary: 'Revokes an unused invite.',
   params: { id: z.guid().describe('the id of the invite') },
   answers: {
     200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) },

@@ -15,7 +15,7 @@ export const ownerKeys = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.keys.list',
-  summary: 'The keys that sign receipts, since when, and which key is in force for everything else.',
+  summary: 'The keys that sign receipts, since when, and the current keys for other purposes.',
   answers: {
     200: {
       description: 'Newest first, retired ones included.',

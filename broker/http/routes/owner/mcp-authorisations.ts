@@ -82,7 +82,7 @@ export const endOwnerMcpAuthorisation = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.mcp_authorisations.end',
-  summary: 'Puts an MCP client out. Its agent stays, with what it may do.',
+  summary: 'Ends the access of an MCP client. Its agent stays, with its grants.',
   params: { id: z.guid().describe('the id of the authorisation') },
   answers: { 200: { description: 'It has ended.', schema: Authorisation } },
   errors: ['not_found', 'conflict', 'audit_unavailable'],

@@ -51,7 +51,7 @@ export const ownerReach = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.reach',
-  summary: 'Where links lead, and what speaks against opening them on a phone.',
+  summary: 'Where links lead, and why a phone might not be able to open them.',
   answers: {
     200: {
       description: 'What the broker can tell from its own address and from who came; it asks nobody.',

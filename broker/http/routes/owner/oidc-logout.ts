@@ -14,7 +14,7 @@ export const oidcLogout = route({
   auth: 'none',
   limit: { name: 'logout-by-provider', perMinute: 600, per: 'address' },
   capability: 'owner.oidc.logout',
-  summary: "Takes the identity provider's logout token, as a form, and ends the sessions of its person or session.",
+  summary: "Handles the identity provider's logout token (a form), and ends the sessions that it names.",
   answers: { 200: { description: 'They are ended, if there were any.', empty: true } },
   errors: [
     'invalid_request',

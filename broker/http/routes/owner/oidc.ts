@@ -94,7 +94,7 @@ export const oidcCallback = route({
   auth: 'none',
   limit,
   capability: 'owner.oidc.callback',
-  summary: "Takes the identity provider's answer, and signs an invited owner in.",
+  summary: "Handles the identity provider's response, and signs an invited owner in.",
   answers: {
     200: { description: 'A page that leads to the console; the session comes as a cookie.', type: 'text/html' },
   },

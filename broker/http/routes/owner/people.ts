@@ -101,7 +101,7 @@ export const endOwnerPeople = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.people.end',
-  summary: 'Ends the tokens of a person, of a connection, or all, and revokes them where the server lets one.',
+  summary: 'Ends the tokens of a person, of a connection, or all, and revokes them if the server supports that.',
   body: Ending,
   answers: {
     200: { description: 'How many.', schema: z.object({ ended: z.int(), revoked: z.int() }) },

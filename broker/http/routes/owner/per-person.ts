@@ -14,7 +14,7 @@ export const setOwnerPerPerson = route({
   role: 'admin',
   capability: 'owner.platforms.per_person',
   summary:
-    'Says whether each person has a token of their own on a platform, and which sources may assert who a person is; until a governance file says otherwise.',
+    'Sets whether each person has a token of their own on a platform, and which sources may assert who a person is; a governance file overrides it.',
   params: { platform: z.string().describe('the id by which agents name it') },
   body: PerPersonFields,
   answers: {

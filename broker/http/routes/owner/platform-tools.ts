@@ -91,7 +91,8 @@ export const acceptPlatformTool = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.platforms.tools.accept',
-  summary: 'Accepts a tool as it was shown, and says what it does. If it has changed since, nothing is accepted.',
+  summary:
+    'Accepts the displayed definition of a tool, and sets its effect. If the tool changed since, nothing is accepted.',
   params: { platform, tool: z.string().describe('the name of the tool') },
   body: Accept,
   answers: { 200: { description: 'The tool as it is now.', schema: McpTool } },

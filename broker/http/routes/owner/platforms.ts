@@ -115,7 +115,7 @@ export const changePlatform = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.platforms.change',
-  summary: 'Gives a platform another manifest, as a whole; not one that is built in.',
+  summary: 'Replaces the manifest of a platform that is not built in.',
   params,
   body: z.strictObject({
     entry: Entry.describe('all of what stands under `platforms` of a governance file'),
@@ -141,7 +141,7 @@ export const updatePlatform = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.platforms.update',
-  summary: 'Gives a built-in platform the manifest of this release, with what is different here.',
+  summary: 'Updates a built-in platform to the manifest of this release, and keeps deviations.',
   params,
   body: z.strictObject(changing('the version that was looked at')),
   ...changed,
@@ -176,9 +176,9 @@ const SWITCHES = [
   {
     verb: 'suspend',
     suspended: true,
-    summary: 'Stops all calls to a platform until it is resumed; whoever calls is told `platform_suspended`.',
+    summary: 'Stops all calls to a platform until it is resumed; calls return `platform_suspended`.',
   },
-  { verb: 'resume', suspended: false, summary: 'Lets calls to a platform go on.' },
+  { verb: 'resume', suspended: false, summary: 'Resumes calls to a platform.' },
 ] as const;
 
 const Reason = z.strictObject({ reason: text(500).optional().describe('why; on record') });

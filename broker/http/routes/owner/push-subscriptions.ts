@@ -50,7 +50,7 @@ export const pushDevices = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.push.list',
-  summary: "The owner's own devices that are told by Web Push, and the key that a browser subscribes with.",
+  summary: "The owner's own devices with Web Push, and the key for subscribing a browser.",
   answers: {
     200: {
       description: 'All of them, oldest first.',
@@ -105,7 +105,7 @@ export const changePushDevice = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.push.settings',
-  summary: "Replaces the rules of one of the owner's devices: what is told on it, and when.",
+  summary: "Replaces the rules of one of the owner's devices: which notices it gets, and when.",
   params,
   body: ChannelRules,
   answers: { 200: { description: 'The device as it is now.', schema: Subscription } },
@@ -124,7 +124,7 @@ export const tryPushDevice = route({
   role: 'viewer',
   limit: { name: 'channel-tests', perMinute: 20, per: 'address' },
   capability: 'owner.push.test',
-  summary: "Sends a test notice to one of the owner's devices now, and says what came of it.",
+  summary: "Sends a test notice to one of the owner's devices now, and returns the result.",
   params,
   body: z.strictObject({}),
   bodyOptional: true,

@@ -18,7 +18,7 @@ export const ownerLog = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.log.read',
-  summary: 'Where the receipt log of the organisation stands.',
+  summary: "The state of the organisation's receipt log.",
   answers: {
     200: {
       description: 'Its size, its newest checkpoint, and what waits for a place in it.',

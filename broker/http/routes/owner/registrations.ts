@@ -86,8 +86,8 @@ const APPROVED = {
   },
 };
 const REJECTED = { 200: { description: 'The registration as it is now.', schema: Registration } };
-const approves = 'Lets a registered agent in, with what it asked for or with less.';
-const rejects = 'Turns a registered agent away.';
+const approves = 'Approves a registered agent, with the requested scopes or fewer.';
+const rejects = 'Rejects a registered agent.';
 const deciding = {
   method: 'POST',
   auth: 'owner',

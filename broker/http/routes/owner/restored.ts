@@ -113,7 +113,7 @@ export const ownerRestored = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.restored.read',
-  summary: 'All that may act, for an admin to review after the store was restored from a backup.',
+  summary: "Everything that can act, for an admin's review after the store was restored from a backup.",
   answers: { 200: { description: 'While `restored` is not null, no call is made.', schema: ReviewShown } },
   errors: [],
   handle: async ({ services: { broker }, who }) => {
@@ -129,7 +129,7 @@ export const endOwnerRestored = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.restored.end',
-  summary: 'Lets calls go on after a restored store was reviewed, in force at the very next one.',
+  summary: 'Ends the review of a restored store: calls are possible from the next one on.',
   body: z.strictObject({
     restored_at: z.iso.datetime().describe('`at` of what was reviewed'),
     reason: text(500).optional().describe('on record'),

@@ -62,7 +62,7 @@ export const ownerSecretAuthorizations = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.secret_authorizations.list',
-  summary: 'Which secrets may come sealed, and which have, newest first.',
+  summary: 'The authorisations for sealed secrets, open and used, newest first.',
   answers: {
     200: { description: 'The authorisations.', schema: z.object({ authorizations: z.array(Authorization) }) },
   },
@@ -78,7 +78,7 @@ export const authorizeOwnerSecret = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.secret_authorizations.create',
-  summary: 'Lets one secret come sealed, within a day, for one agent and one platform.',
+  summary: 'Authorises one sealed secret, within a day, for one agent and one platform.',
   body: z.strictObject({
     agent: text(64).min(1).describe('its uuid, or its agent id (`agt_…`)'),
     platform: text(64).min(1),
@@ -114,7 +114,7 @@ export const removeOwnerSecretAuthorization = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.secret_authorizations.remove',
-  summary: 'Takes an authorisation back with which no secret came.',
+  summary: 'Revokes an unused authorisation.',
   params: { id: z.guid().describe('the id of the authorisation') },
   answers: { 200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) } },
   errors: ['not_found', 'conflict', 'audit_unavailable'],

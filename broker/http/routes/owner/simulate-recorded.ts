@@ -73,7 +73,7 @@ export const ownerSimulateRecorded = route({
   // Each simulation reads up to 20,000 rows.
   limit: { name: 'recorded simulations', perMinute: 10, per: 'address' },
   capability: 'owner.simulate.recorded',
-  summary: 'What proposed rules would have made of the calls of the last days; nothing is written or sent.',
+  summary: 'What proposed rules would have decided for the calls of the last days; nothing is written or sent.',
   body: Proposal,
   onMalformed: sayWhatIsWrong(Proposal),
   answers: { 200: { description: 'How many calls change, and some of them.', schema: Tried } },

@@ -87,7 +87,7 @@ export const ownerSimulate = route({
   // A viewer can have 500 conditions compiled with each request.
   limit: { name: 'simulations', perMinute: 120, per: 'address' },
   capability: 'owner.simulate',
-  summary: 'What would become of a call, by the rules in force or by proposed ones; nothing is written or sent.',
+  summary: 'How a call would be decided, by the rules in force or by proposed ones; nothing is written or sent.',
   body: Question,
   onMalformed: sayWhatIsWrong(Question),
   nulAllowedIn: ['data'],

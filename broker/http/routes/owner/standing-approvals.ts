@@ -46,7 +46,7 @@ export const revokeOwnerStandingApproval = route({
   auth: 'owner',
   role: 'approver',
   capability: 'owner.standing_approvals.revoke',
-  summary: 'Revokes a standing approval: calls are asked for again from the next one on.',
+  summary: 'Revokes a standing approval: calls are held again from the next one on.',
   answers: { 200: { description: 'The standing approval, ended.', schema: StandingShown } },
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {

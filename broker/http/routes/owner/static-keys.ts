@@ -78,7 +78,7 @@ export const issueOwnerStaticKey = route({
   role: 'admin',
   capability: 'owner.static_keys.issue',
   summary:
-    'Issues a bearer of an agent for one connection, good below /proxy, for a client that cannot sign its tokens.',
+    'Issues a static key of an agent for one connection, valid under /proxy, for a client that cannot sign tokens.',
   description:
     'Weaker than a signature for each request: whoever reads the key is the agent on this connection until it ends. It is refused everywhere but below `/proxy/<its connection>/`.',
   params: { id: AgentId },

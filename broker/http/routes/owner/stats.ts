@@ -60,7 +60,7 @@ export const ownerStats = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.stats',
-  summary: 'How many calls there were, what became of them, and how long decisions took.',
+  summary: 'Numbers of calls by result, and how long decisions took.',
   query: z.object({
     range: z
       .enum(RANGES, `one of ${RANGES.join(', ')}`)

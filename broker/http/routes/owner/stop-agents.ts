@@ -11,13 +11,13 @@ const SWITCHES = [
   {
     verb: 'suspend-all',
     change: stopAllAgents,
-    summary: 'Stops all agents of the organisation, also those that come later, until they are resumed together.',
+    summary: 'Stops all agents of the organisation, also those created later, until they are resumed together.',
     is: 'They are stopped.',
   },
   {
     verb: 'resume-all',
     change: resumeAllAgents,
-    summary: 'Lets all agents go on that were stopped together; those that were suspended by themselves stay so.',
+    summary: 'Resumes all agents that were stopped together; agents that were suspended individually stay suspended.',
     is: 'They are not stopped any more; this is how they were.',
   },
 ] as const;

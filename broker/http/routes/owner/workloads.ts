@@ -16,7 +16,7 @@ export const createOwnerAgent = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.agents.create',
-  summary: 'Makes an agent that keeps no key: tokens of its workload are taken for it.',
+  summary: 'Creates an agent without a key, which authenticates with tokens of a workload.',
   body: z.strictObject({
     name: AgentName,
     policy: z.string().min(1).max(64).optional().describe('its id or its name; the default one when left out'),
@@ -49,7 +49,7 @@ export const setOwnerWorkload = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.workloads.set',
-  summary: 'Has tokens of a workload taken for an agent, besides those that it signs.',
+  summary: 'Accepts tokens of a workload for an agent, besides those that it signs.',
   params: { id: AgentId },
   body: NewWorkload,
   answers: { 200: { description: 'The workload, with the audience that its tokens need.', schema: WorkloadShown } },
@@ -69,7 +69,7 @@ export const removeOwnerWorkload = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.workloads.remove',
-  summary: 'Takes tokens of a workload for an agent no more: what it signs alone.',
+  summary: 'Stops accepting tokens of a workload for an agent.',
   params: { id: AgentId },
   answers: {
     200: {
