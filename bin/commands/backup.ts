@@ -1,4 +1,4 @@
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { CommandFailed } from '../failure.ts';
 import { postgresPrograms } from '../postgres-programs.ts';
@@ -30,7 +30,7 @@ export function addBackupCommand(program: Command): void {
           ? copySqlite(storeFile, partial, new Date(about.now))
           : dumpPostgres(databaseUrl, partial, postgresPrograms),
       ).catch((error) => {
-        const fault = startFault(error, config);
+        const fault = startFault(error, config, dirname(to));
         throw fault instanceof Error ? new CommandFailed(fault.message, { cause: error }) : fault;
       });
       // Noting the time may fail, and the backup is complete without it: the source may be a standby, or the user may have read access only.

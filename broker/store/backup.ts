@@ -9,6 +9,12 @@ import { makePrivate } from './lock.ts';
 /** Partial files older than this were left by a killed backup. */
 const LEFT_MS = 3_600_000;
 
+/** Of SQLite: it stays where a change of the copy was cut off, or did not fit on the disk. */
+const journalOf = (partial: string): string => `${partial}-journal`;
+
+/** Names of what a backup writes before it is whole. */
+const PARTIAL = /\.partial(\.manifest\.json|-journal)?$/;
+
 /**
  * Creates the file `to` (mode 0600) and its manifest. `copy` writes the store into an empty file and returns what it copied. Throws on
  * failure; then there is no file `to`.
@@ -45,8 +51,7 @@ export async function writeBackup(
     syncFolder(dirname(to));
     return manifest;
   } catch (error) {
-    rmSync(partial, { force: true });
-    rmSync(manifestOf(partial), { force: true });
+    for (const file of [partial, manifestOf(partial), journalOf(partial)]) rmSync(file, { force: true });
     throw error;
   }
 }
@@ -58,7 +63,7 @@ function refuseThere(to: string): void {
 function removeLeft(to: string, now: number): void {
   const folder = dirname(to);
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
-    if (!name.startsWith(`${basename(to)}.`) || !/\.partial(\.manifest\.json)?$/.test(name)) continue;
+    if (!name.startsWith(`${basename(to)}.`) || !PARTIAL.test(name)) continue;
     const { mtimeMs } = statSync(join(folder, name), { throwIfNoEntry: false }) ?? { mtimeMs: now };
     if (now - mtimeMs > LEFT_MS) rmSync(join(folder, name), { force: true });
   }

@@ -9,6 +9,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { hashFile, readManifest } from '../../broker/store/backup-manifest.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
+import { smallDisk } from '../world/small-disk.ts';
 import { query } from '../world/stored.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
@@ -124,12 +125,23 @@ describe('agent-broker backup', () => {
 
   test('the partial file of a killed backup is removed after an hour, and that of a running one is kept', async () => {
     const folder = newFolder();
-    const [left, written] = ['backup.db.1.partial', 'backup.db.2.partial'].map((name) => join(folder, name));
-    for (const path of [left!, written!]) writeFileSync(path, 'half of a store');
+    const [left, journal, written] = ['1.partial', '1.partial-journal', '2.partial'].map((name) =>
+      join(folder, `backup.db.${name}`),
+    );
+    for (const path of [left!, journal!, written!]) writeFileSync(path, 'half of a store');
     const before = new Date(Date.now() - 3_700_000);
-    utimesSync(left!, before, before);
+    for (const path of [left!, journal!]) utimesSync(path, before, before);
     await backup(join(folder, 'backup.db'));
     expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'backup.db.2.partial', 'backup.db.manifest.json']);
+  });
+
+  const small = smallDisk(1024 * 1024);
+  test.runIf(small)('onto a full disk names that disk, not that of the store, and leaves nothing there', async () => {
+    await expect(backup(join(small!, 'backup.db'))).rejects.toMatchObject({
+      code: 1,
+      stderr: `The disk of ${small} is full. Make room there, then start again.\n`,
+    });
+    expect(readdirSync(small!)).toEqual([]);
   });
 
   test('an audit row takes little more than its bytes', async () => {

@@ -71,6 +71,11 @@ test('a full disk is reported, for SQLite and for files beside it', () => {
   }
   expect(refused).toBeInstanceOf(Error);
   expect(startFault(refused, config)).toMatchObject({ message: full, cause: refused });
+  // As SQLite names it when the store is opened.
+  const opened = new Error('The store cannot be opened: disk I/O error.', {
+    cause: Object.assign(new Error('disk I/O error'), { errcode: 4_874 }),
+  });
+  expect(startFault(opened, config)).toMatchObject({ message: full });
   const other = new Error('something else');
   expect(startFault(other, config)).toBe(other);
 });

@@ -35,6 +35,7 @@ import { send, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { groupWriter } from '../world/row-groups.ts';
 import { auditRow } from '../world/rows.ts';
+import { smallDisk } from '../world/small-disk.ts';
 import {
   copyMigratedStore,
   newDatabase,
@@ -576,21 +577,8 @@ describe.runIf(STORES.includes('postgres'))(`a PostgreSQL that loses commits${po
   });
 });
 
-/** Mounts a small file system in memory; undefined where this user may not. */
-function smallDisk(bytes: number): string | undefined {
-  const folder = newFolder();
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', folder], { stdio: 'ignore' });
-  } catch {
-    return undefined;
-  }
-  // Without --lazy this fails while a broker that did not stop holds a file open.
-  afterFile(() => execFileSync('umount', ['--lazy', folder]));
-  return folder;
-}
-
 describe('a full disk', () => {
-  const folder = process.platform === 'linux' ? smallDisk(12 * 1024 * 1024) : undefined;
+  const folder = smallDisk(12 * 1024 * 1024);
 
   test.runIf(folder)(
     'ST-02 nothing is sent that cannot be recorded, and calls succeed once there is space again',

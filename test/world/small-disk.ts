@@ -1,0 +1,18 @@
+/** A disk that can be filled. */
+import { execFileSync } from 'node:child_process';
+import { afterFile } from './after-file.ts';
+import { newFolder } from './stores.ts';
+
+/** The folder of a small file system in memory, until the end of the file; undefined where this user may make none. */
+export function smallDisk(bytes: number): string | undefined {
+  if (process.platform !== 'linux') return undefined;
+  const folder = newFolder();
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', folder], { stdio: 'ignore' });
+  } catch {
+    return undefined;
+  }
+  // Without --lazy this fails while a broker that did not stop holds a file open.
+  afterFile(() => execFileSync('umount', ['--lazy', folder]));
+  return folder;
+}
