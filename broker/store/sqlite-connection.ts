@@ -32,9 +32,10 @@ const FULL = 2;
 export function openWriter(path: string, logBytes: number): DatabaseSync {
   makePrivate(path);
   const pragmas = { busy_timeout: 5000, journal_mode: 'wal', foreign_keys: 1, synchronous: FULL };
+  // Before it is opened: a restored store has the mode of its backup, which may be kept as a file that nobody writes.
+  chmodSync(path, 0o600);
   const writer = new DatabaseSync(path);
   try {
-    chmodSync(path, 0o600);
     writer.exec(`PRAGMA page_size=${PAGE_BYTES}`);
     for (const [name, wanted] of Object.entries(pragmas)) {
       writer.exec(`PRAGMA ${name}=${wanted}`);

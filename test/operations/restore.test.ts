@@ -1,6 +1,17 @@
 /** The procedure in docs/operations.md: a backup of a broker in use, restored on an empty machine, repeats nothing that was done since. */
+import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { postgresPrograms } from '../../bin/postgres-programs.ts';
@@ -17,7 +28,7 @@ import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import { type Answer, send, TestAgent } from '../world/agent.ts';
 import { SLACK_CHANNEL, SLACK_TOKEN, startChatServer } from '../world/chat-servers.ts';
-import { ROOT } from '../world/checkout.ts';
+import { BIN, COMPILE_CACHE, ROOT } from '../world/checkout.ts';
 import { runCommand } from '../world/command.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
@@ -520,6 +531,23 @@ describe('agent-broker restore', () => {
     await own.running.stop();
     expect(await notRestored(own.environment, backup)).toContain('add --replace');
     await started(own.environment);
+  });
+
+  test.skipIf(process.platform === 'win32')('restores a backup that is a read-only file', async () => {
+    const place = await empty();
+    const kept = join(newFolder(), 'backup.db');
+    copyFileSync(file, kept);
+    copyFileSync(`${file}.manifest.json`, `${kept}.manifest.json`);
+    chmodSync(kept, 0o400);
+    // Root may write such a file, unless that right is taken away.
+    const isRoot = process.getuid?.() === 0;
+    const [program, ...words] = [...(isRoot ? ['setpriv', '--bounding-set=-dac_override'] : []), process.execPath];
+    const { status, stderr } = spawnSync(program!, [...words, BIN, 'restore', kept], {
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...place },
+      encoding: 'utf8',
+    });
+    expect([status, stderr]).toEqual([0, '']);
+    await started(place);
   });
 
   test('a backup file copied in place of the store is not served', async () => {

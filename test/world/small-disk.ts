@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { afterFile } from './after-file.ts';
 import { newFolder } from './stores.ts';
 
-/** The folder of a small file system in memory, until the end of the file; undefined where this user may make none. */
+/** Mounts a small file system in memory until the end of the test file. Returns its folder; undefined where this user may not mount. */
 export function smallDisk(bytes: number): string | undefined {
   if (process.platform !== 'linux') return undefined;
   const folder = newFolder();
