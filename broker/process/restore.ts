@@ -72,8 +72,8 @@ export async function restoreBackup(
     throw new Error(`There is a store in ${place}. To put the backup in its place, and keep it beside, add --replace.`);
   if (!replace) refuseKnown(config, manifest.store_id);
   const lock = existsSync(place) ? lockFolder(place) : undefined;
+  const next = restoringPlace(config.dataFolder);
   try {
-    const next = restoringPlace(config.dataFolder);
     rmSync(next, { recursive: true, force: true });
     mkdirSync(next, { recursive: true, mode: 0o700 });
     copyFileSync(file, join(next, 'broker.db'), constants.COPYFILE_FICLONE);
@@ -94,6 +94,10 @@ export async function restoreBackup(
     renameSync(next, place);
     syncFolder(config.dataFolder);
     return { ...settled, replaced };
+  } catch (error) {
+    // The store that is there goes on, and needs the room that a copy takes which did not fit. Without one it keeps a broker from starting anew.
+    if (existsSync(join(place, 'broker.db'))) rmSync(next, { recursive: true, force: true });
+    throw error;
   } finally {
     lock?.release();
   }

@@ -33,6 +33,7 @@ import { runCommand } from '../world/command.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { approveWith, enrol, signInWith } from '../world/passkeys.ts';
+import { smallDisk } from '../world/small-disk.ts';
 import type { Authenticator } from '../world/software-authenticator.ts';
 import { query } from '../world/stored.ts';
 import { newDatabase, newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
@@ -547,6 +548,25 @@ describe('agent-broker restore', () => {
       encoding: 'utf8',
     });
     expect([status, stderr]).toEqual([0, '']);
+    await started(place);
+  });
+
+  const small = smallDisk(6 * 1024 * 1024);
+  test.runIf(small)('without free space it keeps the existing store, and removes its own copy', async () => {
+    const place = { ...(await empty()), AGENT_BROKER_DATA: join(small!, 'data') };
+    mkdirSync(join(place.AGENT_BROKER_DATA, 'keys'), { recursive: true, mode: 0o700 });
+    copyFileSync(world.running.broker.config.keyFile, join(place.AGENT_BROKER_DATA, 'keys', 'master.key'));
+    await restore(place, file);
+    const before = readFileSync(join(place.AGENT_BROKER_DATA, 'generation.json'), 'utf8');
+    const filler = join(small!, 'filler');
+    // Fails once the disk is full, as intended.
+    spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096']);
+    expect(await notRestored(place, file, { replace: true })).toBe(
+      `The disk of ${place.AGENT_BROKER_DATA} is full. Make room there, then start again.`,
+    );
+    expect(readdirSync(place.AGENT_BROKER_DATA).toSorted()).toEqual(['generation.json', 'keys', 'store']);
+    expect(readFileSync(join(place.AGENT_BROKER_DATA, 'generation.json'), 'utf8')).toBe(before);
+    rmSync(filler);
     await started(place);
   });
 
