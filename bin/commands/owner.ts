@@ -1,6 +1,14 @@
 import { type Command, Option } from 'commander';
-import { type ConnectionOptions, connectAsOwner, connectLocally, print, withConnection } from '../connection.ts';
+import {
+  type BrokerConnection,
+  type ConnectionOptions,
+  connectAsOwner,
+  connectLocally,
+  print,
+  withConnection,
+} from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
+import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
@@ -35,7 +43,7 @@ export function addOwnerCommands(program: Command): void {
   withConnection(owner.command('list').description('list the owners of the organisation'))
     .option('--json', 'print JSON')
     .action(async (options: Options) => {
-      const { owners } = (await (await connectAsOwner(options)).ask('GET', '/owner/owners')) as { owners: Owner[] };
+      const owners = await ownersOf(await connectAsOwner(options));
       print(options, owners, () => owners.map(({ email, role, id }) => `${email}  ${role}  ${id}`).join('\n'));
     });
 
@@ -43,11 +51,31 @@ export function addOwnerCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (address: string, options: Options) => {
       const broker = await connectAsOwner(options);
-      const { owners } = (await broker.ask('GET', '/owner/owners')) as { owners: Owner[] };
-      const found = owners.find(({ email }) => email === address.toLowerCase());
-      if (!found) throw new CommandFailed(`No owner has the address ${address}. See: ${PROGRAM} owner list`);
+      const found = ownerAt(await ownersOf(broker), address);
       const answer = await broker.ask('DELETE', `/owner/owners/${found.id}`);
       print(options, answer, () => `${found.email} is no owner any more.`);
+    });
+
+  withConnection(
+    owner
+      .command('hand-over <from> <to> [agents...]')
+      .description(
+        'move agents from one owner to another, by e-mail address: all that are not revoked, or those given by name or id',
+      ),
+  )
+    .option('--json', 'print JSON')
+    .action(async (from: string, to: string, agents: string[], options: Options) => {
+      const { agentIdOf } = await import('../find-agent.ts');
+      const api = await openOwnerApi(options);
+      const owners = await ownersOf(api.broker);
+      const [giver, taker] = [ownerAt(owners, from), ownerAt(owners, to)];
+      const ids = [];
+      for (const agent of agents) ids.push(await agentIdOf(api, agent));
+      const body = { from: giver.id, to: taker.id, ...(ids.length > 0 && { agents: ids }) };
+      const answer = await api.ask('POST', '/owner/hand-over', body);
+      const { handed_over: count, in_governance_file: inFile } = answer;
+      const more = inFile > 0 ? ` A governance file decides about ${inFile} of them at its next apply.` : '';
+      print(options, answer, () => `${giver.email} → ${taker.email}: handed over ${counted(count)}.${more}`);
     });
 
   owner
@@ -74,6 +102,18 @@ export function addOwnerCommands(program: Command): void {
           : `with: ${PROGRAM} owner link --email ${answer.email}`;
       print(options, answer, () => `${answer.email} is ${answer.role}. Sign in ${where}`);
     });
+}
+
+const counted = (agents: number): string => `${agents} agent${agents === 1 ? '' : 's'}`;
+
+const ownersOf = async (broker: BrokerConnection): Promise<Owner[]> =>
+  ((await broker.ask('GET', '/owner/owners')) as { owners: Owner[] }).owners;
+
+/** Returns the owner with this address. Throws CommandFailed when there is none. */
+function ownerAt(owners: readonly Owner[], address: string): Owner {
+  const found = owners.find(({ email }) => email === address.toLowerCase());
+  if (!found) throw new CommandFailed(`No owner has the address ${address}. See: ${PROGRAM} owner list`);
+  return found;
 }
 
 const emailOf = ({ email }: Options) => ({ ...(email && { email }) });

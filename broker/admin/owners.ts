@@ -129,7 +129,7 @@ export async function removeOwner(services: Changing, by: ChangingOwner, id: str
     if (live.length > 0)
       throw new ChangeRefused(
         'conflict',
-        `${owner.email} answers for the agents ${agentsNamed(live)}. Revoke them or give them another owner first.`,
+        `${owner.email} answers for the agents ${agentsNamed(live)}. Revoke them or give them another owner first: npx agent-broker owner hand-over FROM TO, or Team in the console.`,
       );
     await endOwner(tx, owner, heir);
     note({ owner: id, role: owner.role, agents_passed_on: agents.length });

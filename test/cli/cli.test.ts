@@ -170,6 +170,26 @@ describe('owners and agents', () => {
     expect((await run(['owner', 'remove', 'owner@agent-broker.local'])).stderr).toContain('cannot remove yourself');
   });
 
+  test('owner hand-over moves agents, after which their previous owner can be removed', async () => {
+    for (const name of ['hal', 'ida'])
+      expect((await run(['owner', 'add', `${name}@acme.example`, '--role', 'admin'])).code).toBe(0);
+    const handOver = (...words: string[]) => run(['owner', 'hand-over', ...words]);
+    const named = await handOver('owner@agent-broker.local', 'Hal@acme.example', 'sandbox-agent');
+    expect([named.code, named.stdout]).toEqual([
+      0,
+      'owner@agent-broker.local → hal@acme.example: handed over 1 agent. A governance file decides about 1 of them at its next apply.\n',
+    ]);
+    expect((await run(['owner', 'remove', 'hal@acme.example'])).stderr).toContain('npx agent-broker owner hand-over');
+    const all = await handOver('hal@acme.example', 'ida@acme.example', '--json');
+    expect(JSON.parse(all.stdout)).toEqual({ handed_over: 1, in_governance_file: 1 });
+    expect((await run(['owner', 'remove', 'hal@acme.example'])).code).toBe(0);
+    expect((await handOver('hal@acme.example', 'ida@acme.example')).stderr).toContain('owner list');
+    const none = await handOver('owner@agent-broker.local', 'ida@acme.example');
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('has no agents that are not revoked')]);
+    expect((await handOver('ida@acme.example', 'owner@agent-broker.local')).code).toBe(0);
+    expect((await run(['owner', 'remove', 'ida@acme.example'])).code).toBe(0);
+  });
+
   test('agent list prints ids; agent suspend and resume take effect at the next call', async () => {
     const [agent] = JSON.parse((await run(['agent', 'list', '--json'])).stdout);
     expect(agent).toMatchObject({ name: 'sandbox-agent', status: 'active' });
