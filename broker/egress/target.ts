@@ -8,6 +8,8 @@ export type HostPort = { host: string; port: number };
 export type TargetRules = {
   /** Origins that the operator allows though private or on another port (`host:port`). */
   allowPrivate: ReadonlySet<string>;
+  /** Origins on the public internet that are allowed on another port (`host:port`). */
+  otherPorts?: ReadonlySet<string>;
   /** The broker's own addresses; calling them is refused, listed or not. */
   own: readonly HostPort[];
 };
@@ -39,7 +41,11 @@ export function hostPortText({ host, port }: HostPort): string {
 }
 
 /** Parses the operator's settings. Throws when an entry is not `host:port` in normal form. */
-export function readTargetRules(listed: { allowPrivate: readonly string[]; own?: readonly string[] }): TargetRules {
+export function readTargetRules(listed: {
+  allowPrivate: readonly string[];
+  otherPorts?: readonly string[];
+  own?: readonly string[];
+}): TargetRules {
   const read = (text: string) => {
     const found = parseHostPort(text);
     if (found === undefined)
@@ -48,6 +54,7 @@ export function readTargetRules(listed: { allowPrivate: readonly string[]; own?:
   };
   return {
     allowPrivate: new Set(listed.allowPrivate.map((text) => hostPortText(read(text)))),
+    otherPorts: new Set((listed.otherPorts ?? []).map((text) => hostPortText(read(text)))),
     own: (listed.own ?? []).map(read),
   };
 }
@@ -75,10 +82,11 @@ export function checkHost({ host, port }: HostPort, rules: TargetRules, ports: R
   const address = literalAddress(host);
   if (isOwn(rules.own, host, port)) return refuse('own_address');
   if (address !== undefined && isOwnAddress(rules.own, address, port)) return refuse('own_address');
-  const isListed = rules.allowPrivate.has(hostPortText({ host, port }));
+  const origin = hostPortText({ host, port });
+  const isListed = rules.allowPrivate.has(origin);
   const listed = !isListed ? 'no' : address === undefined ? 'name' : 'address';
   if (!isListed) {
-    if (!ports.has(port)) return refuse('port');
+    if (!ports.has(port) && !rules.otherPorts?.has(origin)) return refuse('port');
     if (host.endsWith('.')) return refuse('trailing_dot');
     if (host === 'localhost' || host.endsWith('.localhost')) return refuse('loopback');
   }

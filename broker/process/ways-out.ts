@@ -56,8 +56,11 @@ function providerRules(oidc: OidcConfig, { config, own }: Settings): OutboundOpt
 export function wayToCollector({ traces, metrics }: OtelConfig, { config, own }: Settings): Outbound {
   const isBehindProxy = (url: URL) =>
     config.outboundProxy !== undefined && url.protocol === 'https:' && !config.allowPrivate.includes(hostPort(url));
-  const direct = [traces, metrics].filter((url) => url !== undefined && !isBehindProxy(url)) as URL[];
-  return makeOutbound({ proxy: proxyOf(config), allowPrivate: direct.map(hostPort), own, maxOrigins: 2 });
+  const named = [traces, metrics].filter((url) => url !== undefined);
+  const direct = named.filter((url) => !isBehindProxy(url)).map(hostPort);
+  // They listen on 4318, mostly, which is no port of platforms.
+  const otherPorts = named.filter(isBehindProxy).map(hostPort);
+  return makeOutbound({ proxy: proxyOf(config), allowPrivate: direct, otherPorts, own, maxOrigins: 2 });
 }
 
 const hostPort = ({ hostname, port, protocol }: URL): string =>

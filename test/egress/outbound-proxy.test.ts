@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { makeOutbound, type OutboundOptions } from '../../broker/egress/dispatcher.ts';
 import { readOutboundProxy } from '../../broker/egress/outbound-proxy.ts';
 import { readConfig } from '../../broker/environment/config.ts';
+import { wayToCollector } from '../../broker/process/ways-out.ts';
 import { afterFile } from '../world/after-file.ts';
 import { READ } from '../world/requests.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
@@ -182,6 +183,21 @@ describe('a broker with OUTBOUND_PROXY', () => {
       { error: 'upstream_unreachable', code: 'proxy_refused', outcome: 'not_sent' },
     ]);
     expect(proxy.heard).toMatchObject([{ target: 'platform.test:443' }]);
+  });
+
+  it('sends traces and metrics to a collector at https that way, on the port that it has', async () => {
+    const proxy = await startProxy((socket) => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'));
+    const config = readConfig({
+      OUTBOUND_PROXY: proxy.url,
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.test:4318',
+    });
+    const outbound = wayToCollector(config.otel!, { config, own: [] });
+    afterFile(() => outbound.close());
+    const { href } = config.otel!.traces!;
+    expect(await outbound.send(get(new URL(href)))).toMatchObject({ code: 'proxy_refused', sent: false });
+    expect(proxy.heard).toMatchObject([{ target: 'collector.test:4318' }]);
+    // Nothing else there.
+    expect(await outbound.send(get(new URL('https://collector.test:4317/')))).toMatchObject({ cause: 'port' });
   });
 
   it.each([
