@@ -58,7 +58,7 @@ export function wayToCollector({ traces, metrics }: OtelConfig, { config, own }:
     config.outboundProxy !== undefined && url.protocol === 'https:' && !config.allowPrivate.includes(hostPort(url));
   const named = [traces, metrics].filter((url) => url !== undefined);
   const direct = named.filter((url) => !isBehindProxy(url)).map(hostPort);
-  // They listen on 4318, mostly, which is no port of platforms.
+  // Collectors usually listen on 4318, which is not an allowed port of platforms.
   const otherPorts = named.filter(isBehindProxy).map(hostPort);
   return makeOutbound({ proxy: proxyOf(config), allowPrivate: direct, otherPorts, own, maxOrigins: 2 });
 }
