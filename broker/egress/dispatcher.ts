@@ -45,9 +45,8 @@ export type Outbound = {
 };
 
 export type OutboundOptions = {
-  /** `host:port` of origins that are allowed although private, on another port, or over http. */
+  /** `host:port` of origins that are allowed although private, on another port, or over http; `otherPorts`: on another port only. */
   allowPrivate: readonly string[];
-  /** `host:port` of origins that are allowed on another port only. */
   otherPorts?: readonly string[];
   /** `host:port` of this broker's listener and base URL. Always refused. */
   own?: readonly string[];
