@@ -84,22 +84,37 @@ export async function restoreBackup(
       await store.close();
     }
     syncFile(join(next, 'broker.db'));
-    // From here on the previous store cannot be started any more, wherever this is interrupted.
-    remember();
     // Windows renames no folder in which a file is open.
     if (process.platform === 'win32') lock?.release();
-    const replaced = isThere ? `${place}.replaced-${Date.now()}` : null;
-    if (replaced !== null) renameSync(place, replaced);
-    else rmSync(place, { recursive: true, force: true });
+    const before = `${place}.replaced-${Date.now()}`;
+    // From here on the previous store cannot be started any more, wherever this is interrupted: it is not in place, and then its generation is behind.
+    if (existsSync(place)) moveAway(place, before, next);
+    remember();
     renameSync(next, place);
+    if (!isThere) rmSync(before, { recursive: true, force: true });
     syncFolder(config.dataFolder);
-    return { ...settled, replaced };
+    return { ...settled, replaced: isThere ? before : null };
   } catch (error) {
     // The store that is there goes on, and needs the room that a copy takes which did not fit. Without one it keeps a broker from starting anew.
     if (existsSync(join(place, 'broker.db'))) rmSync(next, { recursive: true, force: true });
     throw error;
   } finally {
     lock?.release();
+  }
+}
+
+/** Moves the folder of the store. When it is a mount, which cannot be moved, deletes `next` and throws an error that says what to do. */
+function moveAway(place: string, to: string, next: string): void {
+  try {
+    renameSync(place, to);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
+    rmSync(next, { recursive: true, force: true });
+    throw new Error(
+      `${place} is a mount of its own, and a restore puts a new folder in its place. Restore into an empty data folder (AGENT_BROKER_DATA, with a copy ` +
+        'of the key file in its keys/), and copy store/broker.db from there into the mount; or mount the volume on the data folder. Nothing was changed.',
+      { cause: error },
+    );
   }
 }
 

@@ -570,6 +570,22 @@ describe('agent-broker restore', () => {
     await started(place);
   });
 
+  test('is refused where the store is a mount, and changes nothing', async ({ skip }) => {
+    const place = await empty();
+    const data = place.AGENT_BROKER_DATA!;
+    mkdirSync(join(data, 'store'), { mode: 0o700 });
+    if (!smallDisk(16 * 1024 * 1024, join(data, 'store'))) return skip();
+    expect(await notRestored(place, file)).toMatch(/store is a mount of its own, .* Nothing was changed\.$/);
+    expect(readdirSync(data).toSorted()).toEqual(['keys', 'store']);
+    // The remedy that the message names.
+    const other = await empty();
+    await restore(other, file);
+    copyFileSync(join(other.AGENT_BROKER_DATA!, 'store', 'broker.db'), join(data, 'store', 'broker.db'));
+    await (await started(place)).stop();
+    expect(await notRestored(place, file, { replace: true })).toContain('is a mount of its own');
+    await started(place);
+  });
+
   test('a backup file copied in place of the store is not served', async () => {
     const place = await empty();
     const store = join(place.AGENT_BROKER_DATA!, 'store', 'broker.db');

@@ -4,9 +4,8 @@ import { afterFile } from './after-file.ts';
 import { newFolder } from './stores.ts';
 
 /** Mounts a small file system in memory until the end of the test file. Returns its folder; undefined where this user may not mount. */
-export function smallDisk(bytes: number): string | undefined {
+export function smallDisk(bytes: number, folder: string = newFolder()): string | undefined {
   if (process.platform !== 'linux') return undefined;
-  const folder = newFolder();
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', folder], { stdio: 'ignore' });
   } catch {
