@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import type { BuiltinName } from '../broker/platforms/builtin-names.ts';
 import {
   credentialOf,
+  credentialPlaceText,
   defaultId,
-  madeInWords,
   type Place,
   WAYS,
   type Way,
@@ -88,7 +88,7 @@ export async function addPlatform(
   if (!test.ok) {
     const { what, made } = credentialOf(builtin, place.site);
     throw new CommandFailed(
-      `${test.detail}\nNothing was kept. Make ${what} ${madeInWords(made)}, then try again. (Address: ${known?.base_url ?? place.baseUrl})`,
+      `${test.detail}\nNothing was kept. Make ${what} ${credentialPlaceText(made)}, then try again. (Address: ${known?.base_url ?? place.baseUrl})`,
     );
   }
   const { presets, base_url } = await readPlatform(broker, platformId);
@@ -184,7 +184,7 @@ async function wayOf(builtin: BuiltinName, known: WholePlatform | undefined, opt
 
 async function tokenFor(builtin: BuiltinName, { site }: Place, options: AddOptions): Promise<string> {
   const { what, made } = credentialOf(builtin, site);
-  return await readSecret({ stdin: options.tokenStdin, env: options.tokenEnv }, what, FLAGS, madeInWords(made));
+  return await readSecret({ stdin: options.tokenStdin, env: options.tokenEnv }, what, FLAGS, credentialPlaceText(made));
 }
 
 /** Returns the installation id for another connection of an existing App: each connection is a different installation. */

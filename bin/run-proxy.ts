@@ -29,7 +29,7 @@ export async function makeProxy(
 }
 
 /** Where several connections share an address, returns sentences for the person about those that are not used. */
-export function notTaken(addresses: readonly PlatformAddress[]): string[] {
+export function describeUnusedConnections(addresses: readonly PlatformAddress[]): string[] {
   const places = Map.groupBy(addresses, (one) => `${originOf(one)}${one.path}`);
   return [...places].flatMap(([place, [taken, ...others]]) =>
     taken === undefined || others.length === 0

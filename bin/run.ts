@@ -27,7 +27,7 @@ import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { addressesOf } from './git-addresses.ts';
 import { PROGRAM } from './program-name.ts';
-import { makeProxy, notTaken, readPorts, variablesOf } from './run-proxy.ts';
+import { describeUnusedConnections, makeProxy, readPorts, variablesOf } from './run-proxy.ts';
 
 export type RunOptions = CallerOptions & {
   connection: string[];
@@ -91,7 +91,7 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     }
     tellChosen(chosen, made.kept, options, say);
     if (proxy && options.connection.length === 0)
-      for (const line of notTaken(proxy.addresses)) say(`agent-broker: ${line}`);
+      for (const line of describeUnusedConnections(proxy.addresses)) say(`agent-broker: ${line}`);
     // The sidecar is idle most of the time: less garbage of TLS is kept (92 MB in place of 148 after 3,600 connections). Set last, because cached
     // compiled code is not found with another flag.
     setFlagsFromString('--optimize-for-size');

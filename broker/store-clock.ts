@@ -7,7 +7,7 @@ import { uptime } from 'node:os';
 import type { Log } from './log/log.ts';
 import type { Instant } from './policy/facts.ts';
 import type { Store } from './store/store.ts';
-import { findNewestBeat, postgresTime, putNewestBeat } from './store/store-time.ts';
+import { findNewestHeartbeat, postgresTime, storeNewestHeartbeat } from './store/store-time.ts';
 
 export type StoreClock = {
   /** Milliseconds since the epoch, by the store's clock. */
@@ -96,7 +96,7 @@ export async function startStoreClock(
         ? `the clock of this machine was set: it is ${differenceInWords(off)} the time that has gone by`
         : undefined,
     );
-    await putNewestBeat(store.db, Math.trunc(anchor.at));
+    await storeNewestHeartbeat(store.db, Math.trunc(anchor.at));
   };
 
   if (store.dialect === 'postgres') {
@@ -106,7 +106,7 @@ export async function startStoreClock(
         `The clock of this machine is ${differenceInWords(off)} the clock of PostgreSQL, so nothing was started. Set them (NTP), then start again.`,
       );
   } else {
-    const beat = accept ? undefined : await findNewestBeat(store.db);
+    const beat = accept ? undefined : await findNewestHeartbeat(store.db);
     const behind = (beat ?? 0) - Date.now();
     if (behind > REFUSED_MS)
       throw new ClockRefused(

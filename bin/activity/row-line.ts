@@ -5,8 +5,8 @@ import {
   callInWords,
   deedInWords,
   reasonInWords,
+  requesterOf,
   resultOf,
-  whoOf,
 } from '../../broker/console/static/activity/words.js';
 import { badgeLine } from '../terminal/badge.ts';
 import { cut, type Line, line, padded, styled } from '../terminal/line.ts';
@@ -39,7 +39,7 @@ function whatOf(row: AuditRow, names: Names): Line {
 /** Returns the reason for the result of a call; for a change or a decision, who made it. */
 function whyOf(row: AuditRow, names: Names): Line {
   if (row.kind === 'action') return styled('quiet', line`: ${reasonInWords(row, actorOf(row, names))}`);
-  const by = whoOf(row.flags, names);
+  const by = requesterOf(row.flags, names);
   const whom = row.agent_public_id && names.get(row.agent_public_id);
   return by && by !== whom ? styled('quiet', line`, by ${by}`) : line``;
 }

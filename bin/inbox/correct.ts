@@ -5,7 +5,7 @@ import { readJsonObject } from '../json-option.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { line } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
-import { howToDecide, linesOfWhole, readWhole } from './show.ts';
+import { formatItem, howToDecide, readWhole } from './show.ts';
 import { findWaiting, pickWaiting } from './waiting.ts';
 
 export type CorrectOptions = ConnectionOptions & { body?: string; endpoint?: string; json?: boolean };
@@ -28,7 +28,7 @@ export async function correctCall(id: string, options: CorrectOptions): Promise<
   });
   const whole = await readWhole(api, one);
   printResult(options, whole.item, () => [
-    ...linesOfWhole(whole, terminalWidth(), me.base_url),
+    ...formatItem(whole, terminalWidth(), me.base_url),
     line``,
     ...howToDecide(whole, me.base_url),
   ]);

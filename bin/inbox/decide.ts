@@ -9,10 +9,10 @@ import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printJson, printLines, terminalWidth } from '../terminal/output.ts';
 import { askLine, canAsk, confirm } from '../terminal/prompt.ts';
-import { linesOfWhole, readWhole, type Whole } from './show.ts';
+import { formatItem, readWhole, type Whole } from './show.ts';
 import { standingInWords } from './standing-word.ts';
-import { findWaiting, pickWaiting, type Waiting, whatOf, whoOf } from './waiting.ts';
-import { approvingWord, denyingWord, PATHS, type Terms } from './word.ts';
+import { findWaiting, pickWaiting, requesterOf, type Waiting, whatOf } from './waiting.ts';
+import { approvalRequest, denialRequest, PATHS, type Terms } from './word.ts';
 
 export type DecideOptions = ConnectionOptions & { json?: boolean; yes?: boolean };
 /** `wait`: how many seconds to wait for the platform's answer; null: do not wait. */
@@ -45,7 +45,7 @@ export async function decideAll(ids: readonly string[], decision: Decision, opti
 }
 
 const lineOf = (one: Waiting, { ok, words }: Result): Line =>
-  line`${styled('bold', one.short)}  ${whoOf(one)}: ${whatOf(one)}. ${styled(ok ? 'good' : 'bad', words)}`;
+  line`${styled('bold', one.short)}  ${requesterOf(one)}: ${whatOf(one)}. ${styled(ok ? 'good' : 'bad', words)}`;
 
 async function decideOne(
   api: OwnerApi,
@@ -58,11 +58,11 @@ async function decideOne(
   try {
     const whole = await readWhole(api, one);
     if (whole.kind === 'person') throw new CommandFailed(`It is decided in the console: ${baseUrl}/console/people`);
-    if (!yes) printLines([...linesOfWhole(whole, terminalWidth(), baseUrl), line``]);
+    if (!yes) printLines([...formatItem(whole, terminalWidth(), baseUrl), line``]);
     const word =
       decision.verb === 'approve'
-        ? approvingWord(whole, decision.terms, baseUrl)
-        : denyingWord(whole, yes ? decision.reason : await reasonFor(whole, decision.reason), baseUrl);
+        ? approvalRequest(whole, decision.terms, baseUrl)
+        : denialRequest(whole, yes ? decision.reason : await reasonFor(whole, decision.reason), baseUrl);
     if (!yes && whole.kind === 'approval' && 'standing' in word && word.standing)
       printLines([
         line`${styled('bold', standingInWords(word.standing, whole.item.standing?.longest_session_seconds ?? 0))}`,

@@ -5,7 +5,7 @@ import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 import { table } from '../terminal/table.ts';
-import { findWaiting, type Waiting, warningOf, whatOf, whoOf, whyOf } from './waiting.ts';
+import { findWaiting, requesterOf, type Waiting, warningOf, whatOf, whyOf } from './waiting.ts';
 
 const COLUMNS = [
   { title: 'ID' },
@@ -32,7 +32,7 @@ const linesOf = (waiting: readonly Waiting[]): Line[] => [
     waiting.map((one) => [
       styled('bold', one.short),
       leftOf(one),
-      line`${warningOf(one)}${whoOf(one)}`,
+      line`${warningOf(one)}${requesterOf(one)}`,
       whatOf(one),
       whyOf(one),
     ]),

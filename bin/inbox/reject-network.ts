@@ -6,7 +6,7 @@ import { line, styled } from '../terminal/line.ts';
 import { printLines, printResult } from '../terminal/output.ts';
 import { canAsk, confirm } from '../terminal/prompt.ts';
 import type { DecideOptions } from './decide.ts';
-import { findWaiting, pickWaiting, whoOf } from './waiting.ts';
+import { findWaiting, pickWaiting, requesterOf } from './waiting.ts';
 
 /** Rejects the networks of these registrations. Throws WrongUsage, CommandFailed; rejects nothing before all ids were found. */
 export async function rejectNetworks(
@@ -31,7 +31,7 @@ export async function rejectNetworks(
   for (const network of networks) {
     const theirs = waiting.filter((one) => one.kind === 'registration' && one.item.network === network);
     if (!options.yes) {
-      printLines(theirs.map((one) => line`${styled('bold', one.short)}  ${whoOf(one)}`));
+      printLines(theirs.map((one) => line`${styled('bold', one.short)}  ${requesterOf(one)}`));
       if (!(await confirm(`Reject all that wait from ${network}?`))) continue;
     }
     for (let more = true; more; ) {

@@ -10,7 +10,7 @@ import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 import { othersWords, unseenIn, warnings } from '../terminal/own-words.ts';
 import { fact, sheetOf } from './sheet.ts';
-import { findWaiting, pickWaiting, type Waiting, whatOf, whoOf } from './waiting.ts';
+import { findWaiting, pickWaiting, requesterOf, type Waiting, whatOf } from './waiting.ts';
 
 /** An item with all details, as it is now. */
 export type Whole =
@@ -24,7 +24,7 @@ export async function showWaiting(id: string, options: ConnectionOptions & { jso
   const me = await api.ask('GET', '/owner/me');
   const whole = await readWhole(api, pickWaiting(await findWaiting(api, me), id));
   printResult(options, { id: whole.id, kind: whole.kind, item: whole.item }, () => [
-    ...linesOfWhole(whole, terminalWidth(), me.base_url),
+    ...formatItem(whole, terminalWidth(), me.base_url),
     line``,
     ...howToDecide(whole, me.base_url),
   ]);
@@ -40,7 +40,7 @@ export async function readWhole(api: OwnerApi, one: Waiting): Promise<Whole> {
 }
 
 /** Formats an item for the person who decides. `width`: columns of the terminal; `baseUrl`: of the broker, for browsers. */
-export function linesOfWhole(whole: Whole, width: number, baseUrl: string): Line[] {
+export function formatItem(whole: Whole, width: number, baseUrl: string): Line[] {
   const left = whole.kind === 'person' ? null : whole.item.expires_in_seconds;
   const end = left === null ? [] : fact('Time left', inWords(left * 1000), width);
   if (whole.kind === 'approval')
@@ -48,7 +48,7 @@ export function linesOfWhole(whole: Whole, width: number, baseUrl: string): Line
   if (whole.kind === 'access') return [...accessLines(whole.item, width), ...end];
   if (whole.kind === 'registration') return [...registrationLines(whole.item, width), ...end];
   return [
-    line`${styled('bold', whoOf({ ...whole }))}: ${whatOf(whole)}`,
+    line`${styled('bold', requesterOf({ ...whole }))}: ${whatOf(whole)}`,
     ...fact('Named by', `${whole.item.named_by}${whole.item.verified ? '' : ', which asserts it'}`, width),
     ...fact('Page', `${baseUrl}/console/people`, width),
   ];

@@ -29,7 +29,7 @@ export function standingWanted(options: {
 }
 
 /** Formats it for the owner API. Throws CommandFailed where this call cannot have a standing approval. */
-export function standingWord({ standing: offer }: HeldCall, wanted: StandingWanted): StandingBody {
+export function standingRequest({ standing: offer }: HeldCall, wanted: StandingWanted): StandingBody {
   if (!offer?.possible) throw new CommandFailed(`It can only be approved by itself. ${offer?.why ?? ''}`.trim());
   const free = wanted.free.map((text) => {
     const [, member = text, limit] = /^(.*?)(?:=([0-9.]+))?$/.exec(text) ?? [];

@@ -57,7 +57,7 @@ export async function findWaiting(api: OwnerApi, { role }: Pick<Me, 'role'>): Pr
 
 /** Finds a waiting item by its id or a prefix. Throws WrongUsage, or CommandFailed when no waiting item matches. */
 export function pickWaiting(waiting: readonly Waiting[], given: string): Waiting {
-  const found = findByPrefix(waiting, given, (one) => `${whoOf(one)}: ${whatOf(one).text}`);
+  const found = findByPrefix(waiting, given, (one) => `${requesterOf(one)}: ${whatOf(one).text}`);
   if (found) return found;
   throw new CommandFailed(
     `Nothing that waits has the id ${given}: it was decided, or its time is over. What waits: ${PROGRAM} inbox`,
@@ -65,7 +65,7 @@ export function pickWaiting(waiting: readonly Waiting[], given: string): Waiting
 }
 
 /** Returns the name of the requester. */
-export const whoOf = ({ kind, item }: Waiting): string => {
+export const requesterOf = ({ kind, item }: Waiting): string => {
   if (kind === 'registration') return item.agent_name;
   if (kind === 'person') return item.agent ?? 'a person';
   const parent = kind === 'approval' ? item.agent.parent : null;
@@ -92,5 +92,5 @@ export function whyOf({ kind, item }: Waiting): Line {
 /** Warns about letters that look like others, which a person cannot see. */
 export function warningOf(one: Waiting): Line {
   const path = one.kind === 'approval' ? one.item.path : '';
-  return oddities(`${whoOf(one)} ${path}`).length > 0 ? styled('wait', '(odd letters) ') : line``;
+  return oddities(`${requesterOf(one)} ${path}`).length > 0 ? styled('wait', '(odd letters) ') : line``;
 }

@@ -5,7 +5,7 @@ import { expiresInSeconds, type Lasting } from '../duration.ts';
 import { CommandFailed } from '../failure.ts';
 import { PROGRAM } from '../program-name.ts';
 import type { Whole } from './show.ts';
-import { type StandingWanted, standingWord } from './standing-word.ts';
+import { type StandingWanted, standingRequest } from './standing-word.ts';
 
 export type Terms = {
   scopes?: string[];
@@ -30,7 +30,7 @@ export const PATHS = {
 } as const;
 
 /** Builds an approval. Throws CommandFailed, when details are missing, or the decision has to be made elsewhere. */
-export function approvingWord(whole: Whole, terms: Terms, baseUrl: string): Word {
+export function approvalRequest(whole: Whole, terms: Terms, baseUrl: string): Word {
   const takes = (...names: (keyof Terms)[]) => {
     const other = Object.keys(terms).find((name) => !names.includes(name as keyof Terms));
     const option = other === 'standing' ? 'next' : other;
@@ -43,7 +43,7 @@ export function approvingWord(whole: Whole, terms: Terms, baseUrl: string): Word
         throw new CommandFailed('The stored request was altered and cannot be read. Deny it; the agent may ask again.');
       return {
         request_hash: whole.item.request_hash,
-        ...(terms.standing && { standing: standingWord(whole.item, terms.standing) }),
+        ...(terms.standing && { standing: standingRequest(whole.item, terms.standing) }),
       };
     case 'access':
       takes('scopes', 'expires', 'approval', 'connection');
@@ -119,7 +119,7 @@ function narrowed(asked: Asked, names: readonly string[]): Asked {
 }
 
 /** Builds a denial. Throws CommandFailed where a reason is not supported. */
-export function denyingWord(whole: Whole, reason: string | undefined, baseUrl: string): { note?: string } {
+export function denialRequest(whole: Whole, reason: string | undefined, baseUrl: string): { note?: string } {
   if (whole.kind === 'person') throw inTheConsole(baseUrl);
   if (whole.kind === 'registration' && reason !== undefined)
     throw new CommandFailed('An agent that registers is told no reason: leave out --reason.');

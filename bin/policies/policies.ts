@@ -1,7 +1,7 @@
 /** Lists and shows policies, and simulates their verdict on a call. */
 import type { Answer, Body } from '../../broker/console/answers.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
-import { maskSaid, ruleInWords } from '../../broker/policy/rule-words.ts';
+import { describeMask, ruleInWords } from '../../broker/policy/rule-words.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, whereMissing } from '../failure.ts';
 import { findAgent } from '../find-agent.ts';
@@ -118,7 +118,7 @@ function linesOf(simulation: Simulation, scope: string, rules: readonly RuleSour
     ...fact('Scope', scope, width),
     ...said.flatMap((each, i) => fact(i === 0 ? 'Rules' : '', each, width)),
     ...(violating.length > 0 ? fact('Not allowed', violating.join(', '), width) : []),
-    ...(simulation.mask ? fact('Masked', `${maskSaid(simulation.mask)}, in what it is answered`, width) : []),
+    ...(simulation.mask ? fact('Masked', `${describeMask(simulation.mask)}, in what it is answered`, width) : []),
     ...(simulation.suspends ? fact('Suspends', `the agent, by the guardrail ${simulation.suspends}`, width) : []),
     ...fact(
       'Policy',

@@ -164,7 +164,7 @@ export type Remaining = {
 };
 
 /** Returns the steps that remain before an agent can use what it was granted; empty when there are none. */
-export async function whatRemains(
+export async function remainingSteps(
   services: { facts: FactsReader; loadFacts: FactsLoader },
   agent: Pick<AgentTable, 'agent_id' | 'origin'>,
   granted: { platformId: string; scopes: readonly string[]; connectionId: string | null },

@@ -63,7 +63,7 @@ export async function readAgentPast(
     used: used[i] ?? 0,
     resetsAt: periodAt(limit.per, now).end,
   }));
-  const looking = [...lookingIn(guardrails, 'guardrail'), ...lookingIn(rules, 'policy')];
+  const looking = [...lookBackRules(guardrails, 'guardrail'), ...lookBackRules(rules, 'policy')];
   const kinds = [...new Set(looking.map(({ kind }) => kind))];
   const marks = await findCallMarks(db, { organisation_id: organisationId, agent_id: agentId }, kinds);
   const earlier = looking.flatMap(({ kind, withinMs, ...one }): AgentEarlier[] => {
@@ -78,7 +78,7 @@ export async function readAgentPast(
 }
 
 /** A rule of a policy without a name is described by its content. */
-const lookingIn = (rules: readonly RuleSource[], source: AgentEarlier['source']) =>
+const lookBackRules = (rules: readonly RuleSource[], source: AgentEarlier['source']) =>
   rules.flatMap((rule) => {
     const { name, after } = rule;
     if (!after) return [];

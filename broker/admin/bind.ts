@@ -16,7 +16,7 @@ import type { AgentTable } from '../store/tables/agents.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** Whether an agent authenticates with a key of its own, and so can be given one. */
-export const takesKey = ({ agent_type, status }: Pick<AgentTable, 'agent_type' | 'status'>): boolean =>
+export const usesOwnKey = ({ agent_type, status }: Pick<AgentTable, 'agent_type' | 'status'>): boolean =>
   agent_type !== 'child' && agent_type !== 'mcp_client' && BINDABLE.includes(status);
 
 /** Whether an agent can sign already; a pending agent has no key in use. */
@@ -64,7 +64,7 @@ async function findBootstrap(db: Db, token: string, now: Instant): Promise<Boots
   if (!found || found.used_at !== null || found.expires_at <= now) throw tokenUnusable();
   const agent = await findAgent(db, found.organisation_id, found.subject);
   const rotates = found.rotates === 1;
-  if (!agent || !takesKey(agent) || (hasKey(agent) && !rotates)) throw tokenUnusable();
+  if (!agent || !usesOwnKey(agent) || (hasKey(agent) && !rotates)) throw tokenUnusable();
   return { tokenHash: found.token_hash, agent, rotates };
 }
 
@@ -77,10 +77,10 @@ async function bindByBootstrap(
 ): Promise<{ agent: AgentTable; requests: EndedRequest[] }> {
   if (!(await useOneTimeToken(db, 'bootstrap', tokenHash, now))) throw tokenUnusable();
   const before = await findAgent(db, organisationId, id);
-  if (!before || !takesKey(before) || (hasKey(before) && !rotates)) throw tokenUnusable();
+  if (!before || !usesOwnKey(before) || (hasKey(before) && !rotates)) throw tokenUnusable();
   await refuseSharedKey(db, { organisationId, id }, key);
   // The agent may have been revoked concurrently.
-  const ended = await giveKey(db, before, key, now);
+  const ended = await bindAgentKey(db, before, key, now);
   if (!ended) throw tokenUnusable();
   note({
     fingerprint: key.fingerprint,
@@ -96,7 +96,7 @@ async function bindByBootstrap(
  * row before the change), the agent's children are ended, since whoever had that key may have made them. Returns the ended children; undefined when
  * the agent accepts no key any more, and then the transaction has to be rolled back.
  */
-export async function giveKey(
+export async function bindAgentKey(
   db: Db,
   agent: AgentTable,
   key: Pick<AgentPublicKey, 'pem' | 'fingerprint'>,

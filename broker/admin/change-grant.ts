@@ -10,7 +10,7 @@ import type { FactsReader } from '../store/facts-reader.ts';
 import { readScopes } from '../store/stored-terms.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import type { GrantTable } from '../store/tables/rules.ts';
-import { type Remaining, whatRemains } from './access.ts';
+import { type Remaining, remainingSteps } from './access.ts';
 import {
   changedGrant,
   checkTerms,
@@ -74,7 +74,7 @@ export async function changeGrant(
     return { grant: after, created: before === undefined };
   });
   const granted = { platformId, scopes: readScopes(grant.scopes, grant.id), connectionId: grant.connection_id };
-  const remaining = await whatRemains(services, agent, granted, broker.clock());
+  const remaining = await remainingSteps(services, agent, granted, broker.clock());
   return { grant, created, warnings, remaining, connections };
 }
 

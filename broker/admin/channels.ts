@@ -9,7 +9,7 @@ import {
   KINDS,
   secretProblem,
   settingsProblem,
-  takeApart,
+  splitChannel,
 } from '../config-file/channels.ts';
 import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -51,8 +51,8 @@ export async function readChannels(db: Db, organisationId: string): Promise<Read
 }
 
 /** Splits and validates the settings. Throws ChangeRefused. */
-function splitSettings(given: GivenChannel): ReturnType<typeof takeApart> {
-  const taken = takeApart(given);
+function splitSettings(given: GivenChannel): ReturnType<typeof splitChannel> {
+  const taken = splitChannel(given);
   const wrong = settingsProblem(taken.kind, taken.settings);
   if (wrong !== undefined) throw new ChangeRefused('invalid_request', `${wrong}.`);
   return taken;

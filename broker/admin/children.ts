@@ -11,7 +11,7 @@ import { isEntitled } from '../entitlement.ts';
 import { grantOfFacts } from '../facts/facts.ts';
 import type { Grant, Instant } from '../policy/facts.ts';
 import { findAgent, putAgent, putGrant } from '../store/agents.ts';
-import { listOverdueChildren, takeChildPlace } from '../store/children.ts';
+import { listOverdueChildren, reserveChildSlot } from '../store/children.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { Db } from '../store/store.ts';
 import { rollback } from '../store/transaction.ts';
@@ -150,7 +150,7 @@ async function recordIssue(
   const change = { reason: 'child_issued', agent: { id: row.id, agent_id: row.agent_id } };
   const issued = await recordChange(services, by, change, async (tx, note) => {
     const place = { organisationId, id: parent.id };
-    if (!(await takeChildPlace(tx, place, MAX_LIVE_CHILDREN, services.broker.clock()))) return rollback('no_place');
+    if (!(await reserveChildSlot(tx, place, MAX_LIVE_CHILDREN, services.broker.clock()))) return rollback('no_place');
     await putAgent(tx, row);
     for (const grant of granted) await putPassedOn(tx, row, grant);
     const grants = granted.map(({ platformId, scopes }) => ({ platform: platformId, scopes: [...scopes] }));

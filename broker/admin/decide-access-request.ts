@@ -14,7 +14,7 @@ import type { Db } from '../store/store.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import type { AccessRequestTable, GrantTable } from '../store/tables/rules.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
-import { type Remaining, whatRemains } from './access.ts';
+import { type Remaining, remainingSteps } from './access.ts';
 import {
   changedGrant,
   checkTerms,
@@ -88,7 +88,7 @@ export async function decideRequest(
   changes.tell(ref);
   const { context, scopes } = pending ?? {};
   const granted = { platformId: request.platform_id, scopes: scopes ?? [], connectionId: grant?.connection_id ?? null };
-  const remaining = context ? await whatRemains(services, context.agent, granted, now) : [];
+  const remaining = context ? await remainingSteps(services, context.agent, granted, now) : [];
   const connections = context?.connections ?? [];
   return {
     kind: 'decided',

@@ -7,7 +7,7 @@ import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
-import { hasKey, takesKey } from './bind.ts';
+import { hasKey, usesOwnKey } from './bind.ts';
 import { setAgentStatus } from './change-agent-status.ts';
 import { loadAgent } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
@@ -28,7 +28,7 @@ export async function makeBootstrapToken(
   const agent = await loadAgent(broker.store.db, organisationId, agentId);
   const minted = await recordInTurn(services, by, { reason: 'bootstrap_token_made', agent }, async (db, note) => {
     const now = present(await findAgent(db, organisationId, agent.id), 'agent');
-    if (!takesKey(now))
+    if (!usesOwnKey(now))
       throw new ChangeRefused('conflict', 'This agent takes no key: it is revoked, or has no key of its own.');
     if (hasKey(now) && !rotates)
       throw new ChangeRefused(

@@ -14,7 +14,7 @@ import type { Db } from '../store/store.ts';
 import type { AgentTable, McpAuthorisationTable } from '../store/tables/agents.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import type { ScopesOn } from '../store/tables/registrations.ts';
-import { choosePolicy, makeAgent, newIds, refuseTakenName, refuseUnknownScopes, splitScopes } from './new-agent.ts';
+import { choosePolicy, makeAgent, newIds, refuseDuplicateName, refuseUnknownScopes, splitScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** The client's request, as the authorization server stores it. */
@@ -145,7 +145,7 @@ async function bear(
   now: Instant,
 ): Promise<void> {
   const { organisation_id } = owner;
-  await refuseTakenName(db, organisation_id, name, 'Choose another name.');
+  await refuseDuplicateName(db, organisation_id, name, 'Choose another name.');
   refuseUnknownScopes(splitScopes(grants, isOffered(await loadManifests(db, organisation_id))).out);
   const policy = await choosePolicy(db, organisation_id, wanted);
   const birth = { organisation_id, ...ids, name, owner_id: owner.id, policy_id: policy?.id ?? null };

@@ -66,7 +66,12 @@ export async function choosePolicy(db: Db, organisationId: string, idOrName: str
 }
 
 /** Refuses a name that another agent has, because people and governance files would confuse them. Throws ChangeRefused. */
-export async function refuseTakenName(db: Db, organisationId: string, name: string, whatToDo: string): Promise<void> {
+export async function refuseDuplicateName(
+  db: Db,
+  organisationId: string,
+  name: string,
+  whatToDo: string,
+): Promise<void> {
   const namesake = await findLiveAgentNamed(db, organisationId, name);
   if (namesake)
     throw new ChangeRefused(
@@ -118,7 +123,7 @@ export async function checkNewAgent(
   { name, policy: policyName, grants }: NewAgent,
 ): Promise<PolicyTable | undefined> {
   const policy = await choosePolicy(db, organisationId, policyName);
-  await refuseTakenName(db, organisationId, name, 'Choose another name.');
+  await refuseDuplicateName(db, organisationId, name, 'Choose another name.');
   const { out } = await knownScopes(db, organisationId, grants);
   refuseUnknownScopes(out);
   checkRecipients(grants, await loadManifests(db, organisationId));

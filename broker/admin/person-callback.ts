@@ -18,7 +18,7 @@ import {
   loadForPeople,
   over,
   toPlatform,
-  whyOver,
+  whyConsentEnded,
 } from './person-consent.ts';
 import { revokeReplaced } from './person-tokens.ts';
 import { ChangeRefused } from './refused.ts';
@@ -125,7 +125,7 @@ export async function authorised(
   });
   if (replaced instanceof RolledBack) {
     await revokeGiven(services, { connection, manifest }, [replaced.reason]);
-    throw await whyOver(services, consent, { browserHash, goesOn: true });
+    throw await whyConsentEnded(services, consent, { browserHash, goesOn: true });
   }
   await revokeReplaced(services, replaced.added, replaced.before);
 }

@@ -112,7 +112,7 @@ export const isBrowserOf = ({ browser_hash: hash }: PersonConsentTable, browserH
   hash === browserHash;
 
 /** Returns why a consent does not belong to this browser any more. */
-export async function whyOver(
+export async function whyConsentEnded(
   { broker }: Pick<Consenting, 'broker'>,
   { token_hash: tokenHash }: PersonConsentTable,
   { browserHash, goesOn }: Goer,
@@ -207,6 +207,6 @@ async function putFlow(
     if (!(await putConsentFlow(tx, id, { ...at, flow: sealed, now: broker.clock() }))) return rollback('over');
     return await deleteObtainedTokens(tx, organisationId, id, { notBy: at.browserHash });
   });
-  if (ended instanceof RolledBack) throw await whyOver(services, consent, at);
+  if (ended instanceof RolledBack) throw await whyConsentEnded(services, consent, at);
   await revokePersonTokens(services, ended);
 }

@@ -11,7 +11,7 @@ import { findRegistration, type KnownRegistration, decideRegistration as settle 
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import type { RegistrationTable, ScopesOn } from '../store/tables/registrations.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
-import { choosePolicy, knownScopes, makeAgent, mergeScopes, refuseTakenName, splitScopes } from './new-agent.ts';
+import { choosePolicy, knownScopes, makeAgent, mergeScopes, refuseDuplicateName, splitScopes } from './new-agent.ts';
 import { mayDecide, type ReadRegistration, readRegistrationRow, requestedScopes } from './read-registration.ts';
 import { ChangeRefused } from './refused.ts';
 import { CLAIM_MS } from './registration.ts';
@@ -132,7 +132,7 @@ async function approve(
         'forbidden',
         'policy: only an admin chooses one. Leave it out, and the agent is under the default policy.',
       );
-    await refuseTakenName(tx, organisation_id, name, 'Approve this one with another name ("name").');
+    await refuseDuplicateName(tx, organisation_id, name, 'Approve this one with another name ("name").');
     const birth = { organisation_id, id, agent_id, name, owner_id, policy_id: policy?.id ?? null };
     await makeAgent(tx, { ...birth, origin: 'registration', status: 'pending' }, publicKey, granted, now);
     note({

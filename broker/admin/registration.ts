@@ -1,6 +1,6 @@
 /** Registrations of agents (specification, Registration): anybody may send one, an owner decides. */
 
-import { type ApprovalChanges, changeAndTell } from '../audit/changes.ts';
+import { type ApprovalChanges, changeAndNotify } from '../audit/changes.ts';
 import { siteOf } from '../auth/client-address.ts';
 import type { Broker } from '../broker.ts';
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
@@ -138,7 +138,7 @@ export const expireRegistrations = (
   changes: ApprovalChanges,
   now: Instant,
 ): Promise<void> =>
-  changeAndTell(store, changes, async (tx) =>
+  changeAndNotify(store, changes, async (tx) =>
     (await expireOpenRegistrations(tx, now)).map(({ organisation_id: at, id }) => ({
       organisation_id: at ?? NOBODY,
       id,

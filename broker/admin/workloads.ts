@@ -45,7 +45,7 @@ export async function setWorkload(
     if (now.status === 'pending')
       throw new ChangeRefused('conflict', 'This agent has not collected its key yet: it has a workload once it has.');
     const made = newWorkload(agent, meant, 'owner', clock());
-    const children = await giveWorkload(db, now, made, clock());
+    const children = await assignWorkload(db, now, made, clock());
     note({
       workload: made.id,
       issuer: made.issuer,
@@ -114,7 +114,7 @@ export const newWorkload = (
  * replaces another workload, the agent's children are ended, since whoever had tokens of the former one may have made them. Returns the ended
  * children.
  */
-export async function giveWorkload(
+export async function assignWorkload(
   db: Db,
   agent: AgentTable,
   workload: WorkloadTable,

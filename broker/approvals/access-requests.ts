@@ -1,6 +1,6 @@
 /** Access requests (specification, Access request). A repeated request for the same platform and scope returns the pending one. */
 
-import { type ApprovalChanges, changeAndTell } from '../audit/changes.ts';
+import { type ApprovalChanges, changeAndNotify } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
@@ -114,4 +114,4 @@ export const expireRequests = (
   { store }: Pick<Broker, 'store'>,
   changes: ApprovalChanges,
   now: Instant,
-): Promise<void> => changeAndTell(store, changes, (tx) => expireAccessRequests(tx, now));
+): Promise<void> => changeAndNotify(store, changes, (tx) => expireAccessRequests(tx, now));

@@ -1,4 +1,4 @@
-import { type ApprovalChanges, changeAndTell } from '../audit/changes.ts';
+import { type ApprovalChanges, changeAndNotify } from '../audit/changes.ts';
 import type { Uses } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { expireHeldCalls } from '../store/approvals.ts';
@@ -7,4 +7,4 @@ import { expireHeldCalls } from '../store/approvals.ts';
 export const expireHeld = (
   { broker, changes }: Uses<'store'> & { changes: ApprovalChanges },
   now: Instant,
-): Promise<void> => changeAndTell(broker.store, changes, (tx) => expireHeldCalls(tx, now));
+): Promise<void> => changeAndNotify(broker.store, changes, (tx) => expireHeldCalls(tx, now));

@@ -56,7 +56,7 @@ const POLLED_AT_ONCE = 500;
 type Waiter = { wake(): void };
 
 /** Runs `change` in a transaction and announces the refs that it returns: to other processes on commit, to this one after it. */
-export async function changeAndTell(
+export async function changeAndNotify(
   { db }: Pick<Store, 'db'>,
   changes: ApprovalChanges,
   change: (tx: Db) => Promise<readonly ApprovalRef[]>,

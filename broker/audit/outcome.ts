@@ -5,7 +5,7 @@ import type { Followed } from '../egress/redirect.ts';
 import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
 import type { GitRef, Instant, Verdict } from '../policy/facts.ts';
-import type { ToldLimit } from '../policy/limit.ts';
+import type { ReportedLimit } from '../policy/limit.ts';
 import type { Sentence } from '../sentences/part.ts';
 import type { Action } from '../wire/action.ts';
 import type { ApprovalProvenance } from './approval-state.ts';
@@ -58,7 +58,7 @@ export type CallRecord = {
   /** The standing approval that allowed the call, and how many uses were left after it. */
   readonly standing?: { readonly id: string; readonly left: number } | undefined;
   /** The limits of rules that the call counts against, with what was used before it and what it uses. */
-  readonly limits?: readonly ToldLimit[] | undefined;
+  readonly limits?: readonly ReportedLimit[] | undefined;
   /** Whether a token refresh was due and failed. */
   readonly refreshUnavailable: boolean;
   /** The caller, on a platform that holds one token per person; undefined: the platform does not, or no caller was accepted. */

@@ -11,13 +11,13 @@ import type { Action } from '../wire/action.ts';
 import { type Acted, type Attempt, attemptCall } from './attempt.ts';
 import { beginRecord, familyOf } from './call.ts';
 import type { CallServices } from './call-services.ts';
-import type { FromDoor } from './from-door.ts';
+import type { EntryPointInput } from './entry-point-input.ts';
 import { gitRecord } from './git-request.ts';
 import { reloadPrincipal } from './reload.ts';
 import { callAttributes } from './trace-attributes.ts';
 
 /** `now`: the time as of which the call is decided. */
-export type ActOptions = FromDoor & {
+export type ActOptions = EntryPointInput & {
   correlationId: string;
   auditId?: string;
   now?: Instant;

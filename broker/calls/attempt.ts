@@ -22,8 +22,8 @@ import { callerOfCall, recordedCaller } from './caller.ts';
 import { type Connected, connect } from './connect.ts';
 import { decideCall } from './decide-call.ts';
 import { withPast } from './earlier-calls.ts';
+import type { EntryPointInput } from './entry-point-input.ts';
 import { destinationOf } from './forward.ts';
-import type { FromDoor } from './from-door.ts';
 import { makeCall, recordOutcome } from './make-call.ts';
 import { misread } from './misread.ts';
 import { isLong } from './raw-request.ts';
@@ -38,7 +38,7 @@ import { toolPreflight } from './tool-preflight.ts';
 export type Acted = Recorded<Outcome> | 'joined';
 
 /** A call with the facts of one moment. */
-export type Attempt = FromDoor & {
+export type Attempt = EntryPointInput & {
   who: AgentPrincipal;
   now: Instant;
   asked: Action;

@@ -13,7 +13,7 @@ import { isGraphql } from '../policy/operation.ts';
 import { setCredentialStatus } from '../store/connections.ts';
 import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
 import type { Call } from './call.ts';
-import { orAwaited } from './connect.ts';
+import { orAwaitingConfirmation } from './connect.ts';
 import { holderOf } from './credentials.ts';
 import type { Concluded } from './forwarded.ts';
 import type { FreshRefusals } from './token-renewal.ts';
@@ -119,11 +119,17 @@ async function concludeRefused(
     await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
   }
   if (error === 'credential_malformed')
-    return orAwaited(connection, { kind: 'reauth_needed', connectionId, cause: 'malformed', detail, call: record });
+    return orAwaitingConfirmation(connection, {
+      kind: 'reauth_needed',
+      connectionId,
+      cause: 'malformed',
+      detail,
+      call: record,
+    });
   if (error === 'no_token' || error === 'no_token_for_call')
     return { kind: 'reauth_needed', connectionId, cause: 'no_token', detail, call: record };
   if (error === 'credential_over')
-    return orAwaited(connection, {
+    return orAwaitingConfirmation(connection, {
       kind: 'reauth_needed',
       connectionId,
       cause: 'refresh_failed',
@@ -154,7 +160,7 @@ async function concludeAnswer(
   if (isUnauthorized && !(justIssued && !freshRefusals.note(place.id, `${action.method} ${path}`, broker.clock()))) {
     // A mark for the owner, not a switch: one endpoint's 401 must not cut off the calls that still work.
     await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
-    return orAwaited(connection, {
+    return orAwaitingConfirmation(connection, {
       kind: 'reauth_needed',
       connectionId: connection.id,
       cause: 'refused',
@@ -174,7 +180,7 @@ async function concludeAnswer(
     const refused = { responsePii };
     return connection.personTokens === undefined
       ? { kind: 'needs_consent', connectionId: connection.id, refused, call: record }
-      : orAwaited(connection, {
+      : orAwaitingConfirmation(connection, {
           kind: 'consent_required',
           reason: 'not_consented',
           detail: INSUFFICIENT_CONSENT,

@@ -74,7 +74,12 @@ export async function connect(
   // The token cannot be refreshed: only a person can help, so no token is requested.
   if (token && !token.refreshable && isExpired(token, now))
     return ended(
-      orAwaited(connection, { kind: 'reauth_needed', connectionId: connection.id, cause: 'expired', call: record }),
+      orAwaitingConfirmation(connection, {
+        kind: 'reauth_needed',
+        connectionId: connection.id,
+        cause: 'expired',
+        call: record,
+      }),
     );
   if (connectionLack(manifest, connection, action.scope) === 'needs_consent') {
     if (connection.personTokens === undefined)
@@ -83,7 +88,7 @@ export async function connect(
     const needed = manifest.needs?.[action.scope] ?? [];
     await keepNeededScope(services.broker.store.db, holderOf(organisationId, connection), needed);
     return ended(
-      orAwaited(connection, {
+      orAwaitingConfirmation(connection, {
         kind: 'consent_required',
         reason: 'not_consented',
         detail: INSUFFICIENT_CONSENT,
@@ -119,7 +124,7 @@ export function lacksConsent(
  * Returns the outcome of a call whose tokens cannot be used. When the person has already given newer tokens that wait for an owner's
  * confirmation, the outcome says so, because another consent would not help.
  */
-export function orAwaited(
+export function orAwaitingConfirmation(
   { awaitsOwner }: Pick<ConnectionFacts, 'awaitsOwner'>,
   outcome: OutcomeOf<'reauth_needed' | 'consent_required'>,
 ): OutcomeOf<'reauth_needed' | 'consent_required'> {

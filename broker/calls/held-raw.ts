@@ -5,7 +5,7 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { Instant } from '../policy/facts.ts';
-import { endHeldJoin, type FoundJoin, findHeldJoins, tellHeldJoin } from '../store/held-joins.ts';
+import { endHeldJoin, type FoundJoin, findHeldJoins, recordHeldJoinAnswer } from '../store/held-joins.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { essenceOf } from '../wire/media-type.ts';
 import { boundaryOf, MOST_PARTS } from './parse-multipart.ts';
@@ -114,13 +114,13 @@ function hasEnded(found: FoundJoin, now: Instant): boolean {
 }
 
 /** Starts the ten minutes for which equal requests get the same "no answer" result; called when a client is first told. */
-export async function tellJoin(
+export async function startJoinWindow(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   { agent }: AgentPrincipal,
   approvalId: string,
 ): Promise<void> {
   const { organisation_id, id: agent_id } = agent;
-  await tellHeldJoin(store.db, { organisation_id, agent_id, approval_id: approvalId }, clock());
+  await recordHeldJoinAnswer(store.db, { organisation_id, agent_id, approval_id: approvalId }, clock());
 }
 
 /** Ends the join: its client has the answer, or the call was not made, so the next equal request is a new call. */

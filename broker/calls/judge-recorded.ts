@@ -8,7 +8,7 @@ import { actionOf, callerOf, rawOf } from '../approvals/held-request.ts';
 import type { Uses } from '../broker.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import type { Ask, Facts } from '../policy/facts.ts';
-import { lookingIn } from '../policy/look-back.ts';
+import { lookBackRules } from '../policy/look-back.ts';
 import { type RuleOutcome, ruleOutcome } from '../policy/rule-outcome.ts';
 import { inTurn } from '../runtime/long-bodies.ts';
 import { findAuditRows } from '../store/audit-search.ts';
@@ -86,7 +86,7 @@ export async function judgeRecorded(services: Services, { organisationId, since,
       const loaded = await factsOf(row);
       const proposed = loaded && replace(loaded.facts);
       if (!loaded || !proposed) continue;
-      const rules = [loaded.facts, proposed].filter((facts) => lookingIn(facts).length > 0);
+      const rules = [loaded.facts, proposed].filter((facts) => lookBackRules(facts).length > 0);
       if (rules.length > 0 && wasMade(row))
         calls.note(rules, await recordedAsk(services, row, loaded), { at: row.created_at, auditId: row.id });
       if (!isCall(row)) continue;

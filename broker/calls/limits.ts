@@ -9,8 +9,8 @@ import {
   isOver,
   type Period,
   periodAt,
-  type ToldLimit,
-  toldLimit,
+  type ReportedLimit,
+  reportedLimit,
 } from '../policy/limit.ts';
 import { familyIn } from '../policy/look-back.ts';
 import { addToLimit, findLimitCounts, type LimitPlace } from '../store/limit-counts.ts';
@@ -79,20 +79,20 @@ const byRule = (a: Charge, b: Charge): number => (a.rule < b.rule ? -1 : 1);
  * Charges what the call uses, in the transaction of its intent. A call that a person approved is made even over a limit, and still counts.
  * Rolls back with `limit_reached` when concurrent calls used up the rest.
  */
-export async function takeCharges(
+export async function chargeLimits(
   tx: Db,
   facts: Facts,
   ask: Ask,
   now: Instant,
-): Promise<ToldLimit[] | RolledBack<'limit_reached'>> {
-  const told: ToldLimit[] = [];
+): Promise<ReportedLimit[] | RolledBack<'limit_reached'>> {
+  const told: ReportedLimit[] = [];
   for (const charge of (ask.call?.charges ?? []).toSorted(byRule)) {
     const { amount, limit } = charge;
     if (amount === undefined) continue;
     const most = isOver(charge) ? undefined : limit.most;
     const used = amount === 0 ? charge.used : await addToLimit(tx, placeOf(facts, charge, now), amount, most);
     if (used === undefined) return rollback('limit_reached');
-    told.push(toldLimit({ ...charge, used }, now));
+    told.push(reportedLimit({ ...charge, used }, now));
   }
   return told;
 }

@@ -20,7 +20,7 @@ import type { Connected } from './connect.ts';
 import { consentHelps } from './consent-helps.ts';
 import { asStopped } from './forwarded.ts';
 import { isReadStep } from './git-request.ts';
-import { takeCharges } from './limits.ts';
+import { chargeLimits } from './limits.ts';
 import { refuse } from './refusal.ts';
 import { sendCall } from './send.ts';
 import { refuseTool } from './tool-on-file.ts';
@@ -110,7 +110,7 @@ function claimOf(
   const isNoted = hasAny(ask.call?.notes);
   if (!standing && !isCharged && !isNoted) return undefined;
   return async (tx) => {
-    const limits = isCharged ? await takeCharges(tx, facts, ask, now) : undefined;
+    const limits = isCharged ? await chargeLimits(tx, facts, ask, now) : undefined;
     if (limits instanceof RolledBack) return limits;
     if (isNoted) await earlierCalls.note(tx, facts, ask, { auditId: record.auditId, now });
     if (!standing) {

@@ -22,7 +22,7 @@ import { beginRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { inSession, readCaller } from './caller.ts';
 import { endedOutcome } from './ended-outcome.ts';
-import type { FromDoor } from './from-door.ts';
+import type { EntryPointInput } from './entry-point-input.ts';
 import { type GitRequest, isReadStep } from './git-request.ts';
 import { joinFor } from './held-raw.ts';
 import { type KeyRefused, type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
@@ -34,7 +34,7 @@ import { unknownKey } from './restored-keys.ts';
 import { type JoinsRaced, makeOrWait, type Wait, type Waited } from './wait-for-decision.ts';
 
 /** A request from an entry point. Headers are passed on as the caller sent them, unchecked. */
-export type CallRequest = FromDoor & {
+export type CallRequest = EntryPointInput & {
   asked: { ok: true; action: Action } | ({ ok: false } & Malformed);
   correlationId: string;
   /** `Idempotency-Key`; a list where it was sent more than once. */
@@ -108,7 +108,7 @@ export async function perform<Answer extends StoredResponse>(
   const { asked, correlationId, lease, taker, git, raw, left, traceparent, wait } = request;
   const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({
     kind: 'answered',
-    answer: write(toldOutcome(value)),
+    answer: write(outcomeForAgent(value)),
   });
   const marked = inSession(agent, request.sessionMarker);
   const malformed = (given: Malformed) =>
@@ -158,7 +158,7 @@ export async function perform<Answer extends StoredResponse>(
   }
   const once = await onceForKey(services, who, key.value, { request: same, isRead }, async (auditId) => {
     const { value } = unjoined(await act(services, who, action, { ...options, auditId }));
-    const told = toldOutcome(value);
+    const told = outcomeForAgent(value);
     const stored = write(value);
     const isKept = value.kind === 'held' || platformEffectOf(value) !== 'none';
     return { stored, answer: told === value ? stored : write(told), isKept };
@@ -218,7 +218,7 @@ async function personNamed(identify: (() => Promise<Identification>) | undefined
  * Returns the outcome for the agent: the recorded one, or, for a call stopped because the agent lost access, the refusal that it would get
  * now, because it may no longer read the recorded one.
  */
-export function toldOutcome(outcome: Outcome): Outcome {
+export function outcomeForAgent(outcome: Outcome): Outcome {
   const { call } = outcome;
   if (call.accessEnded === undefined) return outcome;
   const mayBeMade = platformEffectOf(outcome) !== 'none' ? ', and may have been made' : '';

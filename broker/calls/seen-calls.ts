@@ -1,7 +1,7 @@
 /** Recorded calls that look-back rules depend on, for judging past calls by rules that were not in force then. */
 import { type Earlier, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
-import { familyIn, lookBack, lookingIn } from '../policy/look-back.ts';
+import { familyIn, lookBack, lookBackRules } from '../policy/look-back.ts';
 import type { After } from '../policy/rule.ts';
 import { questionOf, selects } from '../policy/rule-selection.ts';
 
@@ -29,7 +29,7 @@ export function seenCalls(): SeenCalls {
       const noted = new Set<Kind>();
       for (const facts of rules) {
         const question = questionOf(facts, ask, at);
-        for (const { after } of lookingIn(facts)) {
+        for (const { after } of lookBackRules(facts)) {
           const kind = kindOf(facts, after);
           // Several rules, or both the current and the proposed ones, may look back at the same kind.
           if (noted.has(kind)) continue;

@@ -197,7 +197,7 @@ export const CHANNEL_FORMS: Readonly<Record<string, z.ZodObject>> = Object.fromE
 );
 
 /** Splits a channel into its parts: every member is a setting that is neither the kind, a rule, nor one of `more`. */
-export function takeApart(channel: { kind: ChannelKindName } & Record<string, unknown>): {
+export function splitChannel(channel: { kind: ChannelKindName } & Record<string, unknown>): {
   kind: ChannelKindName;
   settings: Record<string, unknown>;
   rules: ChannelRules;

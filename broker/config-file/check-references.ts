@@ -4,7 +4,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import { matchesGlob } from '../policy/pattern.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
-import { didYouMean, nearNames } from '../runtime/did-you-mean.ts';
+import { didYouMean, similarNames } from '../runtime/did-you-mean.ts';
 import { atOnce } from '../runtime/pace.ts';
 import type { Checked } from './check-document.ts';
 import { entriesOf, termsOf } from './governance.ts';
@@ -86,7 +86,7 @@ function checkTerms(terms: GrantTerms, platform: string, manifest: Manifest, pat
   terms.scopes.forEach((scope, i) => {
     // The tools of an MCP server change; its manifest may not list all of them.
     if (manifest.kind === 'mcp' || Object.hasOwn(manifest.scopes, scope)) return;
-    const near = nearNames(scope, scopes);
+    const near = similarNames(scope, scopes);
     const hint = scope.includes('*')
       ? ' A grant lists its scopes one by one; patterns are for policies.'
       : near.length > 0

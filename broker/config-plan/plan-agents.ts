@@ -14,7 +14,7 @@ import type { AgentTable } from '../store/tables/agents.ts';
 import { type Meant, newAgent, planCreation, SUSPENDED_DETAIL } from './plan-agent-creation.ts';
 import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
 import { keyOf, mint, planKey } from './plan-keys.ts';
-import { keepsWorkload, planWorkload } from './plan-workloads.ts';
+import { planWorkload, willHaveWorkload } from './plan-workloads.ts';
 import { addConflict, addProblem, addStep, addTogether, type Planning } from './planning.ts';
 import { REMOVED_DETAILS } from './write-together.ts';
 
@@ -115,7 +115,7 @@ function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { 
   const { suspended, labels } = entry;
   const returns = known.status === 'revoked';
   // An MCP client's agent does not wait for a key: its client reconnects through an owner's consent.
-  const hasWorkload = keepsWorkload(planning, known, entry);
+  const hasWorkload = willHaveWorkload(planning, known, entry);
   const waits = known.public_key_pem === null && known.agent_type !== 'mcp_client' && !hasWorkload;
   // A file never resumes an agent: that is an owner's decision, also when the file left the agent out meanwhile.
   const stays = returns && known.status_detail === REMOVED_DETAILS.suspended;

@@ -1,6 +1,6 @@
 /** Plans how an agent gets its key: from the file, or by a token with which it binds its own. */
 
-import { giveKey } from '../admin/bind.ts';
+import { bindAgentKey } from '../admin/bind.ts';
 import { mintBootstrapToken } from '../auth/bootstrap-token.ts';
 import { difference } from '../config-file/differences.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
@@ -86,7 +86,7 @@ export function planKey(planning: Planning, known: AgentTable, key: AgentKey): v
   const details = difference('fingerprint', known.key_fingerprint, key.fingerprint);
   const action = known.key_fingerprint === null ? 'create' : 'update';
   addStep(planning, { action, kind: 'key', name: known.name, details }, async (db, made) => {
-    const ended = await giveKey(db, known, key, now);
+    const ended = await bindAgentKey(db, known, key, now);
     if (!ended) throw new Error(`The agent ${known.name} changed its status meanwhile; apply again.`);
     made.ended.push(...ended.requests);
   });

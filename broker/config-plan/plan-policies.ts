@@ -7,7 +7,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import { limitSaid } from '../policy/limit.ts';
-import { afterSaid, maskSaid } from '../policy/rule-words.ts';
+import { afterSaid, describeMask } from '../policy/rule-words.ts';
 import { putGuardrails, putPolicy } from '../store/governed-versions.ts';
 import { deletePolicy } from '../store/policies.ts';
 import { addNew, addProblem, addStep, type Planning } from './planning.ts';
@@ -94,7 +94,7 @@ function rulesDifference(before: readonly RuleSource[], after: readonly RuleSour
 function describeRule({ name, effect, when, mask, limit, after, remember, ...lists }: RuleSource): string {
   const parts = Object.entries(lists).map(([field, list]) => `${field} ${list.join(', ')}`);
   if (when !== undefined) parts.push(`when ${when}`);
-  if (mask !== undefined) parts.push(maskSaid(mask));
+  if (mask !== undefined) parts.push(describeMask(mask));
   if (limit !== undefined) parts.push(`over ${limitSaid(limit)}`);
   if (after !== undefined) parts.push(afterSaid(after));
   if (remember === true) parts.push('remember');

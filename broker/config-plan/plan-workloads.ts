@@ -1,6 +1,6 @@
 /** Plans workloads of agents: the issuer and subject by whose tokens an agent without a key authenticates. */
 
-import { giveWorkload, newWorkload } from '../admin/workloads.ts';
+import { assignWorkload, newWorkload } from '../admin/workloads.ts';
 import { difference } from '../config-file/differences.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { revokeChildren } from '../store/revoke-agent.ts';
@@ -16,7 +16,7 @@ const saidOf = ({ workload }: AgentEntry): Said | undefined =>
 const FIELDS = ['issuer', 'subject', 'jwks_uri'] as const satisfies (keyof Said)[];
 
 /** Whether the agent will have a workload: the one of the file, or one that an owner set. */
-export const keepsWorkload = ({ present }: Planning, known: AgentTable, { workload }: AgentEntry): boolean =>
+export const willHaveWorkload = ({ present }: Planning, known: AgentTable, { workload }: AgentEntry): boolean =>
   workload !== undefined || present.workloads.get(known.id)?.origin === 'owner';
 
 /**
@@ -56,7 +56,7 @@ export function planWorkload(
     return;
   }
   addStep(planning, change, async (db, made) => {
-    made.ended.push(...(await giveWorkload(db, agent, row, now)).requests);
+    made.ended.push(...(await assignWorkload(db, agent, row, now)).requests);
     made.trusting.push(audience);
   });
 }

@@ -11,7 +11,6 @@ import type { Outbound } from './dispatcher.ts';
 import { callTime } from './mcp-ask-again.ts';
 import { mirrored, parameterHeaders } from './mcp-mirror.ts';
 import {
-  isGivenUp,
   isInconsistentRefusal,
   isServerError,
   type McpAnswer,
@@ -20,6 +19,7 @@ import {
   NEWEST_HANDSHAKE,
   readGreeting,
   STATELESS,
+  wasAbandoned,
 } from './mcp-protocol.ts';
 import { resumeStream } from './mcp-resume.ts';
 import { type RpcAnswer, readRpc, type StreamPlace, untilAnswered } from './mcp-rpc.ts';
@@ -166,7 +166,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       const own = { 'mcp-protocol-version': how.version, ...sessionId };
       const answer = await postToEnd({ jsonrpc: '2.0', id, method, params: withMeta }, own, patience);
       // Servers of these revisions ignore a closed connection.
-      if (method === 'tools/call' && !('task' in params) && isGivenUp(answer))
+      if (method === 'tools/call' && !('task' in params) && wasAbandoned(answer))
         await post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } }, own, CANCEL);
       return answer;
     }

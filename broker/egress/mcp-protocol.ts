@@ -42,7 +42,7 @@ export function isOwnFailure(answer: McpAnswer): boolean {
 }
 
 /** Whether a call was abandoned before its answer arrived: it timed out, or its agent lost its access. */
-export const isGivenUp = (answer: McpAnswer): boolean =>
+export const wasAbandoned = (answer: McpAnswer): boolean =>
   'kind' in answer &&
   answer.kind === 'unreachable' &&
   answer.sent &&

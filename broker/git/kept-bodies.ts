@@ -6,7 +6,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { uuidv4 } from '../crypto/ids.ts';
 import { countPassedBuffer } from '../runtime/collect-garbage.ts';
-import { type DiskRoom, makeDiskRoom } from './disk-room.ts';
+import { makeSpoolSpace, type SpoolSpace } from './spool-space.ts';
 
 const MIB = 1024 * 1024;
 /** A longer body is written to a file. */
@@ -59,7 +59,7 @@ export type KeptBodies = {
 const NO_SPACE = ['ENOSPC', 'EDQUOT'];
 
 /** `folder`: created on first use, for this process's user only. `diskRoom`: limits the folder's file system. */
-export function makeKeptBodies(folder: string, limits: KeptLimits, diskRoom = makeDiskRoom(folder)): KeptBodies {
+export function makeKeptBodies(folder: string, limits: KeptLimits, diskRoom = makeSpoolSpace(folder)): KeptBodies {
   const held: Held = { memory: 0, files: 0, families: new Map() };
   return {
     get held() {
@@ -91,7 +91,7 @@ async function refuse(body: Body, kind: 'too_large' | 'no_room'): Promise<Kept> 
   return { kind };
 }
 
-type Place = { folder: string; limits: KeptLimits; diskRoom: DiskRoom; held: Held; family: string };
+type Place = { folder: string; limits: KeptLimits; diskRoom: SpoolSpace; held: Held; family: string };
 
 class Body implements KeptBody {
   readonly #place: Place;

@@ -60,7 +60,7 @@ const unknown = () =>
 type Deciding = Pick<Context, 'services' | 'request'>;
 
 /** Reports an owner's refusal to the authorization server, in a transaction. Returns the address to which the browser continues. */
-export async function tellRefused(context: Deciding, tx: Db): Promise<string> {
+export async function reportConsentRefused(context: Deciding, tx: Db): Promise<string> {
   const { broker, authorization } = context.services;
   const provider = await authorization.within(tx as typeof broker.store.db);
   return await finish(provider, context, {
@@ -73,7 +73,7 @@ export async function tellRefused(context: Deciding, tx: Db): Promise<string> {
  * Stores an authorisation in the authorization server, in the transaction that creates it: one that is unknown to the library could not be used, but
  * would be listed. `given`: the scopes given of those that were requested. Returns the address to which the browser continues.
  */
-export async function tellGranted(
+export async function storeConsentGrant(
   context: Deciding,
   tx: Db,
   { id, client, asked, given }: { id: string; client: Client; asked: AskedConsent; given: readonly string[] },

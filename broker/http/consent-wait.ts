@@ -16,15 +16,15 @@ export async function readConsent({ services: { broker } }: Asked, token: string
   return consent;
 }
 
-export const isConsentOver = (consent: Consent, now: Instant): boolean => consentStatusAt(consent, now) !== 'pending';
+export const hasConsentEnded = (consent: Consent, now: Instant): boolean => consentStatusAt(consent, now) !== 'pending';
 
 /** Returns the consent as soon as it is settled, or after `waitMs`. */
 export async function settledConsent(context: Asked, token: string, waitMs: number): Promise<Consent> {
   const read = () => readConsent(context, token);
   const found = await read();
-  if (waitMs === 0 || isConsentOver(found, context.services.broker.clock())) return found;
+  if (waitMs === 0 || hasConsentEnded(found, context.services.broker.clock())) return found;
   const changesAt = ({ expires_at }: Consent) => expires_at;
-  const options = { waitMs, isSettled: isConsentOver, changesAt };
+  const options = { waitMs, isSettled: hasConsentEnded, changesAt };
   return await waitForNews(context, changeOfConsent(found).id, read, options);
 }
 

@@ -42,7 +42,7 @@ export function told(
  * Formats a refusal that came before the body was read: the store is unavailable, or the rate limit is reached. A 401 stays unchanged, because git
  * then asks for a password.
  */
-export function toldUnread(request: IncomingMessage, reply: Reply): Reply {
+export function formatUnreadRefusal(request: IncomingMessage, reply: Reply): Reply {
   const { 'user-agent': agent = '', 'content-length': length } = request.headers;
   const target = readTarget(request.method ?? '', request.url ?? '');
   if (reply.status < 400 || reply.status === 401 || !REAL_GIT.test(agent)) return reply;

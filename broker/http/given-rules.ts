@@ -56,7 +56,7 @@ export const versionShown = ({ madeBy, created_at, ...version }: RuleVersion): z
 const RULES = new Set<PropertyKey>(['rules', 'guardrails', 'policy_rules']);
 
 /** Returns an `onMalformed` handler that lists every problem in a body with rules, each by its path. */
-export const sayWhatIsWrong =
+export const listRuleProblems =
   (schema: z.ZodType) =>
   async (_context: unknown, { body, detail, issues }: MalformedBody): Promise<Reply> => {
     if (!issues) throw new Refusal('invalid_request', detail);

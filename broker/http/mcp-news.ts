@@ -12,7 +12,7 @@ const FIRST_LOOK_MS = 5_000;
  * Reads the permissions now, and again after each change by an owner of the organisation, until `over` aborts or the client's access ends; then calls
  * `end`. `permissions` itself reports what changed. Resolves after the first read.
  */
-export async function lookAtChanges(
+export async function watchPermissions(
   { changes }: Services,
   organisationId: string,
   permissions: PermissionWatch,

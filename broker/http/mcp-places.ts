@@ -21,7 +21,7 @@ export const MOST_BODIES = 2 * MOST_OPEN;
  * Takes a slot for these messages until their answer is finished. Throws Refusal when none is free. Messages without an answer never wait, and need
  * none.
  */
-export function takeOpenPlace(
+export function reserveRequestSlot(
   { limits, who }: Context<'mcp_client'>,
   messages: readonly McpMessage[],
   response: ServerResponse,

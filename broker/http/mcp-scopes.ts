@@ -13,7 +13,7 @@ const TASKS = new Set<unknown>(['tasks/get', 'tasks/update', 'tasks/cancel']);
 /**
  * Whether the client may read: without `mcp:read` it sees neither the agent's permissions nor results of reads. An agent's own token has every scope.
  */
-export const mayLook = ({ access }: AgentPrincipal): boolean => access === undefined || access.scopes.has('mcp:read');
+export const mayRead = ({ access }: AgentPrincipal): boolean => access === undefined || access.scopes.has('mcp:read');
 
 /**
  * Returns a 403 that names the required scopes when the messages need more than the client was given; otherwise undefined. The result of a held call
@@ -27,7 +27,7 @@ export async function insufficientScope(
   if (who.access === undefined) return undefined;
   const { scopes } = who.access;
   const wanted = new Set(messages.map((message) => scopeOf(message, scopes)));
-  if (!mayLook(who)) {
+  if (!mayRead(who)) {
     if (await ownsHeldRead(broker, who.agent, heldCallsIn(messages))) wanted.add('mcp:read');
   }
   const missing = MCP_SCOPES.filter((scope) => wanted.has(scope) && !scopes.has(scope));

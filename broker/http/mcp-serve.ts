@@ -12,11 +12,11 @@ import { readBuild } from '../build.ts';
 import { familyOf } from '../calls/call.ts';
 import { cancelRequests, whenCancelled } from './mcp-cancel.ts';
 import { isRequest, type McpMessage, readMcpBody } from './mcp-messages.ts';
-import { lookAtChanges } from './mcp-news.ts';
-import { countMessages, takeOpenPlace } from './mcp-places.ts';
+import { watchPermissions } from './mcp-news.ts';
+import { countMessages, reserveRequestSlot } from './mcp-places.ts';
 import { brokerPort, brokerReply } from './mcp-port.ts';
 import { personKeyOf, storedRepeats } from './mcp-repeats.ts';
-import { insufficientScope, mayLook } from './mcp-scopes.ts';
+import { insufficientScope, mayRead } from './mcp-scopes.ts';
 import { newSession, SESSION_HEADER, sessionOf } from './mcp-session.ts';
 import { JSON_TYPE, type Reply } from './reply.ts';
 import type { Context } from './route.ts';
@@ -83,7 +83,7 @@ function serve(
   };
   const repeats = storedRepeats(services, who, failed);
   const host = { client, permissions, repeats, personKey: personKeyOf(services, who), failed, waitMs: MOST_WAIT_MS };
-  const untold = !mayLook(who);
+  const untold = !mayRead(who);
   const servers: Server[] = [];
   const handler = createMcpHandler(
     ({ era }) => {
@@ -101,7 +101,7 @@ function serve(
   };
   /** Checks that run before the SDK gets these messages. Returns a refusal; throws errors that refusalReply converts. */
   const prepare = async (messages: readonly McpMessage[]): Promise<Response | undefined> => {
-    takeOpenPlace(context, messages, response);
+    reserveRequestSlot(context, messages, response);
     await countMessages(context, messages);
     const refused = await insufficientScope(services, who, messages);
     if (refused) return refused;
@@ -112,7 +112,7 @@ function serve(
       whenCancelled(services, who, session, requests, gone, close);
     }
     if (requests.some(({ method }) => method === 'subscriptions/listen'))
-      await lookAtChanges(services, who.agent.organisation_id, permissions, { over: gone, end: close });
+      await watchPermissions(services, who.agent.organisation_id, permissions, { over: gone, end: close });
     return undefined;
   };
   const fetch: typeof handler.fetch = async (asked, options) => {

@@ -83,7 +83,7 @@ export const whoPage = (places: SignInPlaces | undefined): Reply =>
         ]),
   ]);
 
-export const nothingGivenPage = (cookies: string[]): Reply =>
+export const noConsentsPage = (cookies: string[]): Reply =>
   page('What you gave', [statusLine('You are signed in, and agents hold nothing of yours here.')], {
     'Set-Cookie': cookies,
   });

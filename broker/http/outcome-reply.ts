@@ -4,7 +4,7 @@ import { platformEffectOf, reachOf } from '../audit/effect.ts';
 import { assertNever, BLOCKED_DETAILS, type OutcomeOf, type WholeOutcome } from '../audit/outcome.ts';
 import { isUndecided } from '../policy/access.ts';
 import type { DenyReason } from '../policy/facts.ts';
-import type { ToldLimit } from '../policy/limit.ts';
+import type { ReportedLimit } from '../policy/limit.ts';
 import { plainSentence } from '../sentences/part.ts';
 import { envelope, errorReply, meta, reportHint } from './envelope.ts';
 import { type ErrorCode, Refusal } from './errors.ts';
@@ -105,7 +105,7 @@ export const answeredNotes = (outcome: OutcomeOf<'answered'>): Record<string, un
 });
 
 /** Returns the limit of the rule that holds the call, if it has one. */
-function limitOfHold({ call }: OutcomeOf<'held'>): { limit?: ToldLimit } {
+function limitOfHold({ call }: OutcomeOf<'held'>): { limit?: ReportedLimit } {
   const verdict = call.decided?.verdict;
   return verdict?.kind === 'hold' && verdict.limit ? { limit: verdict.limit } : {};
 }

@@ -12,7 +12,7 @@ import { redirectUriOf } from '../oauth-client/redirect-uri.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { writeSecretParts } from '../platforms/secret-parts.ts';
 import type { Instant } from '../policy/facts.ts';
-import { doorOf } from '../proxy/raw-target.ts';
+import { clientUrlOf } from '../proxy/raw-target.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import { text } from '../wire/action.ts';
@@ -142,7 +142,7 @@ export const connectionShown = (
   lacks_consent_for: Object.keys(manifest.needs ?? {}).filter((scope) => lacksConsent(manifest, grantedTo(one), scope)),
   idle_seconds: one.idle_ms === null ? null : one.idle_ms / 1000,
   wait_seconds: one.wait_ms === null ? null : one.wait_ms / 1000,
-  url: manifest.kind === 'mcp' ? null : doorOf(proxyUrl, one.label),
+  url: manifest.kind === 'mcp' ? null : clientUrlOf(proxyUrl, one.label),
   revision: one.revision,
   last_test: testShown(one),
   created_at: new Date(one.created_at).toISOString(),

@@ -7,7 +7,7 @@ import type { LoadedFacts } from '../facts/facts.ts';
 import { joinUpstreamUrl } from '../policy/endpoint.ts';
 import { ALL_PLATFORMS } from '../policy/facts.ts';
 import type { Place } from '../proxy/links.ts';
-import { doorOf, type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
+import { clientUrlOf, type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
 import { Refusal } from './errors.ts';
 import { waitOf } from './proxy-request.ts';
 import type { Context } from './route.ts';
@@ -59,7 +59,7 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
       'invalid_token',
       'A static key as the access key id of a signature is taken by platforms of AWS Signature Version 4 only. Send it as "Authorization: Bearer <key>".',
     );
-  const door = doorOf(services.broker.proxyUrl, target.connection);
+  const door = clientUrlOf(services.broker.proxyUrl, target.connection);
   const platform = new URL(manifest?.base_url ?? 'https://invalid.invalid');
   const [path = '', query = ''] = target.endpoint.split(/\?(.*)/s, 2);
   const place = { platform, door, asked: joinUpstreamUrl(platform.href, { path, query }) ?? platform };

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { noteAnswerAgain } from '../calls/answer-again.ts';
-import { endJoin, type HeldEnd, tellJoin } from '../calls/held-raw.ts';
+import { endJoin, type HeldEnd, startJoinWindow } from '../calls/held-raw.ts';
 import type { HeldUnread, Wait, Waited } from '../calls/wait-for-decision.ts';
 import { accessEnded } from '../policy/access-ended.ts';
 import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
@@ -145,7 +145,7 @@ export async function heldRefusal(
 ): Promise<RawRefusal> {
   const { services, who } = context;
   if (end.kind === 'failed') await endJoin(services.broker, who, approvalId);
-  else if (HAS_NO_ANSWER.includes(end.kind)) await tellJoin(services.broker, who, approvalId);
+  else if (HAS_NO_ANSWER.includes(end.kind)) await startJoinWindow(services.broker, who, approvalId);
   const url = approveUrl(services.broker, approvalId);
   const isRead = found.method === 'GET';
   const readAgain = afterHeldRead(callerOf(context), approvalId);

@@ -34,7 +34,7 @@ export function askedByLabel({ url = '', method = '' }: IncomingMessage): AskedF
 }
 
 /** Formats a refusal that came before the handler. An authenticated agent gets the form of its own connection. */
-export async function toldInShape(
+export async function formatEarlyRefusal(
   request: IncomingMessage,
   reply: Reply,
   { services, who, correlationId }: { services: Services; who: Principal | undefined; correlationId: string },

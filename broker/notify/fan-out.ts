@@ -15,7 +15,7 @@ import {
   listNotices,
   listSent,
   putDeliveries,
-  wasToldSince,
+  wasNoticeCreatedSince,
 } from '../store/notice-outbox.ts';
 import type { Db } from '../store/store.ts';
 import type {
@@ -119,7 +119,8 @@ async function deliveriesOf(
   agent: Agent | undefined,
 ): Promise<NoticeDeliveryTable[]> {
   const now = broker.clock();
-  if (notice.event === 'connection_broken' && (await wasToldSince(tx, notice, now - AGAIN_AFTER_MS))) return [];
+  if (notice.event === 'connection_broken' && (await wasNoticeCreatedSince(tx, notice, now - AGAIN_AFTER_MS)))
+    return [];
   const made: NoticeDeliveryTable[] = [];
   let subject = notice.event === 'passkey_added' ? await readSubject(broker, tx, notice) : undefined;
   for (const { channel, rules } of channels) {

@@ -17,7 +17,7 @@ import {
 } from '../store/oauth-records.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import { storable } from '../wire/action.ts';
-import { askingBrowser } from './asking-browser.ts';
+import { browserCookieHash } from './asking-browser.ts';
 import { OAUTH_PATHS } from './metadata.ts';
 
 /** How long clients without an authorisation are kept, and how many. */
@@ -64,7 +64,7 @@ function sourceOfRequest(): string {
 
 /** Returns the source to store with a new record. */
 function sourceOf({ baseUrl }: Store, kind: string): string | null {
-  if (kind === 'Interaction') return askingBrowser(Provider.ctx?.req, baseUrl) ?? null;
+  if (kind === 'Interaction') return browserCookieHash(Provider.ctx?.req, baseUrl) ?? null;
   return kind === 'Client' ? sourceOfRequest() : null;
 }
 
@@ -96,7 +96,11 @@ function recordAdapter(broker: Store, kind: string): Adapter {
       const found = await findOAuthRecord(db, kind, stored(id), now);
       if (!found) return undefined;
       // Checks the library's own routes. The broker's pages use `beganHere`.
-      if (kind === 'Interaction' && Provider.ctx && found.source !== askingBrowser(Provider.ctx.req, broker.baseUrl))
+      if (
+        kind === 'Interaction' &&
+        Provider.ctx &&
+        found.source !== browserCookieHash(Provider.ctx.req, broker.baseUrl)
+      )
         return undefined;
       const { used_at } = found;
       const spared = kind === 'RefreshToken' && used_at !== null && used_at > now - REFRESH_LEEWAY_MS;

@@ -25,13 +25,13 @@ function cookieOf(request: IncomingMessage, baseUrl: string): string | undefined
 }
 
 /** Returns the hash of this browser's cookie; undefined without one. */
-export function askingBrowser(request: IncomingMessage | undefined, baseUrl: string): string | undefined {
+export function browserCookieHash(request: IncomingMessage | undefined, baseUrl: string): string | undefined {
   const value = request && cookieOf(request, baseUrl);
   return value === undefined ? undefined : sha256Hex(value);
 }
 
 /** Sets the cookie, in the response and also in the current request. Lax, because clients send people from other sites. */
-export function giveCookie(request: IncomingMessage, response: ServerResponse, baseUrl: string): void {
+export function setBrowserCookie(request: IncomingMessage, response: ServerResponse, baseUrl: string): void {
   const known = cookieOf(request, baseUrl);
   const pair = `${nameAt(baseUrl)}=${known ?? randomBytes(32).toString('base64url')}`;
   // Prepended, because the first cookie of a name counts, and there may be a malformed or empty one.
@@ -48,7 +48,7 @@ export async function beganHere(
   request: IncomingMessage,
   uid: string,
 ): Promise<boolean> {
-  const browser = askingBrowser(request, baseUrl);
+  const browser = browserCookieHash(request, baseUrl);
   if (browser === undefined) return false;
   return (await findOAuthRecord(store.db, 'Interaction', sha256Hex(uid), clock()))?.source === browser;
 }

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Provider from 'oidc-provider';
 import type { Broker } from '../broker.ts';
 import type { Store } from '../store/store.ts';
-import { giveCookie } from './asking-browser.ts';
+import { setBrowserCookie } from './asking-browser.ts';
 import { MCP_SCOPES, OAUTH_PATHS } from './metadata.ts';
 
 export type AuthorizationServer = {
@@ -41,7 +41,8 @@ export function makeAuthorizationServer(
       request.headers['x-forwarded-proto'] = protocol.slice(0, -1);
       request.headers['x-forwarded-host'] = host;
       request.url = asServed(request.url ?? '');
-      if (request.url.split('?', 1)[0] === OAUTH_PATHS.authorization) giveCookie(request, response, broker.baseUrl);
+      if (request.url.split('?', 1)[0] === OAUTH_PATHS.authorization)
+        setBrowserCookie(request, response, broker.baseUrl);
       current().then(
         ({ answer }) => answer(request, response),
         (error: unknown) => {

@@ -48,7 +48,7 @@ const REGISTERED: Partial<Record<BuiltinName, string>> = {
 export const registrationOf = (name: BuiltinName): string | undefined => REGISTERED[name];
 
 /** Returns where a credential is created, as the end of a sentence. */
-export const madeInWords = (made: string): string =>
+export const credentialPlaceText = (made: string): string =>
   made.startsWith('https:') ? `at ${made}` : `with ${made} (docs/platforms.md)`;
 
 /** Returns the credential of a platform. `site`: of a GitHub other than github.com. */

@@ -16,7 +16,7 @@ import {
   UnreadBody,
 } from './call-ask.ts';
 import type { Constraints } from './constraints.ts';
-import type { ToldLimit } from './limit.ts';
+import type { ReportedLimit } from './limit.ts';
 import type { Mask } from './mask.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import {
@@ -214,7 +214,7 @@ export type Verdict =
       holds: readonly Hold[];
       basis?: Basis;
       decideIn: readonly string[];
-      limit?: ToldLimit;
+      limit?: ReportedLimit;
     })
   | (VerdictCommon & {
       kind: 'deny';
@@ -228,7 +228,7 @@ export type Verdict =
       /** Recipients or repositories that the grant does not allow. */
       violating?: readonly string[];
       /** The limit of the rule that denies, if it has one. */
-      limit?: ToldLimit;
+      limit?: ReportedLimit;
       /** No owner could grant the request: there is no such platform or scope, or the constraints of the grant refuse all of it. */
       notGrantable?: true;
       /** A guardrail with `effect: suspend` matched: the caller of `decide` suspends the agent. */

@@ -1,6 +1,6 @@
 /** The input and the result of the checks of a decision. */
 import type { CheckName, DenyReason, Facts, Grant, HoldReason, Instant, MatchedRule, Verdict } from './facts.ts';
-import type { ToldLimit } from './limit.ts';
+import type { ReportedLimit } from './limit.ts';
 import type { Rule } from './rule.ts';
 import type { Question } from './rule-selection.ts';
 import type { Hold } from './standing-terms.ts';
@@ -28,7 +28,7 @@ export type Finding = {
   unread?: true;
 } & (
   | { kind: 'pass' }
-  | { kind: 'hold'; reason: HoldReason; detail: string; holds: readonly Hold[]; limit?: ToldLimit }
+  | { kind: 'hold'; reason: HoldReason; detail: string; holds: readonly Hold[]; limit?: ReportedLimit }
   | ({ kind: 'deny'; reason: DenyReason; detail: string } & More)
 );
 

@@ -28,7 +28,7 @@ export type Counted = {
 export type Charge = Counted & { used: number };
 
 /** A limit as it is reported to clients. `asked`: the amount of this call; null: unknown. `left`: before this call. */
-export type ToldLimit = {
+export type ReportedLimit = {
   rule: string;
   most: number;
   per: Period;
@@ -42,7 +42,7 @@ export type ToldLimit = {
 export const isOver = ({ amount, used, limit }: Charge): boolean =>
   amount === undefined || (amount > 0 && used + amount > limit.most);
 
-export const toldLimit = ({ rule, amount, used, limit }: Charge, now: number): ToldLimit => ({
+export const reportedLimit = ({ rule, amount, used, limit }: Charge, now: number): ReportedLimit => ({
   rule,
   most: limit.most,
   per: limit.per,
@@ -77,5 +77,5 @@ export const limitSaid = ({ most, per, of, together }: LimitSource): string =>
   `${most} a${per === 'hour' ? 'n' : ''} ${per}${of === undefined ? '' : ` of ${of}`}${together ? ', of all agents together' : ''}`;
 
 /** Formats: `20 of 20 a day are used; the next day begins at 2026-11-28T00:00:00.000Z`. */
-export const limitInWords = ({ used, asked, most, per, resets_at }: ToldLimit): string =>
+export const limitInWords = ({ used, asked, most, per, resets_at }: ReportedLimit): string =>
   `${used} of ${most} a${per === 'hour' ? 'n' : ''} ${per} are used${asked === null || asked === 1 ? '' : `, and it is ${asked}`}; the next ${per} begins at ${resets_at}`;

@@ -12,7 +12,7 @@ export type Look = { source: MatchedRule['source']; place: number; after: After 
 export const familyIn = ({ agent }: Facts): string => agent.parent?.id ?? agent.id;
 
 /** Returns the rules that look back at other calls. */
-export function lookingIn({ guardrails, policy }: Facts): (Look & { rule: Rule })[] {
+export function lookBackRules({ guardrails, policy }: Facts): (Look & { rule: Rule })[] {
   const of = (rules: readonly Rule[], source: Look['source']) =>
     rules.flatMap((rule) => (rule.after ? [{ source, place: rule.place, after: rule.after, rule }] : []));
   return [...of(guardrails.rules, 'guardrail'), ...of(policy?.rules ?? [], 'policy')];
@@ -22,7 +22,7 @@ export function lookingIn({ guardrails, policy }: Facts): (Look & { rule: Rule }
 export function lookedBackAt(facts: Facts, ask: Ask, now: Instant): After[] {
   const question = questionOf(facts, ask, now);
   const asks = question.byParent ? [question, question.byParent] : [question];
-  return lookingIn(facts).flatMap(({ after }) =>
+  return lookBackRules(facts).flatMap(({ after }) =>
     asks.some((one) => selects(after.made, one) !== 'no') ? [after] : [],
   );
 }
@@ -37,7 +37,7 @@ export function lookBack(facts: Facts, ask: Ask, now: Instant): { looks: Look[];
   const question = questionOf(facts, ask, now);
   const asks = question.byParent ? [question, question.byParent] : [question];
   const matches = (rule: Rule) => asks.some((one) => isAbout(rule, one));
-  const looking = lookingIn(facts);
+  const looking = lookBackRules(facts);
   return {
     looks: looking.filter(({ rule }) => matches(rule)),
     noted: looking.flatMap(({ after }) => (matches(after.made) ? [after] : [])),

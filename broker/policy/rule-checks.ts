@@ -4,7 +4,7 @@ import { present } from '../runtime/present.ts';
 import { earlierInWords } from './earlier.ts';
 import type { DenyReason, MatchedRule } from './facts.ts';
 import { deny, type Finding, type Matter, PASS } from './finding.ts';
-import { limitInWords, type ToldLimit, toldLimit } from './limit.ts';
+import { limitInWords, type ReportedLimit, reportedLimit } from './limit.ts';
 import { whyNotMasked } from './mask-checks.ts';
 import { earlierOf, matchRules, type RuleFinding } from './rules.ts';
 import type { Hold } from './standing-terms.ts';
@@ -118,9 +118,9 @@ function limitOf(
   { rule }: RuleFinding,
   source: MatchedRule['source'],
   { question: { ask }, now }: Matter,
-): { limit?: ToldLimit } {
+): { limit?: ReportedLimit } {
   const charge = rule?.limit && ask.call?.charges?.find((one) => one.source === source && one.rule === rule.name);
-  return charge ? { limit: toldLimit(charge, now) } : {};
+  return charge ? { limit: reportedLimit(charge, now) } : {};
 }
 
 /** Returns why the deciding rule applies, beyond its text: the used part of its limit, or the agent's earlier call. */

@@ -28,13 +28,13 @@ export function ruleInWords(rule: RuleSource): string {
   const condition = when === undefined ? [] : [`if ${cut(when.replace(/\s+/g, ' ').trim())}`];
   const beyond = limit === undefined ? [] : [`beyond ${cut(limitSaid(limit))}`];
   const earlier = after === undefined ? [] : [cut(afterSaid(after))];
-  const masked = mask === undefined ? [] : [`without ${maskSaid(mask)}`];
+  const masked = mask === undefined ? [] : [`without ${describeMask(mask)}`];
   const said = [what === '' ? 'every call' : what, ...where, isOne ? verb.one : verb.many];
   return [...said, ...masked, ...beyond, ...earlier, ...condition].join(' ');
 }
 
 /** Formats, for example: `email, phone and values of the kinds card, iban`. */
-export function maskSaid({ members = [], values = [] }: MaskSource): string {
+export function describeMask({ members = [], values = [] }: MaskSource): string {
   const kinds = values.length === 0 ? [] : [`values of the kinds ${values.join(', ')}`];
   return [...(members.length === 0 ? [] : [named(members)]), ...kinds].join(' and ');
 }

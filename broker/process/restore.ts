@@ -1,4 +1,4 @@
-/** Restores a backup in such a way that nothing done since the backup is done again: see store/end-what-waited.ts. */
+/** Restores a backup in such a way that nothing done since the backup is done again: see store/end-pending-items.ts. */
 import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readBuild } from '../build.ts';
@@ -8,7 +8,7 @@ import type { Log } from '../log/log.ts';
 import { hasMasterKey, masterKeySource, refuseKeyOfOther, refuseWrongMasterKey } from '../master-key-rotation.ts';
 import { syncFile, syncFolder } from '../runtime/sync-file.ts';
 import { type BackupManifest, hashFile, readManifest } from '../store/backup-manifest.ts';
-import { endWhatWaited } from '../store/end-what-waited.ts';
+import { endPendingItems } from '../store/end-pending-items.ts';
 import { findGeneration, markRestore, settleGeneration, unmarkRestore } from '../store/generation.ts';
 import { refuseLiveInstances } from '../store/instances.ts';
 import { lockFolder } from '../store/lock.ts';
@@ -200,7 +200,7 @@ async function settle(
   await migrate(store, readBuild().version);
   const now = store.dialect === 'postgres' ? await postgresTime(store.db) : Date.now();
   await store.db.transaction().execute(async (tx) => {
-    await endWhatWaited(tx, { now: Math.floor(now), ...backup });
+    await endPendingItems(tx, { now: Math.floor(now), ...backup });
     await settleGeneration(tx, number);
     if (store.dialect === 'postgres') await unmarkRestore(tx);
   });

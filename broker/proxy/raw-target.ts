@@ -19,5 +19,5 @@ export function readRawTarget(target: string): RawTarget | undefined {
 }
 
 /** Returns the base URL for clients of a platform, in place of its own. `connection`: its label or id. */
-export const doorOf = (proxyUrl: string, connection: string): string =>
+export const clientUrlOf = (proxyUrl: string, connection: string): string =>
   `${proxyUrl}/proxy/${encodeURIComponent(connection)}`;

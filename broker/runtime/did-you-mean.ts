@@ -1,7 +1,7 @@
 /** Suggests existing names similar to a wrong one. */
 
 /** Returns the names nearest to one that does not exist, best first, at most three; empty when none is near enough. Case-insensitive. */
-export function nearNames(wrong: string, names: Iterable<string>): string[] {
+export function similarNames(wrong: string, names: Iterable<string>): string[] {
   if (wrong.length > 100) return [];
   const allowed = Math.max(2, Math.floor(wrong.length / 6));
   return [...names]
@@ -14,7 +14,7 @@ export function nearNames(wrong: string, names: Iterable<string>): string[] {
 
 /** Returns ` Did you mean "a" or "b"?`, or an empty string. */
 export function didYouMean(wrong: string, names: Iterable<string>): string {
-  const near = nearNames(wrong, names);
+  const near = similarNames(wrong, names);
   return near.length === 0 ? '' : ` Did you mean ${near.map((name) => JSON.stringify(name)).join(' or ')}?`;
 }
 

@@ -24,7 +24,7 @@ export const livingFamily = (db: Db, organisationId: string, familyRootUuid: str
     );
 
 /** Reserves one of an active agent's child slots. False: all are taken, or the agent is not active. */
-export async function takeChildPlace(db: Db, parent: Ref, most: number, now: number): Promise<boolean> {
+export async function reserveChildSlot(db: Db, parent: Ref, most: number, now: number): Promise<boolean> {
   const taken = await db
     .updateTable('agents')
     .set((eb) => ({ live_children: eb('live_children', '+', 1) }))

@@ -68,7 +68,7 @@ export async function closeHeldJoin(db: Db, of: Place & { approval_id: string },
 }
 
 /** Records when the client was first answered that there is no result; an earlier time stays. */
-export async function tellHeldJoin(db: Db, of: Place & { approval_id: string }, at: number): Promise<void> {
+export async function recordHeldJoinAnswer(db: Db, of: Place & { approval_id: string }, at: number): Promise<void> {
   const { organisation_id, agent_id, approval_id } = of;
   await db
     .updateTable('held_joins')

@@ -142,7 +142,7 @@ export async function listSent(
 }
 
 /** Whether a first message about this subject was created after `since`, and was sent or is still due. */
-export async function wasToldSince(
+export async function wasNoticeCreatedSince(
   db: Db,
   { organisation_id, event, subject_id }: Pick<NoticeTable, 'organisation_id' | 'event' | 'subject_id'>,
   since: number,

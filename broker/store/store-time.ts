@@ -15,12 +15,12 @@ export async function postgresTime(db: Db): Promise<number> {
 }
 
 /** Returns the time of the newest heartbeat of any process on this store; undefined when there was none. */
-export async function findNewestBeat(db: Db): Promise<number | undefined> {
+export async function findNewestHeartbeat(db: Db): Promise<number | undefined> {
   const value = await findMeta(db, NEWEST_BEAT);
   return value === undefined ? undefined : Number(value);
 }
 
 /** Records the time of a heartbeat. */
-export async function putNewestBeat(db: Db, now: number): Promise<void> {
+export async function storeNewestHeartbeat(db: Db, now: number): Promise<void> {
   await putMeta(db, NEWEST_BEAT, String(now));
 }

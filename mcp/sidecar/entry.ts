@@ -5,7 +5,7 @@ import type { HeldCalls } from './api-routes.ts';
 import type { Forward } from './forward.ts';
 import { isShown, withoutCredentials, withoutPlaceholder } from './placeholder.ts';
 import { type ErrorForm, refuse, refuseStranger } from './refusal.ts';
-import { doorOf, type Route } from './routes.ts';
+import { clientUrlOf, type Route } from './routes.ts';
 
 export type Entry = {
   /** Allowed values of `Host`; error messages name the first. */
@@ -91,7 +91,7 @@ export const answerAt =
           : ['X-Svc-Authorization', `Bearer ${token}`],
       errors: form,
       heard: ({ [APPROVAL]: id }) => typeof id === 'string' && held.note(id),
-      back: (value) => value.replaceAll(doorOf(broker, route.connection), () => route.back),
+      back: (value) => value.replaceAll(clientUrlOf(broker, route.connection), () => route.back),
     });
   };
 

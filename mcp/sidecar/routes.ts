@@ -69,7 +69,7 @@ const afterDoor = (target: string, connection: string): string =>
   target.startsWith(doorPath(connection)) ? target.slice(doorPath(connection).length) : '-';
 
 /** Matches the broker's address of a connection in a header. The broker may have another name for itself than the profile has. */
-export function doorOf(broker: string, connection: string): RegExp {
+export function clientUrlOf(broker: string, connection: string): RegExp {
   const path = `${new URL(broker).pathname.replace(/\/$/, '')}${doorPath(connection)}`.replace(
     /[\\^$.*+?()[\]{}|]/g,
     '\\$&',
@@ -78,5 +78,5 @@ export function doorOf(broker: string, connection: string): RegExp {
 }
 
 /** The existing path prefixes as one text, for refusals. */
-export const doorsOf = ({ connections, codehost }: Connections): string =>
+export const listProxyPrefixes = ({ connections, codehost }: Connections): string =>
   [...connections.map(doorPath), ...(codehost === undefined ? [] : ['/git'])].join(', ');

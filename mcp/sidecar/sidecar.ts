@@ -11,7 +11,7 @@ import { answerAt, type Entry } from './entry.ts';
 import { type Broker, forwarding } from './forward.ts';
 import { originOf, type PlatformAddress } from './platform-address.ts';
 import type { ErrorForm } from './refusal.ts';
-import { type Connections, doorConnection, doorRoute, doorsOf, GITHUB_API, platformRoute } from './routes.ts';
+import { type Connections, doorConnection, doorRoute, GITHUB_API, listProxyPrefixes, platformRoute } from './routes.ts';
 import { type ConnectProxy, tunnelling } from './tunnel.ts';
 import { refuseUnparsed } from './unparsed.ts';
 
@@ -114,7 +114,7 @@ const doorEntry = (hosts: readonly string[], served: Connections, held: HeldCall
   routeOf: (target, at) => doorRoute(target, at, served),
   // The paths of api.github.com are GitHub's.
   isApi: (method, target, host) => host.toLowerCase() !== GITHUB_API && isApiServed(method, target, held),
-  unknown: `No such address here. There is: ${doorsOf(served)}; and ${API_SERVED}.`,
+  unknown: `No such address here. There is: ${listProxyPrefixes(served)}; and ${API_SERVED}.`,
   connectionOf: (target, { host }) => doorConnection(target, host, served),
 });
 

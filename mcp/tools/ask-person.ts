@@ -1,6 +1,6 @@
 /** Asks a person to do something at a link, in the best way that the client supports: a link that it opens, or an open request. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LinkTold } from './handed.ts';
+import type { LinkSent } from './handed.ts';
 import type { ToolRequest } from './peer.ts';
 import { readState, type WaitsFor, writeState } from './request-state.ts';
 
@@ -36,7 +36,7 @@ export async function askPerson<Value>(
   request: ToolRequest,
   asked: Asked<Value>,
   { endsAt, waitMs }: { endsAt: number; waitMs: number },
-): Promise<Done<Value> | LinkTold> {
+): Promise<Done<Value> | LinkSent> {
   const { url, message, words, hash, id } = asked;
   const { resumed, openLink } = request;
   const state = readState(resumed?.state);

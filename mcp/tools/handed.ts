@@ -11,10 +11,10 @@ export type Handed =
   | { kind: 'answer'; answer: ToolAnswer }
   /** The call is held, and the client polls a task for it. */
   | { kind: 'task'; approval: Held; createdAt: string }
-  | LinkTold;
+  | LinkSent;
 
 /** The client receives a link, and then repeats the identical call. */
-export type LinkTold =
+export type LinkSent =
   /** An `input_required` result with the link; the client sends `state` back with its response. */
   | { kind: 'link'; id: string; url: string; message: string; state: string }
   /** An error with the link. `words`: for clients that show it as text. */

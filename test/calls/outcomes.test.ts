@@ -12,7 +12,7 @@ import type {
   WholeOutcome,
 } from '../../broker/audit/outcome.ts';
 import { mayHaveActed, rowOf } from '../../broker/audit/row.ts';
-import { toldOutcome } from '../../broker/calls/perform.ts';
+import { outcomeForAgent } from '../../broker/calls/perform.ts';
 import { gitOutcomeReply } from '../../broker/http/git-outcome.ts';
 import { outcomeReply } from '../../broker/http/outcome-reply.ts';
 import { outcomeRefusal } from '../../broker/http/proxy-refusal.ts';
@@ -146,7 +146,10 @@ describe('what a call may have changed', () => {
         expect([kind, effect]).toEqual([kind, effects[outcome.kind]?.[i] ?? 'none']);
         const row = rowOf(outcome);
         expect([kind, mayHaveActed(row)]).toEqual([kind, effect !== 'none']);
-        const told = toldOutcome({ ...outcome, call: { ...outcome.call, accessEnded: ENDED } }) as OutcomeOf<'denied'>;
+        const told = outcomeForAgent({
+          ...outcome,
+          call: { ...outcome.call, accessEnded: ENDED },
+        }) as OutcomeOf<'denied'>;
         expect([kind, doubt.test(told.verdict.detail)]).toEqual([kind, effect !== 'none']);
         if (kind === 'unreachable')
           expect(doubt.test(executionError(row, outcome as ReplayFailure).text)).toBe(effect === 'unknown');

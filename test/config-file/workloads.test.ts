@@ -1,6 +1,6 @@
 /** Workloads in a governance file: agents that need neither a key nor a bootstrap token. */
 import { describe, expect, test } from 'vitest';
-import { giveWorkload, newWorkload } from '../../broker/admin/workloads.ts';
+import { assignWorkload, newWorkload } from '../../broker/admin/workloads.ts';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { findGovernanceVersion } from '../../broker/store/governance.ts';
 import { setWorkloadsUsed } from '../../broker/store/workloads.ts';
@@ -24,7 +24,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
   const setByHand = async (name: string) => {
     const agent = await governed.agent(name);
     const workload = newWorkload(agent, { issuer: ISSUER, subject: SUBJECT, jwks_uri: null }, 'owner', governed.now);
-    await broker.store.db.transaction().execute((db) => giveWorkload(db, agent, workload, governed.now));
+    await broker.store.db.transaction().execute((db) => assignWorkload(db, agent, workload, governed.now));
   };
 
   test('an agent with a workload is active immediately, without a key or a bootstrap token', async () => {

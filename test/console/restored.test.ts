@@ -1,6 +1,6 @@
 /** The review of a restored store in a real browser: what says so on every page, the list, and letting calls go on. */
 import { describe, expect, test } from 'vitest';
-import { endWhatWaited } from '../../broker/store/end-what-waited.ts';
+import { endPendingItems } from '../../broker/store/end-pending-items.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, says } from '../world/console.ts';
@@ -20,7 +20,9 @@ describe.skipIf(withoutChromium)(
       const agent = await organisation.agent({ name: 'worker' });
       const { db } = world.running.broker.store;
       const now = Date.now();
-      await db.transaction().execute((tx) => endWhatWaited(tx, { now, nothingSince: false, madeAt: now - 3_600_000 }));
+      await db
+        .transaction()
+        .execute((tx) => endPendingItems(tx, { now, nothingSince: false, madeAt: now - 3_600_000 }));
       expect((await agent.act(READ)).status).toBe(503);
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
       await viewer.until(`document.querySelector('#store-restored') !== null`);

@@ -3,8 +3,8 @@ import { readdirSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { makeDiskRoom, reserveOf } from '../../broker/git/disk-room.ts';
 import { type Kept, type KeptBody, keptLimits, MOST_IN_MEMORY, makeKeptBodies } from '../../broker/git/kept-bodies.ts';
+import { makeSpoolSpace, reserveOf } from '../../broker/git/spool-space.ts';
 import { newFolder } from '../world/stores.ts';
 
 const MIB = 1024 * 1024;
@@ -96,7 +96,7 @@ test('on a disk with less free space than the limits, a reserve stays free, and 
   const disk = { size: 400 * MIB, free: 110 * MIB };
   let looks = 0;
   const folder = join(newFolder(), 'run');
-  const room = makeDiskRoom(folder, async () => {
+  const room = makeSpoolSpace(folder, async () => {
     looks++;
     return { ...disk };
   });
@@ -129,8 +129,8 @@ test('64 MiB stay free on a small disk; a disk of unknown size sets no limit', a
   const [quarter, least] = [reserveOf(1024 * MIB), reserveOf(100 * MIB)];
   expect([quarter, least]).toEqual([256 * MIB, 64 * MIB]);
   const folder = newFolder();
-  expect(await makeDiskRoom(folder, async () => undefined)(() => 0)).toBe(Number.POSITIVE_INFINITY);
-  expect(await makeDiskRoom(folder)(() => 0)).toBeLessThan(Number.POSITIVE_INFINITY);
+  expect(await makeSpoolSpace(folder, async () => undefined)(() => 0)).toBe(Number.POSITIVE_INFINITY);
+  expect(await makeSpoolSpace(folder)(() => 0)).toBeLessThan(Number.POSITIVE_INFINITY);
 });
 
 test('a body that is too large is discarded, and so is one whose sender disconnects', async () => {

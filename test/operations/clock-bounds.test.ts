@@ -2,7 +2,7 @@
 import { Writable } from 'node:stream';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { makeLog } from '../../broker/log/log.ts';
-import { postgresTime, putNewestBeat } from '../../broker/store/store-time.ts';
+import { postgresTime, storeNewestHeartbeat } from '../../broker/store/store-time.ts';
 import { type StoreClock, startStoreClock } from '../../broker/store-clock.ts';
 import { givenWorld } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -57,7 +57,7 @@ describe('beside the newest heartbeat on SQLite', () => {
   const world = givenWorld('sqlite');
   const startAfter = async (beatAheadMs: number): Promise<StoreClock> => {
     const { store } = world.running.broker;
-    await putNewestBeat(store.db, Math.trunc(Date.now() + beatAheadMs));
+    await storeNewestHeartbeat(store.db, Math.trunc(Date.now() + beatAheadMs));
     return await startStoreClock(store, { log });
   };
 

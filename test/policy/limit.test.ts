@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { limitOf } from '../../broker/console/static/policies/effects.js';
 import { compileGuardrails, ruleProblems } from '../../broker/policy/compile-rules.ts';
-import { limitInWords, limitSaid, PERIODS, periodAt, toldLimit } from '../../broker/policy/limit.ts';
+import { limitInWords, limitSaid, PERIODS, periodAt, reportedLimit } from '../../broker/policy/limit.ts';
 import { ruleInWords } from '../../broker/policy/rule-words.ts';
 
 const at = (text: string) => Date.parse(text);
@@ -34,7 +34,7 @@ describe('periods', () => {
 
 test('a limit is reported in fields and in words', () => {
   const charge = { source: 'guardrail', rule: 'refunds', limit: { most: 100, per: 'hour', together: false } } as const;
-  const told = toldLimit({ ...charge, amount: 30, used: 80 }, at('2026-11-27T15:10:00Z'));
+  const told = reportedLimit({ ...charge, amount: 30, used: 80 }, at('2026-11-27T15:10:00Z'));
   expect(told).toEqual({
     rule: 'refunds',
     most: 100,

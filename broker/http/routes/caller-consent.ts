@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { startConsent } from '../../admin/start-consent.ts';
 import { readCaller } from '../../calls/caller.ts';
 import { CallerIdentity, text } from '../../wire/action.ts';
-import { consentStatusReply, isConsentOver, readConsent, settledConsent } from '../consent-wait.ts';
+import { consentStatusReply, hasConsentEnded, readConsent, settledConsent } from '../consent-wait.ts';
 import { Refusal } from '../errors.ts';
 import { ActionDenied } from '../governed-answers.ts';
 import { stoppedReply } from '../halted.ts';
@@ -131,7 +131,7 @@ export const callerConsentStatus = route({
   handle: async (context) => {
     const { services, params, query, limits, source } = context;
     const found = await readConsent(context, params.token);
-    if (query.wait === 0 || isConsentOver(found, services.broker.clock())) return consentStatusReply(context, found);
+    if (query.wait === 0 || hasConsentEnded(found, services.broker.clock())) return consentStatusReply(context, found);
     const leave = [
       limits.enter('consent-waits-of-token', { perAddress: WAITING.ofToken, inAll: WAITING.ofAll }, found.id),
       limits.enter('consent-waits', { perAddress: WAITING.ofAddress, inAll: WAITING.ofAll }, source),

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { consentOffer } from '../../admin/consent-offer.ts';
 import { consentToMcpClient, refuseMcpClient } from '../../admin/mcp-consent.ts';
 import { AUTHORISATION_SECONDS, MCP_SCOPES, OAUTH_PATHS } from '../../oauth-server/metadata.ts';
-import { loadConsentRequest, tellGranted, tellRefused } from '../consent-request.ts';
+import { loadConsentRequest, reportConsentRefused, storeConsentGrant } from '../consent-request.ts';
 import { Refusal } from '../errors.ts';
 import { changingOwner } from '../owner-change.ts';
 import { AgentName, ScopesOn, ScopesOnPlatforms } from '../registering.ts';
@@ -123,7 +123,7 @@ export const consentDecision = route({
     const { services, who, body } = context;
     const { client, asked } = await loadConsentRequest(context);
     if (!body.allow) {
-      const location = await refuseMcpClient(services.broker, asked, (tx) => tellRefused(context, tx));
+      const location = await refuseMcpClient(services.broker, asked, (tx) => reportConsentRefused(context, tx));
       return json(200, { location, agent_id: null });
     }
     if (who.role !== 'admin')
@@ -139,7 +139,7 @@ export const consentDecision = route({
       services,
       changingOwner(context),
       { asked, allowed },
-      (tx, { id, given }) => tellGranted(context, tx, { id, client, asked, given }),
+      (tx, { id, given }) => storeConsentGrant(context, tx, { id, client, asked, given }),
     );
     return json(200, { location, agent_id: agentId });
   },

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { GIT_PLATFORM, mediaTypeOf } from '../../git/git-call.ts';
 import { serveGit } from '../git-door.ts';
-import { toldUnread } from '../git-told.ts';
+import { formatUnreadRefusal } from '../git-told.ts';
 import type { AnswerDeclaration, Context } from '../route.ts';
 import { route } from '../route.ts';
 
@@ -26,7 +26,7 @@ const COMMON = {
   auth: 'git',
   facts: GIT_PLATFORM,
   dialect: 'line',
-  told: toldUnread,
+  told: formatUnreadRefusal,
   limit: { name: 'git', perMinute: 600, per: 'family' },
   params: {
     owner: z.string().describe('owner of the repository'),

@@ -5,7 +5,7 @@ import { beginPersonSignIn, finishPersonSignIn, signInPlaces } from '../../admin
 import { storedUuid } from '../../crypto/ids.ts';
 import { leave, type PersonSession, sessionsOf } from '../../people/sessions.ts';
 import { Refusal } from '../errors.ts';
-import { leftPage, MINE_PATH, minePage, nothingGivenPage, whoPage, withdrawnPage } from '../my-pages.ts';
+import { leftPage, MINE_PATH, minePage, noConsentsPage, whoPage, withdrawnPage } from '../my-pages.ts';
 import { answeringPerson, PERSON_ROUTE, type PersonAsks, pageAnswer } from '../person-answer.ts';
 import {
   checkOwnForm,
@@ -69,13 +69,16 @@ const signIn = route({
 });
 
 /** Handles an issuer's answer, if this browser was signing in to see what was given; otherwise undefined. */
-export async function comesToLook({ services, request, query }: PersonAsks, path: string): Promise<Reply | undefined> {
+export async function finishConnectionsSignIn(
+  { services, request, query }: PersonAsks,
+  path: string,
+): Promise<Reply | undefined> {
   const { broker } = services;
   const flow = readPersonFlow(broker, request, query);
   if (!flow) return undefined;
   const { cookies, ...cookie } = newSessionCookie(request, broker.baseUrl);
   const isKnown = await finishPersonSignIn(services, { path, query }, flow, cookie);
-  if (!isKnown) return nothingGivenPage([endedPersonFlow(broker)]);
+  if (!isKnown) return noConsentsPage([endedPersonFlow(broker)]);
   const link = { to: MINE_PATH, text: 'Go on' };
   return wordsPage(
     200,

@@ -12,7 +12,7 @@ import { browserCookie, browserHashOf, checkOwnForm, newSessionCookie } from '..
 import { backTo, discardedPage, donePage, keepPage, leadPage, offerPage, usedPage } from '../person-pages.ts';
 import type { Reply } from '../reply.ts';
 import { type Route, route } from '../route.ts';
-import { comesToLook } from './my-connections.ts';
+import { finishConnectionsSignIn } from './my-connections.ts';
 
 const PATH = '/me/consent/{token}';
 const pathOf = (token: string): string => `/me/consent/${token}`;
@@ -83,7 +83,7 @@ function callbackRefused({ services }: PersonAsks, consent: Consent | undefined)
 /** Handles answers of issuers of assertions, for a consent and for a person who wants to see what they gave. */
 const personSignedIn = (context: PersonAsks, path: string): Promise<Reply> =>
   answeringPerson(context, async () => {
-    const looks = await comesToLook(context, path);
+    const looks = await finishConnectionsSignIn(context, path);
     if (looks) return looks;
     const { services, query } = context;
     const callback = await consentOfCallback(services, query, browserOf(context));

@@ -6,7 +6,7 @@ import { readRawTarget } from '../../proxy/raw-target.ts';
 import { ActionDenied } from '../governed-answers.ts';
 import { Problem } from '../problem.ts';
 import { serveProxy } from '../proxy-door.ts';
-import { toldInShape } from '../proxy-shape.ts';
+import { formatEarlyRefusal } from '../proxy-shape.ts';
 import { type Context, route } from '../route.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -47,7 +47,7 @@ export const proxyRoutes = METHODS.map((method) =>
     auth: 'raw',
     factsOf: connectionOf,
     dialect: 'problem',
-    told: toldInShape,
+    told: formatEarlyRefusal,
     anyMethod: true,
     limit: { name: 'proxy', perMinute: 1200, per: 'family' },
     capability: `proxy.${method.toLowerCase()}`,

@@ -1,7 +1,7 @@
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 import { History, Trail } from '/console/activity/history.js';
 import { outcomeOf } from '/console/activity/steps.js';
-import { actorOf, callInWords, deedInWords, reasonInWords, whoOf } from '/console/activity/words.js';
+import { actorOf, callInWords, deedInWords, reasonInWords, requesterOf } from '/console/activity/words.js';
 import { html, useState } from '/console/html.js';
 import { receiptPath } from '/console/receipt/facts.js';
 import { Sentence } from '/console/request-view/sentence.js';
@@ -41,7 +41,7 @@ function Line({ row, names }) {
   const isEvent = row.kind === 'event' && !row.history;
   const who = row.agent_public_id && (names.get(row.agent_public_id) ?? row.agent_public_id);
   const agent = who && html`<strong>${visibleLine(who)}</strong> `;
-  const actor = isEvent && whoOf(row.flags, names);
+  const actor = isEvent && requesterOf(row.flags, names);
   const by = actor && actor !== who ? html` <span class="quiet">by ${actor}</span>` : '';
   if (isEvent && !row.method)
     return html`${agent}${deedInWords(row.reason)}${row.platform_name && ` · ${visibleLine(row.platform_name)}`}${by}`;

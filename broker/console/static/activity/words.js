@@ -223,7 +223,7 @@ const OTHERS = {
  * @param {ReadonlyMap<string, string>} names of owners and agents by id
  */
 export function actorOf({ flags }, names) {
-  const who = whoOf(flags, names);
+  const who = requesterOf(flags, names);
   const { how = '' } = changeOf(flags);
   return who && HOW[how] ? `${who}, ${HOW[how]}` : who;
 }
@@ -234,7 +234,7 @@ export function actorOf({ flags }, names) {
  * @param {AuditRow['flags']} flags
  * @param {ReadonlyMap<string, string>} names
  */
-export function whoOf(flags, names) {
+export function requesterOf(flags, names) {
   const { by, decided_by, how } = changeOf(flags);
   const other = how === undefined ? undefined : OTHERS[how];
   const who = by ?? decided_by;

@@ -5,9 +5,9 @@ import { changeGuardrails as change, listGuardrailVersions, readGuardrails } fro
 import { inWords } from '../../../admin/rule-versions.ts';
 import { Guardrails } from '../../../config-file/schema.ts';
 import {
+  listRuleProblems,
   Rules,
   SeenVersion,
-  sayWhatIsWrong,
   Versions,
   VersionsQuery,
   versionShown,
@@ -66,7 +66,7 @@ export const changeGuardrails = route({
   capability: 'owner.guardrails.change',
   summary: "Replaces the organisation's guardrails.",
   body: NewGuardrails,
-  onMalformed: sayWhatIsWrong(NewGuardrails),
+  onMalformed: listRuleProblems(NewGuardrails),
   answers: {
     200: {
       description: 'The guardrails as they are now.',

@@ -10,9 +10,9 @@ import {
 } from '../../../admin/policies.ts';
 import { PolicyName, PolicyRules } from '../../../config-file/schema.ts';
 import {
+  listRuleProblems,
   Rules,
   SeenVersion,
-  sayWhatIsWrong,
   Versions,
   VersionsQuery,
   versionShown,
@@ -110,7 +110,7 @@ export const makePolicy = route({
   capability: 'owner.policies.create',
   summary: 'Makes a policy.',
   body: NewPolicy,
-  onMalformed: sayWhatIsWrong(NewPolicy),
+  onMalformed: listRuleProblems(NewPolicy),
   answers: { 201: { description: 'The policy.', schema: Changed } },
   errors: ['invalid_request', 'invalid_governance', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
@@ -135,7 +135,7 @@ export const changePolicy = route({
   summary: 'Gives a policy a new version of its rules.',
   params,
   body: NewVersion,
-  onMalformed: sayWhatIsWrong(NewVersion),
+  onMalformed: listRuleProblems(NewVersion),
   answers: { 200: { description: 'The policy as it is now.', schema: Changed } },
   errors: ['invalid_request', 'invalid_governance', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {

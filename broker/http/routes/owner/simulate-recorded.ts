@@ -3,7 +3,7 @@ import { simulateRecorded } from '../../../admin/simulate-recorded.ts';
 import type { Change } from '../../../calls/judge-recorded.ts';
 import { Guardrails, PolicyName, PolicyRules } from '../../../config-file/schema.ts';
 import { METHODS } from '../../../policy/facts.ts';
-import { sayWhatIsWrong, Warnings } from '../../given-rules.ts';
+import { listRuleProblems, Warnings } from '../../given-rules.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -75,7 +75,7 @@ export const ownerSimulateRecorded = route({
   capability: 'owner.simulate.recorded',
   summary: 'What proposed rules would have decided for the calls of the last days; nothing is written or sent.',
   body: Proposal,
-  onMalformed: sayWhatIsWrong(Proposal),
+  onMalformed: listRuleProblems(Proposal),
   answers: { 200: { description: 'How many calls change, and some of them.', schema: Tried } },
   errors: ['invalid_request', 'invalid_governance', 'not_found', 'rate_limited'],
   handle: async ({ services, who: { organisationId }, body }) => {

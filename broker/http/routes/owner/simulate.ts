@@ -5,7 +5,7 @@ import { CONCRETE_CHECKS, DENY_REASONS, EFFECTS, REF_CHANGES, STANDING_CHECKS } 
 import type { Mask } from '../../../policy/mask.ts';
 import { VALUE_KINDS } from '../../../policy/value-kinds.ts';
 import { Action, text } from '../../../wire/action.ts';
-import { sayWhatIsWrong, Warnings } from '../../given-rules.ts';
+import { listRuleProblems, Warnings } from '../../given-rules.ts';
 import { AgentId } from '../../owned-agent.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -89,7 +89,7 @@ export const ownerSimulate = route({
   capability: 'owner.simulate',
   summary: 'How a call would be decided, by the rules in force or by proposed ones; nothing is written or sent.',
   body: Question,
-  onMalformed: sayWhatIsWrong(Question),
+  onMalformed: listRuleProblems(Question),
   nulAllowedIn: ['data'],
   answers: { 200: { description: 'The decision.', schema: Simulation } },
   errors: ['invalid_request', 'invalid_governance', 'invalid_endpoint', 'invalid_headers', 'not_found', 'rate_limited'],

@@ -8,7 +8,7 @@ import {
   STATIC_KEY_LIFETIME,
 } from '../../../admin/static-keys.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
-import { doorOf } from '../../../proxy/raw-target.ts';
+import { clientUrlOf } from '../../../proxy/raw-target.ts';
 import { text } from '../../../wire/action.ts';
 import { instant } from '../../instant.ts';
 import { AgentId } from '../../owned-agent.ts';
@@ -99,7 +99,7 @@ export const issueOwnerStaticKey = route({
     const { label, connection, expires_in_seconds: lifetimeSeconds } = body;
     const command = { agentId: params.id, label, connection, lifetimeSeconds };
     const { key, secret } = await issueStaticKey(services, changingOwner(context), command);
-    const url = doorOf(services.broker.proxyUrl, key.connection_label ?? key.connection_id);
+    const url = clientUrlOf(services.broker.proxyUrl, key.connection_label ?? key.connection_id);
     return json(200, { ...shown(key), key: secret.reveal(), url });
   },
 });

@@ -11,7 +11,7 @@ type Ended = StoreRestored['ended'];
  * Ends pending and one-time items in all organisations, and marks each organisation for review. `now`: by the store's clock, in
  * milliseconds; `madeAt`: when the backup was made; `nothingSince`: no call was made after the backup.
  */
-export async function endWhatWaited(
+export async function endPendingItems(
   tx: Db,
   { now, madeAt, nothingSince }: { now: number; madeAt: number | null; nothingSince: boolean },
 ): Promise<void> {

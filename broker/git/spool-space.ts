@@ -23,10 +23,10 @@ async function spaceOf(folder: string): Promise<DiskSpace | undefined> {
 /**
  * Returns the total bytes that files in the folder may have; `held`: their current bytes. The file system is queried once a second at most.
  */
-export type DiskRoom = (held: () => number) => Promise<number>;
+export type SpoolSpace = (held: () => number) => Promise<number>;
 
 /** `folder`: created on first use, for this process's user only. `space`: for tests. Rejects when the folder cannot be created. */
-export function makeDiskRoom(folder: string, space = spaceOf): DiskRoom {
+export function makeSpoolSpace(folder: string, space = spaceOf): SpoolSpace {
   let asked = Number.NEGATIVE_INFINITY;
   let most: Promise<number> | undefined;
   const ask = async (held: () => number): Promise<number> => {

@@ -5,7 +5,7 @@ import type { RawRequest } from './raw-request.ts';
 import type { StreamTaker } from './streamed.ts';
 
 /** What an entry point (/v1, /proxy, /git, /mcp) may pass beside the action. */
-export type FromDoor = {
+export type EntryPointInput = {
   /**
    * The caller's lease on the budget, released by the entry point after the answer was read; without one the lease is released when the
    * call ends.
