@@ -34,7 +34,7 @@ describe('activity', () => {
     const found = [
       `Allowed +clerk .+ on GitHub: a rule allows it`,
       `Refused +reader .+ on GitHub: its policy denies it`,
-      `Held +clerk .+ on GitHub: its policy asks a person`,
+      `Held +clerk .+ on GitHub: its policy requires an approval`,
       `Approved +clerk .+ on GitHub, by owner@`,
       `Allowed +clerk .+ on GitHub: approved by owner@`,
     ].map((words) => shown.findIndex((each) => new RegExp(`^${moment}  ${words}`).test(each)));

@@ -93,7 +93,7 @@ describe.skipIf(withoutChromium)(
       await has('.facts', 'Workload system:serviceaccount:agents:here of https://cluster.example, never used');
       await page.click('#change-workload');
       await page.click('#remove-workload');
-      await says(page, 'Tokens of the workload are taken for in-a-cluster no more.');
+      await says(page, 'Tokens of the workload are no longer accepted for in-a-cluster.');
       await has('.facts', 'Workload None');
       const { body } = await organisation.ask('GET', `/owner/agents/${agent.agentId}`);
       expect(body.workload).toBeNull();

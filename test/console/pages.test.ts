@@ -61,7 +61,7 @@ describe.skipIf(withoutChromium)(
         const doomed = await organisation.agent({ name: 'doomed' });
         await go(`/console/agents/${doomed.agentId}`);
         await page.click('.page-head [data-verb="revoke"]');
-        await page.until(`document.querySelector('dialog')?.innerText.includes('nobody can bring it back')`);
+        await page.until(`document.querySelector('dialog')?.innerText.includes('This cannot be undone')`);
         await page.click('#move');
         await page.until(`document.querySelector('h1').innerText.includes('Revoked')`);
         await go('/console/agents');
@@ -71,7 +71,7 @@ describe.skipIf(withoutChromium)(
           doomed.agentId,
         );
         await page.click(`${row(doomed)} .delete`);
-        await page.until(`document.querySelector('dialog')?.innerText.includes('stays on record')`);
+        await page.until(`document.querySelector('dialog')?.innerText.includes('audit records are kept')`);
         await page.click('#move');
         await page.until(`document.querySelector('${row(doomed)}') === null`);
       });

@@ -33,7 +33,7 @@ describe.skipIf(withoutChromium)(`tools in a browser${withoutChromium ? ` (skipp
     await open();
     await page.until(`document.querySelector('.tools')?.innerText.includes('has not been asked yet')`);
     await page.click('.tools .refresh');
-    await says(page, 'The server told of its tools.');
+    await says(page, 'The server listed its tools.');
     for (const name of ['search_issues', 'drop_issues']) await stands(name, 'accepted');
     expect((await agent.act(SEARCH)).status).toBe(200);
   });

@@ -73,10 +73,7 @@ function Details({ row, names }) {
     ['Not allowed', row.violating && row.violating.length > 0 && row.violating.map(visibleLine).join(', ')],
     ['Platform answered', row.upstream_status && answerOf(row)],
     ['The agent said', row.agent_reason && html`“${visibleLine(row.agent_reason)}”`],
-    [
-      'Held call',
-      row.approval_id && html`<a href=${`/approve/${row.approval_id}`}>The request, and what became of it</a>`,
-    ],
+    ['Held call', row.approval_id && html`<a href=${`/approve/${row.approval_id}`}>The request and its outcome</a>`],
     ['When', html`<time datetime=${row.created_at}>${exactly(row.created_at)}</time>`],
     ['Audit id', html`<code>${row.id}</code>`],
     [
@@ -113,7 +110,7 @@ function changesOf({ flags }) {
   );
   return html`<p class="quiet">${changes.length + more} in all${added ? `, ${added} created` : ''}${taken ? `, ${taken} deleted` : ''}${more ? ` (of the first ${changes.length})` : ''}${adopted ? `; ${adopted} adopted` : ''}</p>
     <ul role="list" class="diff">${changes.map((line) => html`<li data-verb=${line.split(' ', 1)[0]}><code>${visibleLine(line)}</code></li>`)}</ul>
-    ${more > 0 && html`<p class="quiet">and ${more} more, which are not on record one by one</p>`}`;
+    ${more > 0 && html`<p class="quiet">and ${more} more, which are not recorded individually</p>`}`;
 }
 
 /** @typedef {{ ref: string, action: string }} PushedRef */

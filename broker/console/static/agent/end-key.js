@@ -20,7 +20,7 @@ export function EndKey({ agent, one, onClose, onDone }) {
       onDone();
     });
   return html`<${Dialog} title=${`Revoke the key ${label}?`} onClose=${onClose} onSubmit=${end}>
-    <p>Whoever holds it is refused from the next request on, permanently. The agent and its other keys stay.</p>
+    <p>Requests with this key are refused permanently, from the next one on. The agent and its other keys stay.</p>
     <${Problem} problem=${problem} />
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>

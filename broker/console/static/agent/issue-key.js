@@ -36,17 +36,17 @@ export function IssueKey({ agent, onClose, onDone }) {
     });
   if (issued)
     return html`<${Dialog} title="The key" onClose=${onClose}>
-      <p>Nobody can show it again. It works until ${exactly(issued.expires_at)}.</p>
+      <p>It is shown only once. It works until ${exactly(issued.expires_at)}.</p>
       <${Command} text=${issued.key} />
-      <p>The client sends it where the key of the platform would stand, to this address instead of the platform’s:</p>
+      <p>Configure the client to send it in place of the platform’s key, to this address instead of the platform’s:</p>
       <${Command} text=${issued.url} />
       <div class="buttons"><button type="button" class="primary" id="kept" onClick=${onClose}>Done</button></div>
     <//>`;
   return html`<${Dialog} title=${`A static key of ${visibleLine(agent.name)}`} onClose=${onClose} onSubmit=${issue}>
-    <p class="notice" data-kind="wait">Whoever reads it is the agent on this connection until it ends. Where a client can sign, let it.</p>
+    <p class="notice" data-kind="wait">Whoever has this key can act as the agent on this connection until it expires. If the client can sign its requests, use that instead.</p>
     ${connections.length === 0 && html`<p>There is no connection yet.</p>`}
     <div class="field">
-      <label for="key-label">What holds it</label>
+      <label for="key-label">What uses it</label>
       <input id="key-label" required maxlength="100" autocomplete="off" placeholder="OpenAI SDK on the build machine" value=${label} onInput=${valueTo(setLabel)} />
     </div>
     <div class="field">

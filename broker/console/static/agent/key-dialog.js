@@ -30,13 +30,13 @@ export function KeyDialog({ agent, onClose, onDone }) {
     });
   if (made)
     return html`<${Dialog} title=${`A new key for ${name}`} onClose=${onClose}>
-      <p>Run this where ${name} runs, until ${exactly(made.expires_at)}. It makes the key there and writes the profile; nobody can show this line again.</p>
+      <p>Run this command where ${name} runs, before ${exactly(made.expires_at)}. It creates the key there and writes the profile. The command is shown only once.</p>
       <${Command} text=${`npx ${bindLine({ name: agent.name, url: new URL(made.bind_url).origin, token: made.bootstrap_token })}`} />
       <p class="small quiet">Or send the token <code>abt_…</code> in it and a public key to <code class="theirs">${made.bind_url}</code>.</p>
       <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
     <//>`;
   return html`<${Dialog} title=${`A new key for ${name}?`} onClose=${onClose} onSubmit=${make}>
-    <p>You get a token, good once and for a day, with which the agent brings another key. ${has ? 'Its key of now works until then, and no longer; the children that it made end with it.' : 'It has no key yet.'} Tokens that were made earlier end.</p>
+    <p>You get a token with which the agent brings a new key. It can be used once, within a day. ${has ? 'The current key works until then; after that the key and the children that the agent created with it are refused.' : 'It has no key yet.'} Earlier tokens are no longer accepted.</p>
     <${Problem} problem=${problem} />
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>

@@ -27,7 +27,7 @@ export function LabelsDialog({ agent, onClose, onDone }) {
     });
   return html`<${Dialog} title=${`Labels of ${name}`} onClose=${onClose} onSubmit=${save}>
     <div class="field">
-      <label for="labels">Labels, with commas between them</label>
+      <label for="labels">Labels, separated by commas</label>
       <input id="labels" value=${text} maxlength="500" autocomplete="off" autocapitalize="none" spellcheck=${false} placeholder="prod, team:billing" aria-describedby="labels-hint" onInput=${valueTo(setText)} />
       <p class="hint" id="labels-hint">At most 10, of letters, digits, spaces and . _ : / -. Agents are found by them, and conditions of policies may read them (<code>'prod' in agent.labels</code>), from its next call on.</p>
     </div>

@@ -30,19 +30,19 @@ export function WorkloadDialog({ agent, onClose, onDone }) {
   const remove = () =>
     run(async () => {
       await ask('DELETE', path);
-      announce(`Tokens of the workload are taken for ${name} no more.`, 'good');
+      announce(`Tokens of the workload are no longer accepted for ${name}.`, 'good');
       onClose();
       onDone();
     });
   if (audience)
     return html`<${Dialog} title=${`The workload of ${name}`} onClose=${onClose}>
-      <p>Have its tokens issued for this audience, and for no other beside it:</p>
+      <p>Its tokens have to be issued for this audience, and for no other:</p>
       <${Command} text=${audience} />
       <p class="small quiet">Where it runs, <code>AGENT_BROKER_TOKEN_FILE</code> names the file in which its platform keeps such a token.</p>
       <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
     <//>`;
   return html`<${Dialog} title=${`The workload of ${name}`} onClose=${onClose} onSubmit=${save}>
-    <p>Tokens that its platform issues for it, such as those of a Kubernetes service account, are taken in place of those that it signs. Whoever may issue them is the agent.</p>
+    <p>Tokens that its platform issues for it, such as those of a Kubernetes service account, are accepted instead of tokens that it signs itself. Whoever can issue such tokens can act as the agent.</p>
     <div class="field">
       <label for="issuer">Issuer</label>
       <input id="issuer" type="url" required maxlength="500" value=${issuer} autocomplete="off" spellcheck=${false} placeholder="https://kubernetes.default.svc" onInput=${valueTo(setIssuer)} />

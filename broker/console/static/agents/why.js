@@ -10,7 +10,7 @@ import { visibleLine } from '/console/visible.js';
  * @param {{ agent: Agent }} props
  */
 export function Why({ agent: { status, status_cause, status_detail, status_since, breakers, contained, expires_at } }) {
-  if (contained === 'expired') return html`<p class="small why">Its time was over <${Ago} at=${expires_at} />.</p>`;
+  if (contained === 'expired') return html`<p class="small why">It expired <${Ago} at=${expires_at} />.</p>`;
   if (contained && status === 'active') return html`<p class="small why">${CONTAINED[contained].why}</p>`;
   if (status === 'active') return breakers.map((breaker) => html`<p class="small why">${pauseInWords(breaker)}</p>`);
   if (status === 'pending')

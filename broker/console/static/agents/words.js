@@ -104,7 +104,7 @@ export const MOVE = {
   suspend: {
     name: 'Suspend…',
     title: 'Suspend',
-    what: 'Its calls are refused from the next one on, until somebody resumes it. So are those of its children. What waits for a decision stays.',
+    what: 'All calls of the agent and its children are refused from the next one on, until somebody resumes it. Pending decisions stay pending.',
     done: 'is suspended.',
     kind: 'danger',
   },
@@ -118,14 +118,14 @@ export const MOVE = {
   revoke: {
     name: 'Revoke…',
     title: 'Revoke',
-    what: 'It is stopped permanently: nobody can bring it back, and its calls are refused from the next one on. So are those of its children. What waits for a decision ends with it: held calls, and access requests.',
+    what: 'This cannot be undone. All calls of the agent and its children are refused from the next one on, and its held calls and access requests end.',
     done: 'is revoked.',
     kind: 'danger',
   },
   delete: {
     name: 'Delete…',
     title: 'Delete',
-    what: 'It is listed no more, and its name is free for another agent. What it did stays on record.',
+    what: 'The agent is no longer listed, and its name can be given to another agent. Its audit records are kept.',
     done: 'is deleted.',
     kind: 'danger',
   },

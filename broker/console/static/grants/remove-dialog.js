@@ -20,7 +20,7 @@ export function RemoveDialog({ agent, grant, others, onClose, onDone }) {
     run(async () => {
       const query = connection?.label ? `?connection=${encodeURIComponent(connection.label)}` : '';
       await ask('DELETE', /** @type {const} */ (`/owner/agents/${agent.agent_id}/grants/${platform}${query}`));
-      announce(`${name} may do nothing more with that on ${visibleLine(platform)}.`, 'good');
+      announce(`The grant of ${name} on ${visibleLine(platform)} is removed.`, 'good');
       onClose();
       onDone();
     });

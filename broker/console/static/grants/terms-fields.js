@@ -70,7 +70,7 @@ function Scopes({ platform, chosen, choose }) {
       </div>`
     }
     <div class="scope-list">
-      ${[...scopes, ...unknown.map((scope) => ({ scope, rules: ['not known to the platform any more'] }))].map(
+      ${[...scopes, ...unknown.map((scope) => ({ scope, rules: ['no longer known to the platform'] }))].map(
         ({ scope, rules }) => html`<label class="choice" key=${scope}>
           <input type="checkbox" name=${scope} checked=${chosen.includes(scope)} onChange=${checkedTo((is) => put(is ? [...chosen, scope] : chosen.filter((one) => one !== scope)))} />
           <span><code class="theirs">${visibleLine(scope)}</code> <span class="small quiet theirs">${rules.slice(0, MOST_RULES).map(visibleLine).join(', ')}${rules.length > MOST_RULES && ` and ${rules.length - MOST_RULES} more`}</span></span>

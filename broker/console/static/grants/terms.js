@@ -12,7 +12,7 @@ export const LASTS = [
   [String(DAY_S), '1 day'],
   [String(3600), '1 hour'],
   [String(90 * DAY_S), '90 days'],
-  ['', 'No end'],
+  ['', 'No expiry'],
 ];
 /** Of a grant that is there already. */
 export const SAME = 'same';
@@ -80,8 +80,10 @@ export function changesInWords(grant, terms) {
   return [
     added.length > 0 && `It gains ${said(added)}.`,
     gone.length > 0 && `It loses ${said(gone)}.`,
-    grant?.expired && terms.lasts !== SAME && 'The grant, which has ended, is in force again.',
-    terms.lasts !== SAME && terms.scopes.length > 0 && (terms.lasts === '' ? 'It has no end.' : `It ends in ${lasts}.`),
+    grant?.expired && terms.lasts !== SAME && 'The expired grant is in force again.',
+    terms.lasts !== SAME &&
+      terms.scopes.length > 0 &&
+      (terms.lasts === '' ? 'It does not expire.' : `It ends in ${lasts}.`),
     terms.approval !== before.approval &&
       (terms.approval
         ? 'Every call with it waits for an approval.'

@@ -45,7 +45,7 @@ export function Invited({ invite, now, again }) {
       html`<p class="small">Then give your program the profile that it wrote:</p>
         <${Command} text=${`export AGENT_BROKER_PROFILE="$HOME/.agent-broker/profiles/${fileNameOf(invite.agent_name)}.json"`} />`
     }
-    <p class="small">${isPlain ? 'It makes the key on that machine, and writes a profile for it.' : 'It makes the key on that machine, and adds the broker to the configuration of the client.'} The line is good once, until ${exactly(invite.expires_at)}. Nobody can show it again.</p>
+    <p class="small">${isPlain ? 'It creates the key on that machine, and writes a profile for it.' : 'It creates the key on that machine, and adds the broker to the configuration of the client.'} The command works once, until ${exactly(invite.expires_at)}. It is shown only once.</p>
     <p class="quiet small" role="status">Waiting for ${name} to bring its key…</p>
     <div class="buttons"><button type="button" onClick=${again}>Another agent</button></div>
   </section>`;

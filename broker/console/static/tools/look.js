@@ -33,14 +33,14 @@ export function Look({ platform, tool, may, onClose, onDone }) {
     onDone();
   };
   return html`<${Dialog} title=${name} onClose=${onClose} onSubmit=${accept}>
-    <p>${WORDS[state]} What stands below are the server's own words: a model reads them as instructions.</p>
+    <p>${WORDS[state]} The text below comes from the server: a model reads it as instructions.</p>
     ${state === 'changed' && html`<${Definition} title="Accepted" definition=${accepted} />`}
     <${Definition} title=${state === 'accepted' ? 'Accepted' : 'Offered now'} definition=${offered} />
     ${
       may &&
       html`<p><label for="effect">What it does</label>
         <select id="effect" value=${effect} onChange=${valueTo((chosen) => setEffect(chosen in EFFECT ? /** @type {Tool['effect']} */ (chosen) : ''))}>
-          <option value="">${tool.effect_by ? `It ${EFFECT[tool.effect]}, as an owner said` : 'What it says of itself'}</option>
+          <option value="">${tool.effect_by ? `It ${EFFECT[tool.effect]}, as an owner said` : 'As the server declares it'}</option>
           ${Object.entries(EFFECT).map(([value, words]) => html`<option value=${value}>It ${words}</option>`)}
         </select></p>`
     }
@@ -54,9 +54,9 @@ export function Look({ platform, tool, may, onClose, onDone }) {
 
 /** @type {Record<Tool['state'], string>} */
 const WORDS = {
-  changed: 'It is not what was accepted, so no agent can call it.',
-  new: 'It has come since the tools were accepted, so no agent can call it.',
-  accepted: 'Agents that hold its scope call it.',
+  changed: 'It differs from what was accepted, so no agent can call it.',
+  new: 'It was added after the tools were accepted, so no agent can call it.',
+  accepted: 'Agents that are granted its scope can call it.',
 };
 
 /** @param {{ title: string, definition: Tool['accepted'] }} props */

@@ -43,7 +43,7 @@ export function ToolServer({ platform: { platform_id: id, name } }) {
     setProblem(undefined);
     try {
       await ask('POST', `${path}/refresh`);
-      announce('The server told of its tools.', 'good');
+      announce('The server listed its tools.', 'good');
     } catch (failed) {
       setProblem(asError(failed));
     }
@@ -57,7 +57,7 @@ export function ToolServer({ platform: { platform_id: id, name } }) {
         ${may && html`<button type="button" class="compact refresh" disabled=${busy} onClick=${refresh}>Ask the server now<span class="unseen"> ${name}</span></button>`}
       </div>
       ${(problem ?? error) && html`<${Failed} error=${problem ?? error} again=${problem ? refresh : reload} />`}
-      ${tools?.length === 0 && html`<p class="quiet">The server has not been asked yet. The first list that it gives is accepted as it is.</p>`}
+      ${tools?.length === 0 && html`<p class="quiet">The server has not been asked yet. Its first list of tools is accepted as it is.</p>`}
       ${
         tools &&
         tools.length > 0 &&
@@ -76,7 +76,7 @@ function Tool({ tool: { name, state, effect, effect_by }, look }) {
   return html`<li class="row" data-tool=${name} data-state=${state}>
     <div class="what">
       <p class="name"><code class="theirs">${name}</code> <span class="badge" data-kind=${kind}>${words}</span></p>
-      <p class="small quiet">It ${EFFECT[effect]}, ${effect_by ? 'an owner says' : 'as it says of itself'}.</p>
+      <p class="small quiet">It ${EFFECT[effect]}, ${effect_by ? 'an owner says' : 'as the server declares it'}.</p>
     </div>
     <button type="button" class=${`compact look ${state === 'accepted' ? '' : 'primary'}`} onClick=${look}>Look<span class="unseen"> at ${name}</span></button>
   </li>`;
