@@ -80,7 +80,7 @@ describe.skipIf(withoutChromium)(
       await page.press('Enter');
       await page.until(`document.querySelector('dialog') !== null`);
       await page.click('#revoke');
-      await says(page, 'Cursor has no access any more.');
+      await says(page, 'The access of Cursor is revoked.');
       expect(await works(tokens.access_token)).toBe(401);
       expect((await client.refresh(tokens.refresh_token)).body.error).toBe('invalid_grant');
       await page.until(`document.querySelector('#clients-over ${row}') !== null`);
@@ -128,10 +128,10 @@ describe.skipIf(withoutChromium)(
       await expireUnusableAuthorisations(world.running.broker.store.db, { now: now + 1, before: now });
       await go('/console/clients');
       await page.click('#over summary');
-      expect(await textOf(returned.row)).toContain('the client gave its access back.');
-      expect(await textOf(copied.row)).toContain('a second time, so somebody else may have a copy');
+      expect(await textOf(returned.row)).toContain('the client revoked its own access.');
+      expect(await textOf(copied.row)).toContain('used twice, so somebody else may have a copy');
       expect(await textOf(orphaned.row)).toContain('its agent was revoked.');
-      expect(await textOf(await rowOf(unused))).toContain('nothing of it was left that could be used');
+      expect(await textOf(await rowOf(unused))).toContain('none of its tokens was valid any more');
       expect(await textOf(held.row)).toContain('Its agent is suspended');
       expect(await page.value(`document.querySelector('${held.row} .revoke') !== null`)).toBe(true);
       await page.screenshot('clients-over.png');

@@ -80,8 +80,8 @@ test('Swagger 2 names its host, and how it wants its credential', async () => {
 });
 
 test.each([
-  ['{}', 'no OpenAPI document'],
-  ['[]', 'no OpenAPI document'],
+  ['{}', 'not an OpenAPI document'],
+  ['[]', 'not an OpenAPI document'],
   ['{"openapi":"3.0.0","paths":{"relative":{"get":{}},"/x":{"trace":{}}}}', 'no paths with operations'],
 ])('a document that is none is refused: %s', async (written, why) => {
   await expect(readOpenApi(written)).rejects.toThrow(why);

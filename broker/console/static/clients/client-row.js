@@ -14,10 +14,10 @@ const STATUS = {
 /** @type {Record<NonNullable<McpAuthorisation['ended_because']>, string>} */
 const WHY = {
   owner: 'an owner revoked it.',
-  client: 'the client gave its access back.',
+  client: 'the client revoked its own access.',
   agent: 'its agent was revoked.',
   reuse:
-    'one of its refresh tokens came a second time, so somebody else may have a copy: everything that came of it ended.',
+    'one of its refresh tokens was used twice, so somebody else may have a copy: all tokens that came from it were revoked.',
 };
 
 /** @type {Partial<Record<string, string>>} */
@@ -78,6 +78,6 @@ function May({ one: { scopes, grants } }) {
 
 /** @param {{ one: McpAuthorisation }} props */
 function Over({ one: { status, ended_because, ended_at, expires_at } }) {
-  if (status === 'expired') return html`<${Ago} at=${expires_at} />: nothing of it was left that could be used.`;
+  if (status === 'expired') return html`<${Ago} at=${expires_at} />: none of its tokens was valid any more.`;
   return html`${ended_at && html`<${Ago} at=${ended_at} />: `}${ended_because && WHY[ended_because]}`;
 }

@@ -34,7 +34,7 @@ export function ClientsPage({ place }) {
   return html`
     <div class="page-head"><h1>MCP clients</h1></div>
     <div class="clients stack">
-      <p class="quiet">Applications that you let act as agents of yours, over <code>/mcp</code>. What they call themselves nobody has checked.
+      <p class="quiet">Applications that you let act as agents of yours, over <code>/mcp</code>. Their names are not verified.
         ${agent && html` Of one agent: <a href="/console/clients">show all</a>.`}</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!all && !error && html`<${Loading} />`}

@@ -18,7 +18,7 @@ export function Revoke({ one: { id, client, agent }, onClose, onDone }) {
     setProblem(undefined);
     try {
       await ask('DELETE', `/owner/mcp-authorisations/${id}`);
-      announce(`${name} has no access any more.`, 'good');
+      announce(`The access of ${name} is revoked.`, 'good');
       onClose();
     } catch (error) {
       setProblem(asError(error));
@@ -27,8 +27,8 @@ export function Revoke({ one: { id, client, agent }, onClose, onDone }) {
     onDone();
   };
   return html`<${Dialog} title="Revoke this access?" onClose=${onClose} onSubmit=${revoke}>
-    <p><strong class="theirs">${name}</strong> is refused from its next request on. To come back it has to ask you again.</p>
-    <p class="quiet small">Its agent <span class="theirs">${visibleLine(agent.name)}</span> stays, with what it may do; another client that acts as it goes on.</p>
+    <p><strong class="theirs">${name}</strong> is refused from its next request on. To get access again it has to ask you.</p>
+    <p class="quiet small">Its agent <span class="theirs">${visibleLine(agent.name)}</span> stays, with what it may do; other clients that act as it keep their access.</p>
     ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>

@@ -42,7 +42,7 @@ export function Replace({ connection, onClose, onDone }) {
       onClose();
     });
   return html`<${Dialog} title="Replace the secret" onClose=${onClose} onSubmit=${() => store(false)}>
-    <p><strong class="theirs">${visibleLine(label)}</strong> uses the new one from the next call on. The platform is asked first: one that it does not take replaces nothing.</p>
+    <p><strong class="theirs">${visibleLine(label)}</strong> uses the new one from the next call on. It is tested at the platform first; if the platform rejects it, nothing is replaced.</p>
     ${secret_from && html`<p class="quiet small">A governance file takes it from <code class="theirs">${visibleLine(secret_from)}</code>: change it there, too.</p>`}
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!answer && !error && html`<${Loading} />`}
@@ -80,12 +80,12 @@ export function Patience({ connection: { id, label, idle_seconds, wait_seconds, 
     <div class="field">
       <label for="${field}-idle">How long an answer may be silent (seconds)</label>
       <input id="${field}-idle" data-setting="idle" type="number" min="1" max="600" step="1" placeholder="as the platform says" aria-describedby="${field}-idle-hint" value=${idle} onInput=${valueTo(setIdle)} />
-      <p class="hint" id="${field}-idle-hint">Models that think for long, and tools that work for long, need more. Empty: as the platform says, or 60 of a stream, 30 of another answer, 120 of a tool.</p>
+      <p class="hint" id="${field}-idle-hint">Slow models and tools need more. Empty: the setting of the platform, else 60 for a stream, 30 for another answer, 120 for a tool.</p>
     </div>
     <div class="field">
       <label for="${field}-wait">How long a request waits for a person (seconds)</label>
       <input id="${field}-wait" data-setting="wait" type="number" min="0" max="120" step="1" placeholder="25" aria-describedby="${field}-wait-hint" value=${wait} onInput=${valueTo(setWait)} />
-      <p class="hint" id="${field}-wait-hint">Of a client that is not modified, if it does not say so itself. Empty: 25.</p>
+      <p class="hint" id="${field}-wait-hint">For unmodified clients, unless the client sets it itself. Empty: 25.</p>
     </div>
     <${Problem} problem=${problem} />
     <div class="buttons">
@@ -111,8 +111,8 @@ export function Remove({ connection: { id, label, platform, per_person }, onClos
   return html`<${Dialog} title="Remove this connection?" onClose=${onClose} onSubmit=${remove}>
     <p>The broker forgets <strong class="theirs">${name}</strong> with its credential, and calls to <code class="theirs">${visibleLine(platform)}</code> do not use it any more. A credential that was
     pasted is still good at the platform: revoke it there.</p>
-    ${per_person && html`<p class="notice" data-kind="wait">What people gave for it ends, and is revoked at the platform: each of them has to consent again.</p>`}
-    <p class="quiet small">One that a grant names cannot be removed: change the grant first.</p>
+    ${per_person && html`<p class="notice" data-kind="wait">The tokens that people gave for it are revoked at the platform: each person has to consent again.</p>`}
+    <p class="quiet small">A connection that a grant names cannot be removed: change the grant first.</p>
     <${Problem} problem=${problem} />
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>

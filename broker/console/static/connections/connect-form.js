@@ -108,7 +108,7 @@ export function ConnectForm({ builtIn, known, platforms, connected }) {
 /** Where an address is not one for everybody. @type {Partial<Record<BuiltIn['builtin'], string>>} */
 const ADDRESS = {
   jira: 'https://your-site.atlassian.net; with OAuth https://api.atlassian.com/ex/jira/ and the cloud id',
-  kubernetes: 'Of the API server, as kubectl cluster-info says it',
+  kubernetes: 'Of the API server, as kubectl cluster-info prints it',
   s3: 'Such as https://s3.eu-central-1.amazonaws.com, or your own store',
   github: 'Of a GitHub Enterprise, such as https://github.acme.example',
 };

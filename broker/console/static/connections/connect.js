@@ -32,10 +32,10 @@ export function Connect({ builtIn, platforms, changed }) {
         ${
           alike.length > 0 &&
           html`<div class="field">
-            <label for="which">${builtIn.name} is here already</label>
+            <label for="which">${builtIn.name} is set up already</label>
             <select id="which" onChange=${valueTo(setKnown)}>
               ${alike.map(({ platform_id, name }) => html`<option key=${platform_id} value=${platform_id} selected=${known === platform_id}>Another account on ${visibleLine(name)} (${visibleLine(platform_id)})</option>`)}
-              <option value="" selected=${known === ''}>A platform of its own beside it</option>
+              <option value="" selected=${known === ''}>A new platform, separate from it</option>
             </select>
           </div>`
         }
@@ -57,8 +57,8 @@ function OnKnown({ id, ...common }) {
 const Grantable = ({ builtIn: { name, presets, docs } }) => html`
   <section class="sheet grantable stack" aria-labelledby="grantable">
     <h2 id="grantable">What agents can be granted on it</h2>
-    <p class="quiet">Connecting ${name} lets no agent in: each is granted scopes by itself, and your policy still decides on every call. These sets
-      of scopes are ready, and any single one can be chosen:</p>
+    <p class="quiet">Connecting ${name} gives no agent access: each agent is granted scopes separately, and your policy still decides on every call. These
+      sets of scopes are predefined; single scopes can be chosen, too:</p>
     <dl class="facts">
       ${presets.map(
         ({ name: preset, scopes }) => html`<dt><strong>${preset}</strong></dt>

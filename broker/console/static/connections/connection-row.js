@@ -58,7 +58,7 @@ export function ConnectionRow({ connection, may, wanted, change, reload }) {
         may &&
         connects_by === 'oauth' &&
         html`<button type="button" class=${`compact connect ${state === 'connected' || isOfPeople(connection) ? '' : 'primary'}`} disabled=${busy} onClick=${connect}>
-          ${busy ? 'On the way…' : state === 'not_connected' ? 'Connect' : 'Reconnect'}<span class="unseen"> ${name}</span>
+          ${busy ? 'Redirecting…' : state === 'not_connected' ? 'Connect' : 'Reconnect'}<span class="unseen"> ${name}</span>
         </button>`
       }
       ${
@@ -82,14 +82,14 @@ export function ConnectionRow({ connection, may, wanted, change, reload }) {
 function About({ connection }) {
   const { state, connects_by, oauth, upstream_scopes, secret_from } = connection;
   if (connects_by === 'app')
-    return html`<p class="small quiet">${state === 'not_connected' ? 'It leads to no installation of an App yet.' : state === 'connected' ? 'It gets tokens as an App, for each call.' : 'The platform issued its App no token. Its test says why.'}</p>`;
+    return html`<p class="small quiet">${state === 'not_connected' ? 'No installation of an App is set yet.' : state === 'connected' ? 'It gets a token as an App for each call.' : 'The platform issued no token to its App. Test it to see why.'}</p>`;
   if (connects_by === 'secret' || (!oauth && state !== 'not_connected'))
     return html`<p class="small quiet">
       ${state === 'not_connected' ? 'It has no secret yet.' : state === 'connected' ? 'It uses a secret' : 'The platform refused its secret'}${secret_from && html` from <code class="theirs">${visibleLine(secret_from)}</code>`}${state !== 'not_connected' && '.'}
     </p>`;
   if (isOfPeople(connection))
     return html`<p class="small quiet">People give tokens of their own for it. It needs none itself.</p>`;
-  if (!oauth) return html`<p class="small quiet">An admin connects it, at the platform's own page of consent.</p>`;
+  if (!oauth) return html`<p class="small quiet">An admin connects it, on the platform's consent page.</p>`;
   const account = oauth.account === null ? 'an account that the platform does not name' : visibleLine(oauth.account);
   return html`
     <p class="small">As <strong class="theirs account">${account}</strong>, since ${day(oauth.connected_at)}${oauth.refreshes ? '' : oauth.expires_at ? `, until ${day(oauth.expires_at)}` : ''}.</p>
@@ -101,7 +101,7 @@ function About({ connection }) {
       upstream_scopes &&
       html`<p class="small quiet scopes">Granted: ${
         upstream_scopes.length === 0
-          ? 'nothing by name'
+          ? 'the platform lists no scopes'
           : upstream_scopes.map((scope, at) => html`${at > 0 && ', '}<code class="theirs">${visibleLine(scope)}</code>`)
       }</p>`
     }

@@ -19,8 +19,8 @@ export function Done({ platform, connection, test, another }) {
     <p class="theirs">${visibleLine(test.detail)}</p>
     <dl class="facts">
       <dt>Account</dt><dd>${account === null ? 'The platform does not name it.' : html`<strong class="theirs">${visibleLine(account)}</strong>`}</dd>
-      <dt>Ends</dt><dd>${expires_at === null ? 'The platform names no end.' : new Date(expires_at).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' })}</dd>
-      ${granted_scopes && html`<dt>It granted</dt><dd class="scopes">${granted_scopes.length === 0 ? 'Nothing by name.' : granted_scopes.map((scope, at) => html`${at > 0 && ', '}<code class="theirs" key=${scope}>${visibleLine(scope)}</code>`)}</dd>`}
+      <dt>Ends</dt><dd>${expires_at === null ? 'The platform states no expiry.' : new Date(expires_at).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' })}</dd>
+      ${granted_scopes && html`<dt>It granted</dt><dd class="scopes">${granted_scopes.length === 0 ? 'The platform lists no scopes.' : granted_scopes.map((scope, at) => html`${at > 0 && ', '}<code class="theirs" key=${scope}>${visibleLine(scope)}</code>`)}</dd>`}
     </dl>
     ${
       lacking.length > 0 &&

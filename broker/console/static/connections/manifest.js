@@ -87,7 +87,7 @@ export function ChangeManifest({ platform, changed, onClose }) {
           const hear = (/** @type {string} */ value) => setSecrets((before) => ({ ...before, [one]: value }));
           return one === 'private_key'
             ? html`<${FileField} key=${one} words=${SECRETS[one]} accept=".pem" optional read=${hear} />`
-            : html`<${Field} key=${one} name=${one} words=${SECRETS[one]} optional hint="Empty: the one that is stored stays." value=${secrets[one] ?? ''} hear=${hear} />`;
+            : html`<${Field} key=${one} name=${one} words=${SECRETS[one]} optional hint="Empty: the stored one is kept." value=${secrets[one] ?? ''} hear=${hear} />`;
         })}`
     }
     <${Wrong} problem=${problem} reload=${reload} />
@@ -124,7 +124,7 @@ export function Changes({ changes, warnings }) {
     <p>In force from the next call on, of every agent that is granted something on it:</p>
     <ul class="manifest-changes" id="manifest-changes">${changes.map((line) => html`<li key=${line}><code class="theirs">${visibleLine(line)}</code></li>`)}</ul>
     ${warnings.map((one) => html`<p class="notice" data-kind="wait" key=${one}>${visibleLine(one)}</p>`)}
-    <p class="quiet small">Standing approvals for this platform ask again, and calls that wait are judged by the new manifest when they are approved.</p>
+    <p class="quiet small">Calls that match standing approvals for this platform are held again, and held calls are checked against the new manifest when they are approved.</p>
   `;
 }
 

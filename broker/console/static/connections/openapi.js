@@ -29,7 +29,7 @@ const slug = (/** @type {string} */ words) =>
 export async function readOpenApi(written) {
   const document = record(await parsed(written));
   if (!text(document.openapi).startsWith('3.') && text(document.swagger) !== '2.0')
-    throw new Error('This is no OpenAPI document: it says neither openapi: 3.… nor swagger: "2.0".');
+    throw new Error('This is not an OpenAPI document: it says neither openapi: 3.… nor swagger: "2.0".');
   const { scopes, operations } = scopesOf(record(document.paths));
   if (operations === 0) throw new Error('This document has no paths with operations.');
   const address = addressOf(document);

@@ -16,7 +16,7 @@ import { textOf } from '/console/utf8.js';
 /** @param {Props} props */
 export function Place({ kind, own: { id, name, address }, change }) {
   return html`
-    <${Field} name="address" open words="Its address" hint=${kind === 'mcp' ? 'The whole address of its Streamable HTTP endpoint, such as https://mcp.example/mcp' : 'What stands before every path, such as https://crm.example/api'} value=${address} hear=${(/** @type {string} */ value) => change({ address: value })} />
+    <${Field} name="address" open words="Its address" hint=${kind === 'mcp' ? 'The whole address of its Streamable HTTP endpoint, such as https://mcp.example/mcp' : 'The part before every path, such as https://crm.example/api'} value=${address} hear=${(/** @type {string} */ value) => change({ address: value })} />
     <${Field} name="name" open optional words="Its name, for people" value=${name} hear=${(/** @type {string} */ value) => change({ name: value })} />
     <${Field} name="id" open words="The id by which agents name it" hint="Small letters, digits and hyphens" value=${id} hear=${(/** @type {string} */ value) => change({ id: value })} />
   `;
@@ -28,11 +28,11 @@ export function Auth({ kind, own, change }) {
   const hear = (/** @type {keyof Own} */ member) => (/** @type {string} */ value) => change({ [member]: value });
   const { auth, header, prefix, parameter, issuer, client_id, client_secret, consent } = own;
   return html`
-    <div class="field"><label for=${field}>How it wants its credential</label>
+    <div class="field"><label for=${field}>How the credential is sent</label>
       <select id=${field} data-field="auth" onChange=${(/** @type {{ currentTarget: HTMLSelectElement }} */ { currentTarget }) => change({ auth: /** @type {AuthType} */ (currentTarget.value) })}>
         ${Object.entries(AUTHS).map(([value, words]) => html`<option key=${value} value=${value} selected=${value === auth}>${words}</option>`)}
       </select></div>
-    ${auth === 'header' && html`<${Field} name="header" open words="The header" value=${header} hear=${hear('header')} /><${Field} name="prefix" open optional words="What stands before the key in it" value=${prefix} hear=${hear('prefix')} />`}
+    ${auth === 'header' && html`<${Field} name="header" open words="The header" value=${header} hear=${hear('header')} /><${Field} name="prefix" open optional words="What precedes the key in it" value=${prefix} hear=${hear('prefix')} />`}
     ${auth === 'query' && html`<${Field} name="parameter" open words="The parameter" value=${parameter} hear=${hear('parameter')} />`}
     ${
       auth === 'oauth2' &&
@@ -40,7 +40,7 @@ export function Auth({ kind, own, change }) {
         <${Field} name="issuer" open optional=${kind === 'mcp'} words="The issuer of its authorization server" hint="Such as https://id.crm.example" value=${issuer} hear=${hear('issuer')} />
         <${Field} name="client_id" open optional=${kind === 'mcp'} words="Client id" value=${client_id} hear=${hear('client_id')} />
         <${Field} name="client_secret" optional words="Client secret" value=${client_secret} hear=${hear('client_secret')} />
-        <${Field} name="consent" open optional words="What to ask consent for" hint="Scopes of the platform, with spaces between them" value=${consent} hear=${hear('consent')} />`
+        <${Field} name="consent" open optional words="Scopes to ask consent for" hint="Scopes of the platform, separated by spaces" value=${consent} hear=${hear('consent')} />`
     }
   `;
 }
@@ -90,7 +90,7 @@ export function FromOpenApi({ change }) {
   return html`<div class="field">
     <label for=${field}>Its OpenAPI document <span class="quiet">(optional)</span></label>
     <input id=${field} data-field="openapi" type="file" accept=".json,.yaml,.yml,application/json,application/yaml" aria-describedby="${field}-hint" onChange=${read} />
-    <p class="hint" id="${field}-hint">Fills in what follows: reading, changing and deleting become scopes apart, by the document's tags. Look through them.</p>
+    <p class="hint" id="${field}-hint">Fills in the fields below, with separate scopes for reading, changing and deleting, by the document's tags. Review them.</p>
     <${Problem} problem=${problem} />
     ${found > 0 && html`<p role="status" id="found">${found} operations were read.</p>`}
   </div>`;

@@ -46,7 +46,7 @@ export function OnOwn({ platform, changed }) {
     <section class="sheet others stack" aria-labelledby="scopes-of" id="manifest">
       <h2 id="scopes-of">What agents can be granted on it</h2>
       <dl class="facts">${answer.scopes.map(({ scope, rules }) => html`<dt><code class="theirs">${scope}</code></dt><dd class="small theirs">${rules.map(visibleLine).join(', ')}</dd>`)}</dl>
-      <p class="quiet small">At <code class="theirs">${visibleLine(answer.base_url)}</code>, version ${answer.version} of its manifest. A platform to which nothing leads can be removed: take away its connections and grants first.</p>
+      <p class="quiet small">At <code class="theirs">${visibleLine(answer.base_url)}</code>, version ${answer.version} of its manifest. To remove this platform, remove its connections and grants first.</p>
       <div class="buttons"><button type="button" id="change-manifest" onClick=${() => setAsking('change')}>Change its manifest…</button>
       <button type="button" class="danger" id="remove-platform" onClick=${() => setAsking('remove')}>Remove this platform…</button></div>
     </section>

@@ -56,7 +56,7 @@ export function Asked({ asked, decide }) {
         <dd>${
           client.published_by
             ? html`<span class="theirs">${visibleLine(client.published_by)}</span> says so`
-            : 'It gave itself this name; nobody has checked it.'
+            : 'It chose this name itself; nobody has checked it.'
         }</dd>
         <dt>It asks to</dt>
         <dd><${Can} ...${{ scopes, given, setGiven, may: mayAllow }} /></dd>

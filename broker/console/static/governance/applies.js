@@ -23,7 +23,7 @@ export function Applies({ goBack }) {
   return html`<section class="stack" aria-labelledby="applies-head">
     <h2 id="applies-head">What was applied</h2>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
-    ${applies?.length === 0 && html`<p class="quiet">No file has changed anything yet. The last 20 that do stand here, each with the way back to before it.</p>`}
+    ${applies?.length === 0 && html`<p class="quiet">No file has changed anything yet. The last 20 applies that change something are listed here, and each can be undone.</p>`}
     ${
       applies &&
       applies.length > 0 &&
@@ -43,7 +43,7 @@ function Apply({ apply, owners, goBack }) {
   return html`<li class="row" data-apply=${id}>
     <details onToggle=${openTo(setOpen)}>
       <summary>
-        <strong>${count > changes.length ? `${count} changes` : sumOf(changes) || 'Agents came under the file'}</strong>
+        <strong>${count > changes.length ? `${count} changes` : sumOf(changes) || 'Agents are managed by the file now'}</strong>
         <span class="small quiet">${' '}<${Ago} at=${at} /> · ${whoMade(apply, owners)}</span>
       </summary>
       ${
@@ -55,9 +55,9 @@ function Apply({ apply, owners, goBack }) {
           <p class="small"><${Link} to=${`/console/activity?words=${id}`}>This apply in the activity<//></p>
           ${
             has_file
-              ? html`<p class="quiet small">Going back undoes this apply and whatever was changed since, here or in the console, as far as a file says it. It is shown before anything is done. Secrets stay as they are stored.</p>
+              ? html`<p class="quiet small">Going back undoes this apply and all later changes, as far as a governance file covers them. The changes are shown before they are applied. Stored secrets stay.</p>
                 <div class="buttons"><button type="button" class="go-back" disabled=${busy} onClick=${take}>Look at going back to before it</button></div>`
-              : html`<p class="quiet small">What was in force before was longer than a file may be, and is not kept.</p>`
+              : html`<p class="quiet small">The state before it exceeds the size limit of a file, and was not kept.</p>`
           }
           <${Problem} problem=${problem} />
         </div>`

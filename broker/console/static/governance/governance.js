@@ -133,7 +133,7 @@ function Present({ take }) {
     });
   return html`<section class="sheet stack" aria-labelledby="present-head">
     <h2 id="present-head">What is in force now</h2>
-    <p>As a file that can be kept, reviewed and applied again. Secrets stand in it by their names only.</p>
+    <p>As a file that can be kept, reviewed and applied again. It contains only the names of secrets.</p>
     <div class="buttons">
       <button type="button" id="export-file" disabled=${busy} onClick=${download}>Download it</button>
       <button type="button" id="take-present" disabled=${busy} onClick=${change}>Change it below</button>
@@ -163,7 +163,7 @@ function Plan({ plan: { changes, warnings, needs_values: lacks }, may, role, app
   return html`<section class="sheet stack" aria-labelledby="plan-head" id="plan">
     <h2 id="plan-head" ref=${heading} tabindex="-1">${changes.length === 0 ? 'It changes nothing' : `It would change: ${sumOf(changes)}`}</h2>
     ${warnings.map((one) => html`<p class="notice theirs" data-kind="wait" key=${one}>${visibleLine(one)}</p>`)}
-    ${changes.length > 0 ? html`<${Changes} changes=${changes} id="changes" />` : html`<p>All that it says is in force already.</p>`}
+    ${changes.length > 0 ? html`<${Changes} changes=${changes} id="changes" />` : html`<p>Everything in the file is in force already.</p>`}
     ${
       changes.length > 0 &&
       (may
@@ -183,7 +183,7 @@ function Applied({ applied: { changes, warnings, workloads, bootstrap_tokens: to
     ${warnings.map((one) => html`<p class="notice theirs" data-kind="wait" key=${one}>${visibleLine(one)}</p>`)}
     ${
       tokens.length > 0 &&
-      html`<p>These agents bring their key with a token, which is shown this once and is good for a day:</p>
+      html`<p>These agents bring their key with a token, which is shown only once and expires after a day:</p>
         ${tokens.map(({ agent, agent_id, token }) => html`<div key=${agent_id} data-token-of=${agent}><p><strong class="theirs">${visibleLine(agent)}</strong> <code>${agent_id}</code></p><${Command} text=${token} /></div>`)}`
     }
     ${

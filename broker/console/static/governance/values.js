@@ -12,7 +12,7 @@ import { visibleLine } from '/console/visible.js';
 export function ValueFields({ references, needs, values, write }) {
   return html`<fieldset class="values" id="values">
     <legend>What the file names</legend>
-    <p class="quiet small">The file names these and does not hold them. They are sealed in the broker's store, and nobody is shown them again. What is stored already stays unless a new value is given.</p>
+    <p class="quiet small">The file names these values but does not contain them. They are stored encrypted and never shown again. A stored value is kept unless you enter a new one.</p>
     ${references.map(({ key }) => html`<${ValueField} key=${key} name=${key} stays=${!needs.includes(key)} value=${values[key] ?? ''} hear=${(/** @type {string} */ value) => write({ ...values, [key]: value })} />`)}
   </fieldset>`;
 }
