@@ -20,7 +20,7 @@ export const EFFECTS = {
   mask: {
     kind: '',
     words: 'Mask the answer',
-    says: 'Whether the call is made, other rules say. What is masked is taken out of its answer, and an answer in which that cannot be told is withheld.',
+    says: 'Other rules decide whether the call is made. What is masked is removed from its answer; an answer that cannot be checked is withheld.',
   },
 };
 

@@ -38,7 +38,7 @@ function List() {
       ${may && html`<button type="button" class="primary" id="new-policy" onClick=${() => setMaking(true)}>New policy…</button>`}
     </div>
     <div class="policies stack">
-      <p class="quiet">A policy says what becomes of the calls of the agents under it, within what they were granted. Guardrails stand over every policy, and only tighten.${!may && ` Your role is ${owner.role}: you can read and try them, and an admin can change them.`}</p>
+      <p class="quiet">A policy decides on the calls of the agents under it, within their grants. Guardrails apply to every agent in addition, and can only restrict.${!may && ` Your role is ${owner.role}: you can read and try them, and an admin can change them.`}</p>
       ${failed && html`<${Failed} error=${failed} again=${() => Promise.all([reload(), guardrails.reload()])} />`}
       ${guardrails.answer && html`<${Guardrails} ...${guardrails.answer} may=${may} />`}
       ${!answer && !failed && html`<${Loading} />`}

@@ -33,6 +33,6 @@ function Rest({ rule, words }) {
     ${cut && html`<pre class="small condition">${visibleLine(when)}</pre>`}
     ${lists.map((name) => html`<p class="small quiet theirs" key=${name}>${capital(name)}: ${rule[name]?.map(visibleLine).join(', ')}</p>`)}
     ${(rule.mask?.members?.length ?? 0) > 4 && html`<p class="small quiet theirs">Members: ${rule.mask?.members?.map(visibleLine).join(', ')}</p>`}
-    ${rule.remember && html`<p class="small quiet">A standing approval may stand in for it.</p>`}
+    ${rule.remember && html`<p class="small quiet">A standing approval may replace this approval.</p>`}
   `;
 }

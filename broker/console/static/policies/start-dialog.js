@@ -25,7 +25,7 @@ export function StartDialog({ policies, onClose }) {
       <fieldset class="starts">
         <legend>Begin with</legend>
         ${Object.entries(STARTS).map(([value, { title, what }]) => option(value, title, what))}
-        ${policies.length > 0 && option('copy', 'The rules of another policy', 'A copy, which changes by itself from then on.')}
+        ${policies.length > 0 && option('copy', 'The rules of another policy', 'A copy, which is changed separately from then on.')}
       </fieldset>
       ${
         chosen === 'copy' &&

@@ -92,7 +92,7 @@ export function Cards({ kind, cards, known, problems, change }) {
     ${
       cards.length < MOST
         ? html`<div class="buttons"><button type="button" id="add-rule" onClick=${() => add({ effect: 'require_approval' })}>Add a ${kind === 'policy' ? 'rule' : 'guardrail'}</button></div>`
-        : html`<p class="small quiet">There are ${MOST} rules, which is the most. Take one out, or let one match more.</p>`
+        : html`<p class="small quiet">There are ${MOST} rules, which is the maximum. Take one out, or let one match more.</p>`
     }
   `;
 }

@@ -46,7 +46,7 @@ export function ConditionField({ id, value, problems, change }) {
           value=${value} onInput=${written} onKeyDown=${pressed} onBlur=${() => show(false)} />
         ${isOpen && html`<${OptionList} ...${list} label="Words of a condition" />`}
       </div>
-      <p class="hint" id=${`${id}-hint`}>CEL. Where it cannot be evaluated, the stricter answer counts. Write a word, and choose with the arrows and Enter.</p>
+      <p class="hint" id=${`${id}-hint`}>CEL. If it cannot be evaluated, the stricter outcome applies. Type a word, and choose with the arrow keys and Enter.</p>
       <${Unseen} text=${value} />
       ${problems.map((problem) => html`<p class="wrong" role="alert" key=${problem}>${problem}</p>`)}
       <details class="words">

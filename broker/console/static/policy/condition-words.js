@@ -43,16 +43,19 @@ export const VARIABLES = [
 
 /** @type {readonly Word[]} */
 export const FUNCTIONS = [
-  { insert: 'has(request.body.amount)', words: 'whether the member is there' },
+  { insert: 'has(request.body.amount)', words: 'whether the member exists' },
   { insert: 'size(request.body)', words: 'how many members, entries or characters' },
-  { insert: "scope.startsWith('crm:')", words: 'whether a text begins so' },
-  { insert: "scope.endsWith('.read')", words: 'whether a text ends so' },
-  { insert: "request.endpoint.contains('admin')", words: 'whether a text holds another' },
-  { insert: "request.endpoint.matches('^/v[0-9]+/')", words: 'whether a regular expression (RE2) is found' },
-  { insert: "'draft' in request.query", words: 'whether a name, or an entry of a list, is there' },
-  { insert: "request.query_all.all(name, name != 'force')", words: 'whether all of them are so' },
-  { insert: "request.query_all.exists(name, name == 'force')", words: 'whether one of them is so' },
-  { insert: "request.query_all.exists_one(name, name == 'force')", words: 'whether exactly one of them is so' },
+  { insert: "scope.startsWith('crm:')", words: 'whether a text begins with another' },
+  { insert: "scope.endsWith('.read')", words: 'whether a text ends with another' },
+  { insert: "request.endpoint.contains('admin')", words: 'whether a text contains another' },
+  { insert: "request.endpoint.matches('^/v[0-9]+/')", words: 'whether a regular expression (RE2) matches' },
+  { insert: "'draft' in request.query", words: 'whether a name, or an entry of a list, exists' },
+  { insert: "request.query_all.all(name, name != 'force')", words: 'whether it is true for all of them' },
+  { insert: "request.query_all.exists(name, name == 'force')", words: 'whether it is true for one of them' },
+  {
+    insert: "request.query_all.exists_one(name, name == 'force')",
+    words: 'whether it is true for exactly one of them',
+  },
   { insert: "now.getHours('Europe/Berlin') < 8", words: 'the hour of a time zone; also getDayOfWeek, 0 is Sunday' },
   { insert: "int('5') > 3", words: 'a text as a whole number; also double' },
   { insert: "string(5) == '5'", words: 'a value as a text' },

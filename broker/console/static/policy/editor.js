@@ -96,7 +96,7 @@ export function Editor({ inForce, reload, back, onSaved }) {
   const why = !may
     ? `Your role is ${owner.role}: an admin can save.`
     : textProblem
-      ? 'The text is no list of rules yet.'
+      ? 'The text is not a list of rules yet.'
       : outdated
         ? 'Decide first about the version that was saved meanwhile.'
         : undefined;
@@ -112,7 +112,7 @@ export function Editor({ inForce, reload, back, onSaved }) {
         </div>
       </div>
       <div class="stack">
-        ${restored && changed && html`<p class="notice" role="status" id="restored"><span>These are the changes that you had not saved.</span><button type="button" class="compact" id="restart" onClick=${restart}>Begin again</button></p>`}
+        ${restored && changed && html`<p class="notice" role="status" id="restored"><span>Your unsaved changes were restored.</span><button type="button" class="compact" id="restart" onClick=${restart}>Begin again</button></p>`}
         ${outdated && changed && html`<${Conflict} inForce=${inForce} draft=${draft} change=${change} drop=${drop} />`}
         ${
           fresh &&

@@ -12,7 +12,7 @@ export function LimitField({ id, limit, problems, change }) {
   return html`
     <fieldset data-field="limit">
       <legend>Only beyond a limit</legend>
-      <label class="choice"><input type="checkbox" id=${`${id}-limited`} checked=${limit !== undefined} onChange=${checkedTo((is) => change(is ? NEW : undefined))} /><span>Let so much pass in each period first</span></label>
+      <label class="choice"><input type="checkbox" id=${`${id}-limited`} checked=${limit !== undefined} onChange=${checkedTo((is) => change(is ? NEW : undefined))} /><span>Apply only beyond this limit in each period</span></label>
       ${
         limit &&
         html`<div class="fields">
@@ -29,7 +29,7 @@ export function LimitField({ id, limit, problems, change }) {
           <div class="field">
             <label for=${`${id}-of`}>Of <span class="quiet">(optional)</span></label>
             <input id=${`${id}-of`} maxlength="2048" autocomplete="off" autocapitalize="none" spellcheck=${false} placeholder="request.body.amount" value=${limit.of ?? ''} aria-describedby=${`${id}-of-hint`} onInput=${valueTo((value) => set({ of: value === '' ? undefined : value }))} />
-            <p class="hint" id=${`${id}-of-hint`}>How much a call is. Left empty, calls are counted. Periods are those of the calendar in UTC.</p>
+            <p class="hint" id=${`${id}-of-hint`}>The amount of a call. Left empty, calls are counted. Periods are calendar periods in UTC.</p>
           </div>
           <label class="choice"><input type="checkbox" checked=${limit.together === true} onChange=${checkedTo((is) => set({ together: is ? true : undefined }))} /><span>Of all agents together. <span class="quiet">Otherwise each has its own.</span></span></label>
         </div>`

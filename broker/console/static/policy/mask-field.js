@@ -19,13 +19,13 @@ export function MaskField({ id, mask = {}, problems, change }) {
     <fieldset data-field="mask">
       <legend>What is masked</legend>
       <div class="fields">
-        <${PatternField} id=${`${id}-members`} label="Members" any="No members" hint="Of JSON: a name at any depth, as in email or *_token, or a path, as in /contacts/*/notes. What is no JSON is withheld then." values=${mask.members} options=${NONE} problems=${NONE} change=${(/** @type {string[] | undefined} */ to) => set({ members: to })} />
+        <${PatternField} id=${`${id}-members`} label="Members" any="No members" hint="Of JSON: a name at any depth, as in email or *_token, or a path, as in /contacts/*/notes. An answer that is not JSON is then withheld." values=${mask.members} options=${NONE} problems=${NONE} change=${(/** @type {string[] | undefined} */ to) => set({ members: to })} />
         <fieldset data-field="values">
           <legend>Values</legend>
           <div class="chips">
             ${Object.entries(KINDS).map(([kind, words]) => html`<label class="chip" key=${kind}><input type="checkbox" value=${kind} checked=${mask.values?.includes(kind) ?? false} onChange=${checkedTo((is) => toggled(kind, is))} />${words}</label>`)}
           </div>
-          <p class="small quiet">Wherever they stand in text, found by how they are written.</p>
+          <p class="small quiet">Wherever they occur in text, recognised by their format.</p>
         </fieldset>
       </div>
       ${problems.map((problem) => html`<p class="wrong" role="alert" key=${problem}>${problem}</p>`)}

@@ -44,7 +44,7 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
     <div class="field" data-field="name">
       <label for=${`${id}-name`}>Name ${kind === 'policy' && html`<span class="quiet">(optional)</span>`}</label>
       <input id=${`${id}-name`} maxlength="64" autocomplete="off" value=${rule.name ?? ''} aria-invalid=${wrongs('name').length > 0 ? true : null} onInput=${valueTo((value) => set({ name: value === '' ? undefined : value }))} />
-      <p class="hint">What it is called in answers, the activity and receipts.</p>
+      <p class="hint">Its name in answers, the activity and receipts.</p>
       <${Wrongs} problems=${wrongs('name')} />
     </div>
     <${SelectionFields} id=${id} selection=${rule} known=${known} wrongs=${wrongs} set=${set} />
@@ -55,7 +55,7 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
       kind === 'guardrails' &&
       effect === 'require_approval' &&
       !rule.limit &&
-      html`<label class="choice" data-field="remember"><input type="checkbox" checked=${rule.remember === true} onChange=${checkedTo((is) => set({ remember: is ? true : undefined }))} /><span>A standing approval may stand in for it. <span class="quiet">Otherwise every such call is asked for.</span></span></label>`
+      html`<label class="choice" data-field="remember"><input type="checkbox" checked=${rule.remember === true} onChange=${checkedTo((is) => set({ remember: is ? true : undefined }))} /><span>A standing approval may replace this approval. <span class="quiet">Otherwise every such call waits.</span></span></label>`
     }
     <${Wrongs} problems=${wrongs('remember')} />
   `;

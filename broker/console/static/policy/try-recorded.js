@@ -23,7 +23,7 @@ export function TryRecorded({ trying, whose, disabled }) {
   return html`
     <section class="sheet part-like" aria-labelledby="recorded-head">
       <h3 id="recorded-head">On recorded calls</h3>
-      <p class="small quiet">What these rules would have made of ${whose}. Nothing is sent or changed.</p>
+      <p class="small quiet">What these rules would have decided on ${whose}. Nothing is sent or changed.</p>
       <div class="buttons" id="spans">
         ${SPANS.map(([days, words]) => html`<button type="button" key=${days} data-days=${days} disabled=${busy || disabled} onClick=${() => run(days)}>${words}</button>`)}
         ${busy && html`<span class="small quiet" role="status">Trying…</span>`}
@@ -41,8 +41,8 @@ function Result({ trying: { tried } }) {
   return html`
     <div class="stack" aria-live="polite">
       <${Counts} tried=${tried} />
-      ${!complete && html`<p class="small quiet">There were too many to look at all: calls since ${exactly(since)} were.</p>`}
-      ${untold > 0 && html`<p class="small quiet">It cannot be told where a condition reads what no record holds: query, headers, body, the person, or first times. Held calls whose request is still kept are judged in full.</p>`}
+      ${!complete && html`<p class="small quiet">There were too many calls to check all: those since ${exactly(since)} were checked.</p>`}
+      ${untold > 0 && html`<p class="small quiet">The outcome is unknown where a condition reads what is not recorded: query, headers, body, the person, or first times. Held calls whose request is still kept are judged in full.</p>`}
       ${changes.map((change) => html`<${Change} key=${`${change.before} ${change.after}`} change=${change} />`)}
       <${Warnings} warnings=${warnings} />
     </div>

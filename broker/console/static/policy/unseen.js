@@ -9,5 +9,5 @@ export function Unseen({ text }) {
   const shown = visible(text);
   if (shown === text) return null;
   const at = Math.max(0, shown.indexOf('⟦U+') - MOST / 2);
-  return html`<p class="wrong unseen-characters">It holds characters that are not seen, or turn the text around: <code class="theirs">${at > 0 && '…'}${shown.slice(at, at + MOST)}${at + MOST < shown.length && '…'}</code></p>`;
+  return html`<p class="wrong unseen-characters">It contains invisible characters, or characters that change the direction of text: <code class="theirs">${at > 0 && '…'}${shown.slice(at, at + MOST)}${at + MOST < shown.length && '…'}</code></p>`;
 }

@@ -73,6 +73,6 @@ export function Counts({ tried: { days, answer } }) {
   if (calls === 0)
     return html`<p class="counts" data-calls="0">There is no call of these agents on record in ${span}.</p>`;
   return html`<p class="counts" data-calls=${calls}>
-    Of ${calls === 1 ? '1 call' : `${calls} calls`} in ${span} <strong>${changed} would change</strong>, ${same} stay as they are${untold > 0 && html`, and of <strong>${untold} it cannot be told</strong>`}.
+    Of ${calls === 1 ? '1 call' : `${calls} calls`} in ${span} <strong>${changed} would change</strong>, ${same} stay as they are${untold > 0 && html`, and for <strong>${untold} the outcome is unknown</strong>`}.
   </p>`;
 }

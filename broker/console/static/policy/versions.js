@@ -29,11 +29,7 @@ export function whoMade({ made_by: made }, owners) {
   if (made.how === 'start') return 'the configuration at the start';
   const who =
     owners.get(made.by) ??
-    (made.by === 'operator'
-      ? 'the operator'
-      : made.how === 'pipeline'
-        ? 'a pipeline that is gone'
-        : 'an owner who is gone');
+    (made.by === 'operator' ? 'the operator' : made.how === 'pipeline' ? 'a removed pipeline' : 'a former owner');
   return HOW[made.how] ? `${visibleLine(who)}, ${HOW[made.how]}` : visibleLine(who);
 }
 

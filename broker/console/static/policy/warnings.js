@@ -22,7 +22,7 @@ export function Warnings({ warnings, id = 'warnings' }) {
   if (warnings.length === 0) return null;
   return html`<div class="notice" data-kind="wait" role="status" id=${id}>
     <div>
-      <p><strong>Taken as written, and perhaps not what you meant:</strong></p>
+      <p><strong>Accepted as written, but perhaps not what you meant:</strong></p>
       <ul>${warnings.map((warning) => html`<li key=${warning} class="theirs">${visibleLine(warning)}</li>`)}</ul>
     </div>
   </div>`;

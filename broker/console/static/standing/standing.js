@@ -30,8 +30,8 @@ export function StandingPage() {
   return html`
     <div class="page-head"><h1>Standing approvals</h1></div>
     <div class="stack">
-      <p class="quiet">Calls that pass without being asked for, because somebody approved one like them. What changes a rule, a grant or a platform
-        makes them ask again.</p>
+      <p class="quiet">Calls that are made without another approval, because somebody approved one like them. After a change of the rule, the grant or the
+        platform they are held again.</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!all && !error && html`<${Loading} />`}
       ${all?.length === 0 && html`<${None} />`}
@@ -56,7 +56,7 @@ function Row({ one, reload }) {
     setBusy(true);
     try {
       await ask('DELETE', `/owner/standing-approvals/${one.id}`);
-      announce('Revoked: calls like it are asked for again from the next one on.', 'good');
+      announce('Revoked: calls like it are held again, from the next one on.', 'good');
     } catch (error) {
       announce(asError(error).message, 'bad');
     }
@@ -68,7 +68,7 @@ function Row({ one, reload }) {
     <div>
       <p class="theirs"><strong>${visibleLine(one.agent.name)}</strong> ${visibleLine(call)}</p>
       <p class="small">${one.sentence ?? 'Its terms were altered in the store: it lets nothing pass.'}</p>
-      <p class="small quiet"><span class="left">${one.left} of ${one.count} left</span> · approved by ${one.decided_by_email ?? 'somebody who is no owner any more'},
+      <p class="small quiet"><span class="left">${one.left} of ${one.count} left</span> · approved by ${one.decided_by_email ?? 'a former owner'},
         <${Ago} at=${one.created_at} /></p>
     </div>
     ${mayDecide(owner) && html`<button type="button" class="danger" disabled=${busy} onClick=${revoke}>Revoke</button>`}
@@ -78,12 +78,12 @@ function Row({ one, reload }) {
 function None() {
   const [waiting, setWaiting] = useState(/** @type {string | null} */ (null));
   return html`<${Empty} title="No standing approval is in force">
-    <p>When you approve a call, you can let the next ones like it pass, too: so many, and for so long.</p>
+    <p>When you approve a call, you can let the next ones like it pass, too, up to a number and a time that you choose.</p>
     ${
       waiting === null
         ? html`<${Demo} shown=${(/** @type {DemoMade} */ { approval_id }) => setWaiting(approval_id)} />`
         : html`<p id="demo-next"><${Link} to="/console" class="button primary">Approve it in the inbox<//></p>
-            <p class="quiet">A refund waits there. Say that the next ones like it pass, too: then it stands here, and the next refund of a demo passes.</p>`
+            <p class="quiet">A refund waits there. Let the next ones like it pass, too: then the standing approval is listed here, and the next refund of a demo passes.</p>`
     }
   <//>`;
 }
