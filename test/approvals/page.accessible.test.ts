@@ -136,7 +136,7 @@ describe.skipIf(withoutChromium)(
         .where('id', '=', changed)
         .execute();
       await lookAgain(page);
-      await page.until(`document.body.innerText.includes('no longer the one')`);
+      await page.until(`document.body.innerText.includes('has changed since')`);
       await holds('changed');
       const altered = await hold(agent);
       await db

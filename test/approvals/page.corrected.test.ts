@@ -49,7 +49,7 @@ describe.skipIf(withoutChromium)(
       await lookAgain(page);
       await page.until(`document.querySelector('.notice[role="alert"]') !== null`);
       expect(await page.value(`document.querySelector('dialog') === null`)).toBe(true);
-      expect(await text(page, '.notice[role="alert"]')).toContain('no longer the one that you looked at');
+      expect(await text(page, '.notice[role="alert"]')).toContain('has changed since you opened it');
       expect(await isDisabled(page, '.decide .approve')).toBe(true);
       expect((await read(id)).status).toBe('pending');
       await page.click('.notice[role="alert"] button');

@@ -114,7 +114,7 @@ describe.skipIf(withoutChromium)(
         /“\u0430cme” mixes Latin and Cyrillic letters\. Its domain is xn--cme-\w+\.example/,
       );
       expect(odd.join(' ')).toMatch(/Its domain is xn--\w+\.example/);
-      expect(odd.join(' ')).toContain('plainly written it is “ann”');
+      expect(odd.join(' ')).toContain('in plain ones it is “ann”');
       // Suspicious recipients come first.
       expect(await text(page, '.recipients li:last-child')).toBe('ann@acme.example');
       await pictures(page, 'approve-lookalikes');

@@ -201,7 +201,7 @@ describe.skipIf(withoutChromium)(
         .where('id', '=', id)
         .execute();
       await page.click('.deny');
-      await page.until(`document.body.innerText.includes('no longer the one that you looked at')`);
+      await page.until(`document.body.innerText.includes('has changed since you opened it')`);
       expect((await decided(id)).status).toBe('pending');
     });
 

@@ -274,9 +274,9 @@ describe.skipIf(withoutChromium)(
       await page.offline(true);
       await page.value(`(() => { const now = Date.now; Date.now = () => now() + ${DAY_MS}; })()`);
       await page.until(
-        `document.querySelector('.time-left').innerText === 'Time is over' && document.querySelector('.passkey').disabled`,
+        `document.querySelector('.time-left').innerText === 'Expired' && document.querySelector('.passkey').disabled`,
       );
-      expect(await text(page, '.said')).toContain('nobody can decide');
+      expect(await text(page, '.said')).toContain('can no longer be decided');
       world.clock.skewMs = DAY_MS;
       await page.offline(false);
       await lookAgain(page);
@@ -310,7 +310,7 @@ describe.skipIf(withoutChromium)(
         return new Response((await answer.text()).slice(0, -5), { status: answer.status });
       }`);
       await lookAgain(page);
-      await page.until(`document.body.innerText.includes('did not arrive whole. Try again. What you see may be old')`);
+      await page.until(`document.body.innerText.includes('is incomplete. Try again. What you see may be old')`);
       expect(await text(page, '.request-view')).toContain('/items');
       await whole();
       await lookAgain(page);
@@ -340,7 +340,7 @@ describe.skipIf(withoutChromium)(
         .where('id', '=', id)
         .execute();
       await lookAgain(page);
-      await page.until(`document.body.innerText.includes('no longer the one that you looked at')`);
+      await page.until(`document.body.innerText.includes('has changed since you opened it')`);
       expect(await isDisabled(page, '.passkey')).toBe(true);
     });
 

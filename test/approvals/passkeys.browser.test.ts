@@ -159,7 +159,7 @@ describe.skipIf(withoutChromium)(
       await page.click(last);
       await page.click('dialog [type="submit"]');
       await page.click('dialog #use-passkey');
-      await said('“New phone” is accepted no more');
+      await said('“New phone” is no longer accepted');
       expect(await names()).toEqual(['Phone']);
       // Neither device has a passkey any more, so the owner signs in by a link, and returns to the same page.
       await device.remove();

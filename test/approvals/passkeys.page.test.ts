@@ -133,7 +133,7 @@ describe.skipIf(withoutChromium)(
       await page.value('location.reload()');
       await page.until(`document.querySelector('#passkeys .badge[data-kind=bad]') !== null`);
       const shown = await text(page, '#passkeys');
-      expect(shown).toMatch(/Disabled.*Synced.*Last used .*\d{4}.*as it would if somebody had copied it/s);
+      expect(shown).toMatch(/Disabled.*Synced.*Last used .*\d{4}.*which happens if somebody copied it/s);
       await pictures(page, 'passkeys');
     });
 
@@ -148,7 +148,7 @@ describe.skipIf(withoutChromium)(
       await page.click('dialog[open] .danger');
       await page.until(`document.body.innerText.includes('No passkeys yet')`);
       expect(await inStore()).toEqual([]);
-      expect(await text(page, '#said')).toContain('is accepted no more');
+      expect(await text(page, '#said')).toContain('is no longer accepted');
     });
 
     test('a viewer can read the page and sees which role is needed', async () => {

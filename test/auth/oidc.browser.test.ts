@@ -50,7 +50,7 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     await page.open(`${world.running.baseUrl}/console/oidc/start`);
     await page.until(`location.pathname === '/console'`);
     await openHeld(page, world, id);
-    await page.until(`document.querySelector('.offer')?.innerText.includes('Calls of agents that you own')`);
+    await page.until(`document.querySelector('.offer')?.innerText.includes('decide calls of agents that you own')`);
     expect(await text(page, '.offer')).not.toContain('sign in next time');
     await page.authenticator();
     await page.open(`${world.running.baseUrl}/console/passkeys`);

@@ -209,7 +209,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
       world.running.broker.store.db,
     );
     await approve(page);
-    await says(page, 'no longer the one that you looked at');
+    await says(page, 'has changed since you opened it');
     expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
     expect(world.upstream.seen).toEqual([]);
     await deny(id);

@@ -20,7 +20,7 @@ test.each([
   ['pay \uff11000', 'pay 1000'],
   ['Chapter \u2160', 'Chapter I'],
 ])('letters in disguise are: %s', (text, plain) => {
-  expect(oddities(text)).toEqual([`It has letters in disguise; plainly written it is “${plain}”.`]);
+  expect(oddities(text)).toEqual([`It contains look-alike characters; in plain ones it is “${plain}”.`]);
 });
 
 test.each(['👩\u200d💻', '👩🏽\u200d🚀', '❤️\u200d🔥', '1\ufe0f\u20e3', 'می\u200cخواهم', 'क्\u200dष'])(

@@ -32,7 +32,7 @@ class CutShort extends Error {
   /** @param {string} method */
   constructor(method) {
     super(
-      `The answer of the broker did not arrive whole. ${method === 'GET' ? 'Try again.' : 'What you did may be done: look before you do it again.'}`,
+      `The response of the broker is incomplete. ${method === 'GET' ? 'Try again.' : 'Your change may have been made: check before you repeat it.'}`,
     );
   }
 }

@@ -87,7 +87,7 @@ export function oddities(text) {
     }
   }
   if ([...text.matchAll(/(?![ªº])[\p{L}\p{Nd}\p{Nl}](?<![\x00-\x7f])/gu)].some(([character]) => isDisguise(character)))
-    found.push(`It has letters in disguise; plainly written it is “${shortened(text.normalize('NFKC'))}”.`);
+    found.push(`It contains look-alike characters; in plain ones it is “${shortened(text.normalize('NFKC'))}”.`);
   return found;
 }
 
@@ -101,7 +101,7 @@ export function oddRecipient(text) {
   const found = oddities(text);
   if (text.includes('@') && /[^\x20-\x7e]/.test(domain)) {
     const ascii = URL.canParse(`http://${domain}`) ? new URL(`http://${domain}`).hostname : undefined;
-    found.push(ascii ? `Its domain is ${ascii}.` : 'Its domain is none.');
+    found.push(ascii ? `Its domain is ${ascii}.` : 'Its domain is not valid.');
   }
   return found;
 }

@@ -30,7 +30,7 @@ function Content({ id, state, me, mine, answered, deciding, look, lookAnew, look
       return html`<p class="quiet settled" role="status">Loading…</p>`;
     case 'missing':
       return html`<${Message} title="There is no such request"
-        text="The link may have been cut off on its way. Ask whoever sent it to you for the whole one." />`;
+        text="The link may be incomplete. Ask the person who sent it for the complete link." />`;
     case 'failed':
       return html`<${Message} title="The request could not be loaded" text=${state.message}>
         <button type="button" onClick=${look}>Try again</button>

@@ -84,11 +84,11 @@ const showFolded = () => {
 function Said({ problem, seen, changed, over, ways, me, held }) {
   const say = (/** @type {Children} */ text, /** @type {string | undefined} */ kind) =>
     html`<p class="said small" data-kind=${kind} role="status">${text}</p>`;
-  if (over) return say('Time is over: nobody can decide this any more.', 'bad');
+  if (over) return say('Expired: this can no longer be decided.', 'bad');
   if (problem) return say(problem.message, wasCancelled(problem) ? 'wait' : 'bad');
   if (changed) return say('Look again before you decide.', 'bad');
   if (me && !me.elsewhere && !me.mayDecide)
-    return say('Your role is viewer: you may look. Ask an approver or admin.', 'wait');
+    return say('Your role is viewer, which cannot decide. Ask an approver or admin.', 'wait');
   if (!seen && held.request && ways.how)
     return say(
       html`See all of it, then approve. <button type="button" class="link" onClick=${showFolded}>What is folded?</button>`,

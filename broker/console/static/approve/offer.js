@@ -28,8 +28,8 @@ export function Offer({ done }) {
       <p class="quiet small">${
         provider === null
           ? 'With a passkey on this device you need not sign in next time.'
-          : 'A decision with a passkey of this device has the passkey on record.'
-      } ${provider && 'Calls of agents that you own you then decide without signing in.'}</p></div>
+          : 'A decision with a passkey of this device is recorded with that passkey.'
+      } ${provider && 'You can then decide calls of agents that you own without signing in.'}</p></div>
     <button type="button" onClick=${add}>Add a passkey</button>
     ${tooOld && html`<${Reauthenticate} error=${tooOld} />`}
     <p class="small" role="status">${said}</p>

@@ -83,7 +83,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
     <h1><${CallTitle} held=${held} /></h1>
     ${
       changed &&
-      html`<div class="notice" data-kind="bad" role="alert"><p>The request is no longer the one that you looked at.</p>
+      html`<div class="notice" data-kind="bad" role="alert"><p>The request has changed since you opened it.</p>
         <button type="button" onClick=${lookAnew}>Look again</button></div>`
     }
     ${stale && html`<p class="notice" data-kind="wait" role="status">${stale} What you see may be old.</p>`}

@@ -9,7 +9,10 @@ import { visibleLine } from '/console/visible.js';
 
 const ABOUT = {
   access: { title: 'Approve this request?', what: 'The agent may use it from its next call on.' },
-  registration: { title: 'Approve this agent?', what: 'It is an agent at once, and can collect its key for an hour.' },
+  registration: {
+    title: 'Approve this agent?',
+    what: 'It becomes an agent immediately, and can collect its key within an hour.',
+  },
 };
 
 /**

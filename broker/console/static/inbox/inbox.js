@@ -94,7 +94,7 @@ export function Inbox({ place, inbox }) {
       announce('Look at it first, then decide.');
     } else if (open && deciding.ready(what) && isWaiting(open)) setAsking(what);
     else if (deciding.ready('deny'))
-      announce('It cannot be approved yet: what is missing stands above the buttons.', 'wait');
+      announce('It cannot be approved yet: what is missing is shown above the buttons.', 'wait');
   };
   /** Both ways ask once more, whatever is decided; a passkey asks by itself, and a denial is given its reason before. */
   const begin = (/** @type {Act} */ what) => (what === 'passkey' ? deciding.act(what) : setAsking(what));

@@ -24,7 +24,7 @@ import { Boundary } from '/console/shell/boundary.js';
  */
 export function List({ rows, hidden, more, open, toggle, draw, selecting, body }) {
   const card = (/** @type {Entry} */ entry) => html`
-    <${Boundary} key=${entry.key} tag="li" what="This, which waits,">
+    <${Boundary} key=${entry.key} tag="li" what="This pending entry">
       <${One} entry=${entry} open=${entry === open} toggle=${() => toggle(entry.key)} selecting=${selecting} body=${body} />
     <//>
   `;

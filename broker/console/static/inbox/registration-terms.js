@@ -78,7 +78,7 @@ export function Scopes({ asked, left, leave }) {
           </fieldset>
         `,
       )}
-      ${asked.unknown_scopes.length > 0 && html`<p class="quiet small">What no platform of yours knows is not granted.</p>`}
+      ${asked.unknown_scopes.length > 0 && html`<p class="quiet small">Scopes that none of your platforms has are not granted.</p>`}
     </section>
   `;
 }

@@ -13,7 +13,7 @@ import { idOf } from '/console/inbox/entries.js';
 import { wasCancelled } from '/console/passkeys/ceremony.js';
 import { useAnnounce } from '/console/shell/announce.js';
 
-const CHANGED = 'The request is no longer the one that you looked at. Look again before you decide.';
+const CHANGED = 'The request has changed since you opened it. Look again before you decide.';
 
 const denies = (/** @type {Act} */ what) => what === 'deny' || what === 'deny-passkey';
 

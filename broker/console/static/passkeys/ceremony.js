@@ -209,7 +209,7 @@ const BROKER = {
     'This call can no longer be decided by passkey: it was decided, it expired, or its passkey was removed.',
   challenge_expired: (nothing) => `That took more than five minutes. ${nothing}`,
   counter_regression: () =>
-    'The broker refused this passkey: its counter went back, as it would if somebody had copied it. It is disabled. Sign in, remove it, and add a new one.',
+    'The broker refused this passkey: its counter went back, which happens if somebody copied it. It is disabled. Sign in, remove it, and add a new one.',
   verification_failed: (nothing) =>
     `The broker could not verify this passkey. It may have been removed, or be one that cannot do this: then sign in another way, remove it, and add it again. ${nothing}`,
   passkey_exists: () => 'This passkey is enrolled already.',

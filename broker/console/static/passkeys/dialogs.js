@@ -78,10 +78,10 @@ export function Remove({ passkey: { id, device_name }, ...more }) {
   const remove = async (/** @type {boolean} */ byPasskey) => {
     const proof = byPasskey ? { assertion: await confirmed({ purpose: 'remove-passkey', passkey_id: id }) } : undefined;
     await ask('DELETE', `/owner/passkeys/${id}`, proof);
-    return `“${name}” is accepted no more.`;
+    return `“${name}” is no longer accepted.`;
   };
   return html`<${Question} title="Remove this passkey?" verb="Remove" kind="danger solid" work=${remove} ...${more}>
     <p><strong class="theirs">${name}</strong> is not accepted any more, at once. What it decided before stands.</p>
-    <p class="quiet small">The device keeps its half of it, which is good for nothing then. You may delete it there, too.</p>
+    <p class="quiet small">The device keeps its part of the passkey, which no longer works. You may delete it there, too.</p>
   <//>`;
 }

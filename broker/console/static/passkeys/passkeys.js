@@ -74,8 +74,8 @@ function Row({ passkey, provider, ask }) {
       }
       ${
         status === 'disabled' &&
-        html`<p class="small why">Its counter did not go up, as it would if somebody had copied it. It is good for nothing any more, and
-        cannot be enabled again: remove it, and ask yourself who had this device. The event is on record.</p>`
+        html`<p class="small why">Its counter did not increase, which happens if somebody copied it. It is no longer accepted and cannot be
+        enabled again: remove it, and find out who had this device. The event is on record.</p>`
       }
     </div>
     <div class="buttons">

@@ -47,7 +47,7 @@ export function TimeLeft({ held }) {
   if (seconds === undefined) return null;
   const kind = seconds === 0 ? 'bad' : seconds < 300 ? 'wait' : undefined;
   return html`<span class="badge time-left" data-kind=${kind} role="timer">
-    ${seconds === 0 ? 'Time is over' : `${spelled(seconds)} left`}
+    ${seconds === 0 ? 'Expired' : `${spelled(seconds)} left`}
   </span>`;
 }
 
