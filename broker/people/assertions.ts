@@ -58,14 +58,14 @@ function personOf(
 ): VerifiedAssertion {
   const { algorithms } = issuer;
   if (algorithms && !algorithms.some((one) => one === header.alg))
-    return refused('The assertion is signed with an algorithm that the organisation does not take of this issuer.');
+    return refused('The assertion is signed with an algorithm that the organisation does not accept from this issuer.');
   if (header.jku !== undefined || header.x5u !== undefined || header.jwk !== undefined)
-    return refused('The assertion names keys of its own (jku, x5u or jwk). Leave them out.');
+    return refused('The assertion refers to its own keys (jku, x5u or jwk). Leave them out.');
   const audiences = Array.isArray(claims.aud) ? claims.aud : [claims.aud];
   if (!audiences.includes(issuer.audience))
     return refused('The assertion is meant for another audience (aud) than the organisation asks for.');
   if ((claims.exp ?? Number.POSITIVE_INFINITY) - (claims.iat ?? 0) > LONGEST_SECONDS)
-    return refused('The assertion lives longer than an hour (exp).');
+    return refused('The assertion is valid for longer than an hour (exp).');
   const subject = subjectOf(issuer, claims);
   if (subject === undefined) return refused('The assertion does not say who the person is, or not in a usable form.');
   return { ok: true, identity: { issuer: issuer.issuer, subject } };

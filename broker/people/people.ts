@@ -75,7 +75,7 @@ export async function honouredCaller(
   if ('source' in caller && !asserted.includes(caller.source))
     return {
       reason: 'asserted_not_allowed',
-      detail: 'The platform does not take the word of this source for who somebody is.',
+      detail: 'The platform does not accept this source for the identity of a person.',
     };
   const identified = await given.identify();
   if (!identified.ok) return { reason: 'no_caller', detail: identified.detail };

@@ -53,7 +53,7 @@ describe.skipIf(withoutChromium)(
       const page = await open('/console/connections');
       await page.until(`document.querySelector('.remove') !== null`);
       await page.click('.remove');
-      await has(page, 'What people gave for it ends, and is revoked at the platform', 'dialog');
+      await has(page, 'The tokens that people gave for it are revoked at the platform', 'dialog');
     });
 
     test('an account that waits stands in the inbox at once, and is confirmed for the right person alone', async () => {
@@ -85,7 +85,7 @@ describe.skipIf(withoutChromium)(
       await fill(page, '#person', 'slack:U-NOBODY');
       await page.click('#end-person');
       await end(page);
-      await says(page, 'nothing to end');
+      await says(page, 'Nothing was ended');
       await fill(page, '#person', 'slack:U-ANN');
       await page.click('#end-person');
       await end(page);

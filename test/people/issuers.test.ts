@@ -223,7 +223,7 @@ describe.each(ONE_STORE)(`faulty issuers of assertions on %s${postgresNote}`, (s
       for (const iss of [`${issuer.issuer}/`, issuer.issuer.replace('127.0.0.1', 'localhost'), [issuer.issuer], null])
         await refused(await assertion({ iss }), /not of an issuer that the organisation trusts/);
       await trust({ algorithms: ['ES256'] });
-      await refused(await assertion(), /an algorithm that the organisation does not take/);
+      await refused(await assertion(), /an algorithm that the organisation does not accept/);
     });
 
     test.each(['', '.', '..', 'a.b.c', 'é.é.é', `${'a'.repeat(8_000)}.b.c`])('that is malformed: %j', async (jwt) => {

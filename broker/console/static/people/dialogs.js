@@ -26,7 +26,7 @@ export function ConfirmAccount({ one: { id, account, named_by }, onClose, onDone
   return html`<${Dialog} title="Confirm this account?" onClose=${onClose} onSubmit=${confirm}>
     <p>A person whose identity only <strong class="theirs">${visibleLine(named_by)}</strong> asserts connected ${account === null ? 'an account that the platform does not name' : html`the account <strong class="theirs">${visibleLine(account)}</strong>`}.
       If it is not that person's own, agents read and write there for the wrong one.</p>
-    <label for="compare">What agents call the person (optional; it is compared, and not kept)</label>
+    <label for="compare">What agents call the person (optional; it is compared, and not stored)</label>
     <input id="compare" type="text" autocomplete="off" spellcheck="false" placeholder="slack:U024BE7LH" value=${caller} onInput=${valueTo(setCaller)} />
     <${Problem} problem=${problem} />
     <div class="buttons">
@@ -45,7 +45,7 @@ export function EndDialog({ ending: { words, what }, onClose, onDone }) {
   const end = async () => {
     const done = await run(async () => {
       const { ended, revoked } = await ask('POST', '/owner/people/end', what);
-      if (ended === 0) announce('There was nothing to end: nobody of that name gave anything.', 'wait');
+      if (ended === 0) announce('Nothing was ended: no consent by that name was found.', 'wait');
       else announce(`Ended ${ended}, and revoked ${revoked} of them at the platform.`, 'good');
     });
     if (done) onClose();

@@ -95,7 +95,7 @@ function Remove({ issuer, onClose, onDone }) {
     onDone();
   };
   return html`<${Dialog} title="Stop trusting this issuer?" onClose=${onClose} onSubmit=${remove}>
-    <p>Calls for people whose identity <strong class="theirs">${visibleLine(issuer)}</strong> asserts are refused from the next one on. What they gave stays, until somebody ends it.</p>
+    <p>Calls for people whose identity <strong class="theirs">${visibleLine(issuer)}</strong> asserts are refused from the next one on. Their consents stay until somebody ends them.</p>
     <${Problem} problem=${problem} />
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>

@@ -21,7 +21,7 @@ export function PeoplePage() {
     <div class="page-head"><h1>People</h1>
       <p class="small"><${Link} to="/console/connections">Connections<//></p></div>
     <div class="people stack">
-      <p class="quiet">Platforms on which agents use the token of the person for whom they call. Who a person is, is kept nowhere; the name of an account is shown only while it waits to be confirmed.</p>
+      <p class="quiet">Platforms on which agents use the token of the person for whom they call. The identity of a person is not stored; the name of an account is shown only while it waits to be confirmed.</p>
       ${mayDecide(owner) ? html`<${ByPlatform} may=${mayChange(owner)} />` : html`<p class="quiet small">Your role is ${owner.role}: an approver sees how many there are.</p>`}
       <${Issuers} may=${mayChange(owner)} />
     </div>
@@ -54,15 +54,15 @@ function EndByName({ end }) {
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     await run(async () => {
-      end({ words: 'Everything that this person gave ends, on all platforms.', what: { caller: callerOf(name) } });
+      end({ words: 'All tokens that this person gave are ended, on all platforms.', what: { caller: callerOf(name) } });
       setName('');
     });
   };
-  const all = () => end({ words: 'What everybody gave ends, on all platforms.', what: { all: true } });
+  const all = () => end({ words: 'All tokens that people gave are ended, on all platforms.', what: { all: true } });
   return html`<section class="sheet" aria-labelledby="end-by-name">
-    <h2 id="end-by-name">End what somebody gave</h2>
+    <h2 id="end-by-name">End the tokens of a person</h2>
     <form onSubmit=${submit}>
-      <label for="person">What agents call the person; it is compared, and not kept</label>
+      <label for="person">What agents call the person; it is compared, and not stored</label>
       <input id="person" type="text" required autocomplete="off" spellcheck="false" placeholder="slack:U024BE7LH" value=${name} onInput=${valueTo(setName)} />
       <${Problem} problem=${problem} />
       <div class="buttons">

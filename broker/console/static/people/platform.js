@@ -33,7 +33,7 @@ export function PlatformPeople({ platform, tokens, may, confirm, end, changed })
           may &&
           connections.map(
             (connection, at) =>
-              html`<button key=${connection} type="button" class="compact danger end-connection" onClick=${() => end({ words: `What everybody gave for this connection of ${name} ends.`, what: { connection_id: connection } })}>
+              html`<button key=${connection} type="button" class="compact danger end-connection" onClick=${() => end({ words: `All tokens that people gave for this connection of ${name} are ended.`, what: { connection_id: connection } })}>
                 End all of ${connections.length > 1 ? `connection ${at + 1} of ` : ''}${name}
               </button>`,
           )
@@ -69,7 +69,7 @@ function Row({ one, may, confirm, end }) {
       may &&
       html`<div class="buttons">
         ${waits && html`<button type="button" class="compact primary confirm" onClick=${() => confirm(one)}>Confirm…<span class="unseen"> ${whose}</span></button>`}
-        <button type="button" class="compact danger end" onClick=${() => end({ words: waits ? `The account ${whose} is not used.` : 'Everything that this person gave ends, on all platforms.', what: waits ? { id } : { person_id } })}>End…<span class="unseen"> ${whose}</span></button>
+        <button type="button" class="compact danger end" onClick=${() => end({ words: waits ? `The account ${whose} is not used.` : 'All tokens that this person gave are ended, on all platforms.', what: waits ? { id } : { person_id } })}>End…<span class="unseen"> ${whose}</span></button>
       </div>`
     }
   </li>`;
