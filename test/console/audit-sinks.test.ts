@@ -60,7 +60,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('dialog .command')?.innerText.startsWith('whsec_')`);
       await page.click('#kept');
       await page.until(`document.querySelector('[data-sink="siem"] .state')?.innerText === 'Working'`);
-      await page.until(has('It has everything.'));
+      await page.until(has('Up to date.'));
       expect(indexes()[0]).toBe(0);
       await page.click('[data-sink="siem"] .test');
       await says(page, 'It would take rows.');
@@ -77,7 +77,7 @@ describe.skipIf(withoutChromium)(
       await later(`/[1-9][0-9]* rows? wait/.test(document.querySelector('[data-sink="siem"] .how-far').innerText)`);
       expect(indexes().length).toBe(before);
       await page.click('[data-sink="siem"] .turn');
-      await later(has('It has everything.'));
+      await later(has('Up to date.'));
       expect(indexes().length).toBeGreaterThan(before);
     });
 
@@ -87,7 +87,7 @@ describe.skipIf(withoutChromium)(
       receiver.forget();
       await page.click('#do-it');
       await says(page, '“siem” is sent');
-      await later(has('It has everything.'));
+      await later(has('Up to date.'));
       expect(indexes()[0]).toBe(1);
       await page.click('[data-sink="siem"] .change');
       await write('[data-field="url"]', 'https://10.1.2.3/in');

@@ -94,7 +94,7 @@ describe.skipIf(withoutChromium)(
       await page.value(subscribing(phone.json));
       await page.value(`document.querySelector('#notify-here').focus()`);
       await page.press('Enter');
-      await says(page, 'This device is told from now on');
+      await says(page, 'This device gets notices from now on');
       await page.until(`document.querySelector('#devices .badge')?.innerText === 'This device'`);
       const { public_key: key } = (await organisation.ask('GET', '/owner/push-subscriptions')).body;
       expect(await page.value('asked')).toEqual({ userVisibleOnly: true, applicationServerKey: key });
@@ -107,7 +107,7 @@ describe.skipIf(withoutChromium)(
       await says(page, 'Saved.');
       await page.click('#devices .remove');
       await page.click('#do-it');
-      await says(page, 'told nothing any more');
+      await says(page, 'gets no more notices');
       await page.until(`document.querySelector('#notify-here') !== null`);
       expect((await organisation.ask('GET', '/owner/push-subscriptions')).body.subscriptions).toEqual([]);
     });

@@ -20,8 +20,8 @@ export function AuditSinksPage() {
   return html`
     <div class="page-head"><h1>Audit sinks</h1></div>
     <div class="audit-sinks stack">
-      <p class="quiet">Everything on record of this organisation, calls, decisions and changes, is sent to each of them as it happens: in order,
-        at least once, and nothing is left out while a receiver is away.</p>
+      <p class="quiet">All audit rows of this organisation (calls, decisions and changes) are sent to each sink as they are recorded: in order, at least
+        once, and without gaps after a receiver was unavailable.</p>
       ${
         mayChange(owner)
           ? html`<${Sinks} />`
@@ -77,7 +77,7 @@ function Row({ sink, changed, ask: question }) {
     run(async () => {
       await ask('POST', `/owner/audit-sinks/${sink.id}/settings`, { status: isPaused ? 'active' : 'paused' });
       announce(
-        isPaused ? `“${name}” goes on.` : `Nothing is sent to “${name}” until it is resumed; nothing is lost.`,
+        isPaused ? `“${name}” is resumed.` : `Nothing is sent to “${name}” until it is resumed; nothing is lost.`,
         'good',
       );
       await changed();

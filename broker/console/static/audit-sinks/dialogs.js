@@ -18,8 +18,8 @@ export function MoveSink({ sink, changed, onClose }) {
     return `“${name}” is sent ${rowsInWords(rows_behind)}.`;
   };
   return html`<${Question} title=${`Send to “${name}” from another row`} verb="Send from there" work=${work} onClose=${onClose}>
-    <p>Its receiver has the rows before row ${sink.next_index}, and the log has ${rowsInWords(size)}. What it has already is sent again, with the same ids; what is
-      left out by a later row it never gets.</p>
+    <p>The receiver has the rows before row ${sink.next_index}, and the log has ${rowsInWords(size)}. From an earlier row, rows are sent again with the same ids; with a
+      later row, the rows before it are never sent.</p>
     <div class="field"><label for="from-row">First row (0 is the oldest)</label>
       <input id="from-row" type="number" required min="0" max=${size} value=${text} onInput=${valueTo(setText)} /></div>
   <//>`;

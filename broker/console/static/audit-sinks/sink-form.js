@@ -91,10 +91,10 @@ function SecretField({ kind: { secret, secret_is: is }, part, sink, value, onVal
   const id = part === '' ? 'sink-secret' : `sink-${part}`;
   const required = secret === 'needed' && !sink && part !== 'session_token';
   const hint = sink?.has_secret
-    ? 'Left empty, the one that it has stays. It is never shown.'
+    ? 'Leave it empty to keep the current one, which is never shown.'
     : secret === 'made'
-      ? 'Left empty, the broker makes a key that signs and shows it once.'
-      : 'It is sealed, and never shown again.';
+      ? 'Leave it empty: the broker generates a signing key and shows it once.'
+      : 'It is stored encrypted and never shown again.';
   return html`<div class="field">
     <label for=${id}>${part === '' ? 'Secret' : nameOf(part)}${required ? '' : html` <span class="quiet">(optional)</span>`}</label>
     <input id=${id} type="password" autocomplete="new-password" maxlength="4096" required=${required} aria-describedby=${`${id}-hint`} value=${value} onInput=${valueTo(onValue)} />

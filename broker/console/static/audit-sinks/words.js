@@ -32,12 +32,12 @@ export function placeOf({ kind, settings, format, name }) {
 
 /** How far its receiver has the audit, and what is wrong. @param {AuditSink} sink */
 export function stateOf({ rows_behind, delivered_at, failing_since, last_error, retry_at, rejected_rows, next_index }) {
-  const far = rows_behind === 0 ? 'It has everything.' : `${rowsInWords(rows_behind)} wait, from row ${next_index} on.`;
-  const last = delivered_at ? ` Last batch taken ${moment(delivered_at)}.` : '';
+  const far = rows_behind === 0 ? 'Up to date.' : `${rowsInWords(rows_behind)} wait, from row ${next_index} on.`;
+  const last = delivered_at ? ` Last batch accepted ${moment(delivered_at)}.` : '';
   const wrong =
     failing_since === null
       ? ''
-      : ` Not taken since ${moment(failing_since)}: ${visibleLine(last_error ?? '')}${retry_at ? ' It is tried again.' : ''}`;
-  const rejected = rejected_rows === 0 ? '' : ` It did not keep ${rowsInWords(rejected_rows)}.`;
+      : ` Not accepted since ${moment(failing_since)}: ${visibleLine(last_error ?? '')}${retry_at ? ' It is retried.' : ''}`;
+  const rejected = rejected_rows === 0 ? '' : ` It rejected ${rowsInWords(rejected_rows)}.`;
   return `${far}${last}${wrong}${rejected}`;
 }

@@ -61,7 +61,7 @@ export function ChannelForm({ kinds, channel, made, changed, onClose }) {
     }
     ${fields.map((field) => html`<${Field} key=${`${kindId} ${field.name}`} ...${field} value=${shown(field.name, field.schema)} onValue=${(/** @type {string} */ text) => setTexts({ ...texts, [field.name]: text })} />`)}
     <${SecretField} kind=${kind} channel=${channel} value=${secret} onValue=${setSecret} />
-    <details class="rules"><summary>What is told, and when</summary><${RulesFields} written=${written} write=${write} /></details>
+    <details class="rules"><summary>Which notices, and when</summary><${RulesFields} written=${written} write=${write} /></details>
   <//>`;
 }
 
@@ -69,10 +69,10 @@ export function ChannelForm({ kinds, channel, made, changed, onClose }) {
 function SecretField({ kind: { secret, secret_is: is }, channel, value, onValue }) {
   const required = secret === 'needed' && !channel;
   const hint = channel?.has_secret
-    ? 'Left empty, the one that it has stays. It is never shown.'
+    ? 'Leave it empty to keep the current one, which is never shown.'
     : secret === 'made'
-      ? 'Left empty, the broker makes one and shows it once.'
-      : 'It is sealed, and never shown again.';
+      ? 'Leave it empty: the broker generates one and shows it once.'
+      : 'It is stored encrypted and never shown again.';
   return html`<div class="field">
     <label for="channel-secret">Secret${required ? '' : html` <span class="quiet">(optional)</span>`}</label>
     <input id="channel-secret" type="password" autocomplete="new-password" maxlength="4096" required=${required} aria-describedby="secret-hint" value=${value} onInput=${valueTo(onValue)} />

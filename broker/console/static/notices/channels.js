@@ -19,7 +19,7 @@ export function Channels() {
   const owner = useOwner();
   return html`<section class="sheet" aria-labelledby="channels-head">
     <h2 id="channels-head">Shared channels</h2>
-    <p class="quiet">They tell everybody who reads there.</p>
+    <p class="quiet">Everybody who reads such a channel gets its notices.</p>
     ${mayChange(owner) ? html`<${List} />` : html`<p id="not-admin">Your role is ${owner.role}: an admin sees and changes them.</p>`}
   </section>`;
 }
@@ -83,8 +83,8 @@ function Row({ channel, changed, ask: question }) {
     <div class="what">
       <p class="name"><strong class="theirs">${name}</strong> <span class="badge">${kindName(channel.kind)}</span> <span class="badge state" data-kind=${state.kind}>${state.words}</span></p>
       <p class="small quiet theirs">${stateOf(channel)} ${rulesInWords(channel.rules)}</p>
-      ${channel.clicks_url && html`<p class="small quiet">Clicks on buttons are told at <code>${channel.clicks_url}</code></p>`}
-      ${channel.origin === 'governance' && html`<p class="small quiet">It stands in the governance file: change it there, or the next apply undoes what you change here.</p>`}
+      ${channel.clicks_url && html`<p class="small quiet">Button clicks are received at <code>${channel.clicks_url}</code></p>`}
+      ${channel.origin === 'governance' && html`<p class="small quiet">It is defined in the governance file: change it there, or the next apply undoes what you change here.</p>`}
       <${Problem} problem=${problem} />
     </div>
     <div class="buttons">

@@ -34,7 +34,7 @@ export function Devices() {
   };
   return html`<section class="sheet" aria-labelledby="devices-head">
     <h2 id="devices-head">My devices</h2>
-    <p class="quiet">A phone or computer of yours shows what waits, also while the console is closed. Only you are told there.</p>
+    <p class="quiet">Your phone or computer shows notices about what waits for a decision, also while the console is closed. Only you get them.</p>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!devices && !error && html`<${Loading} />`}
     ${answer && !here && html`<${ThisDevice} publicKey=${answer.public_key} turnedOn=${reload} />`}
@@ -48,7 +48,7 @@ export function Devices() {
     ${asked?.what === 'remove' && html`<${RemoveDevice} device=${asked.device} remove=${() => remove(asked.device)} onClose=${close} />`}
     ${
       asked?.what === 'rules' &&
-      html`<${RulesDialog} title=${`When to tell “${visibleLine(asked.device.device_name)}”`} rules=${asked.device.rules} save=${async (
+      html`<${RulesDialog} title=${`When to notify “${visibleLine(asked.device.device_name)}”`} rules=${asked.device.rules} save=${async (
         /** @type {PushDevice['rules']} */ rules,
       ) => {
         await ask('POST', `/owner/push-subscriptions/${asked.device.id}/settings`, rules);
@@ -67,11 +67,11 @@ function ThisDevice({ publicKey, turnedOn }) {
   const on = () =>
     run(async () => {
       await turnOn(publicKey, suggestedName());
-      announce('This device is told from now on.', 'good');
+      announce('This device gets notices from now on.', 'good');
       await turnedOn();
     });
   return html`<div class="this-device">
-    <p>This device is not told yet.</p>
+    <p>This device does not get notices yet.</p>
     <div class="buttons"><button type="button" class="primary" id="notify-here" disabled=${busy} onClick=${on}>${busy ? 'Waiting for the browser…' : 'Notify me on this device'}</button></div>
     <${Problem} problem=${problem} />
   </div>`;

@@ -11,10 +11,10 @@ export function RemoveDevice({ device, remove, onClose }) {
   const name = visibleLine(device.device_name);
   const work = async () => {
     await remove();
-    return `“${name}” is told nothing any more.`;
+    return `“${name}” gets no more notices.`;
   };
   return html`<${Question} title="Remove this device?" verb="Remove" kind="danger solid" work=${work} onClose=${onClose}>
-    <p><strong class="theirs">${name}</strong> is told nothing any more. It can be turned on again from that device.</p>
+    <p><strong class="theirs">${name}</strong> gets no more notices. They can be turned on again from that device.</p>
   <//>`;
 }
 
@@ -36,6 +36,6 @@ export function RemoveChannel({ channel, remove, onClose }) {
     return `The channel “${name}” is removed.`;
   };
   return html`<${Question} title="Remove this channel?" verb="Remove" kind="danger solid" work=${work} onClose=${onClose}>
-    <p>Nothing is told on <strong class="theirs">${name}</strong> any more, and its secret is deleted.${channel.origin === 'governance' ? ' The next apply of the governance file brings it back, unless it is removed there.' : ''}</p>
+    <p>No more notices are sent to <strong class="theirs">${name}</strong>, and its secret is deleted.${channel.origin === 'governance' ? ' The next apply of the governance file brings it back, unless it is removed there.' : ''}</p>
   <//>`;
 }

@@ -7,8 +7,8 @@ import { Reach } from '/console/notices/reach.js';
 export const NoticesPage = () => html`
   <div class="page-head"><h1>Notices</h1></div>
   <div class="notices stack">
-    <p class="quiet">You are told when a call waits for a decision, and of what else needs a person. A notice says what it is about and leads to
-      the page where one decides; it decides nothing by itself.</p>
+    <p class="quiet">You get a notice when a call waits for a decision, or something else needs a person. A notice says what it is about and links to the
+      page where you decide; it decides nothing by itself.</p>
     <${Devices} />
     <${Reach} />
     <${Channels} />

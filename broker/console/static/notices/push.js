@@ -12,11 +12,11 @@ const isInstalled = () => matchMedia('(display-mode: standalone)').matches;
 /** Why this browser cannot be told, for a person; undefined where it can. */
 export function withoutPush() {
   if (!isSecureContext)
-    return 'Browsers take notices only from pages that came by https, or from this machine. Open the console by https: see “Reach it from your phone”.';
+    return 'Push notices need https, or localhost. Open the console with https: see “Reach it from your phone”.';
   if (isApplePhone() && !isInstalled())
     return 'On an iPhone or iPad it works from the home screen: press Share, then “Add to Home Screen”, open Agent Broker from there, and come back to this page.';
   if (!('serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window))
-    return 'This browser cannot be told by push. Try a current Chrome, Edge, Firefox or Safari, not in a private window.';
+    return 'This browser does not support push notices. Try a current Chrome, Edge, Firefox or Safari, not in a private window.';
   if (Notification.permission === 'denied')
     return 'The browser does not let this page show notices. Allow them in its settings for this site (the icon before the address), and reload.';
   return undefined;

@@ -30,7 +30,7 @@ export const writtenOf = ({
 
 /** The rules that they make. Throws in words. @param {Written} written @returns {Rules} */
 export function rulesOf({ events, agents, platforms, from, to, zone, days, remind }) {
-  if (events.length === 0) throw new Error('Choose at least one thing to tell.');
+  if (events.length === 0) throw new Error('Choose at least one kind of notice.');
   if ((from === '') !== (to === '')) throw new Error('Quiet hours: write both times, or none.');
   if (from !== '' && days.length === 0) throw new Error('Quiet hours: choose at least one day.');
   return /** @type {Rules} */ ({
@@ -87,10 +87,10 @@ export function RulesFields({ written, write }) {
             html`<label class="chip" key=${day}><input type="checkbox" data-day=${day} checked=${written.days.includes(day)} onChange=${checkedTo((on) => set({ days: toggled(DAYS, written.days, day, on) }))} /> ${day}</label>`,
         )}
       </div>
-      <p class="hint small quiet">What still waits when they end is told then.</p>
+      <p class="hint small quiet">When they end, you are notified of what still waits.</p>
     </fieldset>
     <div class="field">
-      <label for=${`${id}-remind`}>Tell once more, minutes before the end <span class="quiet">(optional)</span></label>
+      <label for=${`${id}-remind`}>Remind again, minutes before expiry <span class="quiet">(optional)</span></label>
       <input id=${`${id}-remind`} type="number" min="1" max="43200" data-rule="remind" value=${written.remind} onInput=${valueTo((remind) => set({ remind }))} />
     </div>
   `;

@@ -23,7 +23,7 @@ export function stateOf({ status, last_ok_at, last_error }) {
   const why = visibleLine(last_error ?? '');
   return status === 'gone'
     ? `Nothing is sent any more: ${why} Change it to try again. ${worked}`
-    : `The last message was not taken: ${why} It is tried again. ${worked}`;
+    : `The last message was not accepted: ${why} It is retried. ${worked}`;
 }
 
 /** @param {Channel['rules']} rules */
@@ -38,7 +38,7 @@ export function rulesInWords({ events, agents, platforms, quiet, remind_minutes 
     agents && `of ${agents.map(visibleLine).join(', ')}`,
     platforms && `on ${platforms.map(visibleLine).join(', ')}`,
     quiet && `not from ${quiet.from} to ${quiet.to} (${quiet.zone}${quiet.days ? `, ${quiet.days.join(' ')}` : ''})`,
-    remind_minutes && `once more ${remind_minutes} min before the end`,
+    remind_minutes && `reminder ${remind_minutes} min before expiry`,
   ];
   return `${parts.filter(Boolean).join(', ')}.`;
 }
