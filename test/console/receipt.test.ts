@@ -100,7 +100,7 @@ describe.skipIf(withoutChromium)(
       await verdict(true);
       expect(await textOf('#verdict')).toContain('Signature valid.');
       await page.until(`document.querySelector('#row-unchanged') !== null`);
-      await page.until(`document.querySelector('#key')?.innerText.includes('signs since')`);
+      await page.until(`document.querySelector('#key')?.innerText.includes('has signed since')`);
       const says = await textOf('#says');
       for (const words of ['triage', 'GET /items', 'demo:read', 'Policy “', id]) expect(says).toContain(words);
       expect(await textOf('#limits')).toContain('no other row is missing');
@@ -195,7 +195,7 @@ describe.skipIf(withoutChromium)(
         await page.resize(size, as);
         await go(`/console/receipt?id=${id}`);
         await verdict(true);
-        await page.until(`document.querySelector('#key')?.innerText.includes('signs since')`);
+        await page.until(`document.querySelector('#key')?.innerText.includes('has signed since')`);
         for (const scheme of ['light', 'dark'] as const) {
           await page.prefer(scheme);
           // Until the colours have changed.

@@ -22,11 +22,11 @@ export function Verdict({ looked: { jws, checked, row } }) {
 /** @param {Looked['checked']} checked */
 function saidOf(checked) {
   if (!checked)
-    return html`<p class="notice" data-kind="wait" role="status">Not checked: browsers do cryptography on https and on localhost alone. Download it, and check it with
+    return html`<p class="notice" data-kind="wait" role="status">Not checked: browsers support cryptography only on https and on localhost. Download it, and check it with
       <code>agent-broker verify receipt --keys keys.json receipt.jws</code>.</p>`;
   return checked.ok
     ? html`<p class="notice" data-kind="good" role="status"><span><strong>Signature valid.</strong> Checked in this page against the keys that this broker publishes.</span></p>`
-    : html`<p class="notice" data-kind="bad" role="alert"><span><strong>Invalid.</strong> It does not verify: ${checked.error}. Believe nothing of what it claims.</span></p>`;
+    : html`<p class="notice" data-kind="bad" role="alert"><span><strong>Invalid.</strong> It does not verify: ${checked.error}. Do not rely on anything in it.</span></p>`;
 }
 
 /** @param {{ kid: string }} props */
@@ -36,7 +36,7 @@ function Key({ kid }) {
   const from = key && Date.parse(key.signs_from);
   return html`<p class="small" id="key">Key <code>${kid}</code>${
     key && from !== undefined
-      ? html`<span class="quiet">, which signs since ${exactly(key.signs_from)} (${inWords(Date.now() - from)} old)${
+      ? html`<span class="quiet">, which has signed since ${exactly(key.signs_from)} (${inWords(Date.now() - from)} old)${
           key.retired_at ? `, until ${exactly(key.retired_at)}: it is retired, and still published` : ''
         }</span>`
       : ''
@@ -64,7 +64,7 @@ function Take({ jws, id }) {
 export const Limits = () => html`<section class="sheet part small" id="limits" aria-label="What it does not prove">
   <h2>What it does not prove</h2>
   <ul>
-    <li>That no other row is missing. A receipt speaks of its own row alone.</li>
+    <li>That no other row is missing. A receipt covers only its own row.</li>
     <li>What was in the body, the query or the answer: a receipt holds none of them, only hashes of the request that was approved.</li>
     <li>That the platform did what it answered, or that an agent's words are true.</li>
     <li>Independence of this broker: the page and the keys came from it. For that, save the key set once from a place that you trust, and

@@ -17,6 +17,6 @@ export function toldOf({ receipts, areReceiptsChecked, withoutReceipt, purged })
       : [
           `${withoutReceipt === 1 ? '1 event carries no receipt: who wrote it' : `${withoutReceipt} events carry no receipt: who wrote them`} cannot be told.`,
         ]),
-    ...(purged === 0 ? [] : [`${purged} rows were deleted since, when their time was over: the log says which.`]),
+    ...(purged === 0 ? [] : [`${purged} rows were deleted since, after their retention time: the log says which.`]),
   ];
 }

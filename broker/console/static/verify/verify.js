@@ -43,15 +43,15 @@ function Verify() {
   };
   if (!canVerify())
     return html`<div class="sheet"><h1>Verify a receipt log</h1>
-      <p class="notice" data-kind="bad">Browsers do cryptography on https and on localhost alone: open this page there, or use <code>agent-broker verify export</code>.</p></div>`;
+      <p class="notice" data-kind="bad">Browsers support cryptography only on https and on localhost: open this page there, or use <code>agent-broker verify export</code>.</p></div>`;
   return html`<div class="sheet">
     <h1>Verify a receipt log</h1>
-    <p>Shows which rows of an export were changed, removed, inserted or moved since they were logged. The files stay in this browser; the page needs no sign-in and asks nothing of the broker.</p>
+    <p>Shows which rows of an export were changed, removed, inserted or moved since they were logged. The files stay in this browser; the page needs no sign-in and makes no request to the broker.</p>
     <form id="verify-log" onSubmit=${submit}>
       <${Choice} name="log" title="Export" hint="from GET /owner/log/export" required />
       <${Choice} name="key" title="Verifier keys" hint="saved from /.well-known/svc-log/… when you trusted the broker" required />
-      <${Choice} name="checkpoint" title="Checkpoints that you kept" hint="the log has to go on from each of them; without any, a log that was rewritten by whoever has its key cannot be told" multiple />
-      <${Choice} name="receipt-keys" title="Key set of receipts" hint="from /.well-known/svc-receipt-keys.json: the signatures of receipts are checked, too; needed where rows were deleted when their time was over" />
+      <${Choice} name="checkpoint" title="Checkpoints that you kept" hint="the log has to continue from each of them; without any, it is not detected if somebody with its key rewrote the log" multiple />
+      <${Choice} name="receipt-keys" title="Key set of receipts" hint="from /.well-known/svc-receipt-keys.json: the signatures of receipts are checked, too; needed where rows were deleted after their retention time" />
       <div class="buttons"><button type="submit" class="primary" disabled=${state.kind === 'busy'}>${state.kind === 'busy' ? 'Verifying…' : 'Verify'}</button></div>
     </form>
     <div role="status" id="verdict">
