@@ -112,7 +112,7 @@ describe.skipIf(withoutChromium)(
         expect(await live()).toBe(null);
         await use('.revoke');
         await use('#revoke');
-        await says(page, 'has no access any more');
+        await says(page, 'is revoked.');
         expect(await live()).not.toBe(null);
       });
 
@@ -140,7 +140,7 @@ describe.skipIf(withoutChromium)(
         expect(await passkeys()).toHaveLength(1);
         await use('#passkeys .danger');
         await use('dialog [type="submit"]');
-        await says(page, 'is accepted no more');
+        await says(page, 'is no longer accepted');
         expect(await passkeys()).toEqual([]);
       });
 

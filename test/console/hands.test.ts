@@ -222,7 +222,7 @@ describe.skipIf(withoutChromium)(
       await use('#save-role');
       await closed(page);
       await page.until(`document.querySelector('${ann}').dataset.role === 'admin'`);
-      await there(page, `[data-member="${organisation.owner.id}"]`, 'Nobody removes oneself');
+      await there(page, `[data-member="${organisation.owner.id}"]`, 'You cannot remove yourself');
       await use(`${ann} [data-verb="remove"]`);
       await look('removing a person', 'dialog');
       await use('#remove-member');

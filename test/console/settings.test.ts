@@ -126,7 +126,7 @@ describe.skipIf(withoutChromium)(
     test('it is switched off again, by keyboard, and on record both times', async () => {
       await page.value(`document.querySelector('#publish').focus()`);
       await page.press('Enter');
-      await page.until(`document.querySelector('dialog')?.innerText.includes('like one that does not exist')`);
+      await page.until(`document.querySelector('dialog')?.innerText.includes('as if the agent did not exist')`);
       await page.value(`document.querySelector('#change').focus()`);
       await page.press('Enter');
       await says(page, 'not published any more');

@@ -45,7 +45,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('[data-pipeline]') === null`);
       expect((await organisation.ask('GET', '/owner/pipelines')).body.pipelines).toEqual([]);
       await page.click('nav a[href="/console/activity"]');
-      await has(page, 'main', 'a pipeline that is gone');
+      await has(page, 'main', 'a removed pipeline');
       expect(page.complaints).toEqual([]);
     });
 

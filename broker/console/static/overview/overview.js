@@ -70,7 +70,7 @@ function Numbers({ stats }) {
 /** @param {{ counting: boolean, reload: () => unknown }} props */
 const Nothing = ({ counting, reload }) =>
   counting
-    ? html`<${Empty} title="What is on record is being counted"><p>The first time this takes some minutes, a little at a time, so that no call waits for it.</p><//>`
+    ? html`<${Empty} title="Recorded calls are being counted"><p>The first count takes some minutes. It runs in small steps, so that it delays no call.</p><//>`
     : html`<${Empty} title="No calls in this time">
         <p>Here you see how many calls your agents make, how many wait for a person or are refused, how long decisions take, and which platforms fail.</p>
         <p><${Link} to="/console/agents">See your agents<//>, or choose a longer time above.</p>

@@ -37,7 +37,7 @@ export function PlotPart({ id, title, stats, series }) {
         ? html`<p class="quiet small">The plot could not be loaded. The numbers are in the table.</p>`
         : html`<div class="plot" ref=${box} role="img" aria-label=${`${title} over time, as lines. The table below has the same numbers.`}></div>`
     }
-    <p class="small quiet readout" aria-hidden="true">${bucket ? readout(bucket, stats, series) : 'Point at the plot to read a moment.'}</p>
+    <p class="small quiet readout" aria-hidden="true">${bucket ? readout(bucket, stats, series) : 'Point at the plot to read its values.'}</p>
     <details class="numbers small">
       <summary>The numbers as a table</summary>
       <div class="scroll" tabindex="0" role="region" aria-label=${`${title}, the numbers`}>

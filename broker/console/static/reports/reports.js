@@ -42,7 +42,7 @@ export function ReportsPage({ place }) {
   ];
   return html`
     <div class="page-head"><h1>Reports</h1></div>
-    <div class="stack"><p class="quiet">What agents say of answers that they did not expect. Nobody checked it; it is kept for 30 days.
+    <div class="stack"><p class="quiet">What agents reported about unexpected answers. The reports are not verified, and are kept for 30 days.
       ${agent && html` Of one agent: <a href="/console/reports">show all</a>.`}</p>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!reports && !error && html`<${Loading} />`}
@@ -103,7 +103,7 @@ function Details({ report }) {
 /** `of`: the agent whose reports alone are shown. @param {{ reload: () => unknown, of: string | undefined }} props */
 const NoReports = ({ reload, of }) => html`
   <${Empty} title="No agent reported anything">
-    <p>A refusal tells an agent how to report it, when it believes that it is a mistake. What it says then stands here.</p>
+    <p>A refusal tells an agent how to report it as a mistake. Such reports are listed here.</p>
     <${Demo} shown=${reload} of=${of} />
   <//>
 `;

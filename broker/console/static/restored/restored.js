@@ -24,7 +24,7 @@ export function RestoredPage() {
     <div class="restored stack">
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!answer && !error && html`<${Loading} />`}
-      ${answer && !answer.restored && html`<${Empty} title="Nothing waits for a review"><p>After a backup was restored, what may act in it as of then stands here.</p><//>`}
+      ${answer && !answer.restored && html`<${Empty} title="Nothing waits for a review"><p>After a backup is restored, everything in it that may act is listed here.</p><//>`}
       ${answer?.restored && !mayChange(owner) && html`<p id="ask-admin">Your role is ${owner.role}: an admin reviews it and lets calls go on.</p>`}
       ${answer?.restored && mayChange(owner) && html`<${Review} key=${answer.restored.at} onDone=${reload} />`}
     </div>
@@ -38,8 +38,8 @@ function Review({ onDone }) {
   if (!answer?.restored) return html`<${Loading} />`;
   const { restored, agents, owners, pipelines, workloads, passkeys, static_keys: keys, person_tokens: tokens } = answer;
   return html`
-    <p>${restored.backup_made_at ? html`The backup is of <strong>${exactly(restored.backup_made_at)}</strong>. ` : 'When the copy was made is not known. '}What happened after it is not known here:
-      agents that were suspended or revoked since are as they were, and so are grants, owners, pipelines and passkeys that were taken away.</p>
+    <p>${restored.backup_made_at ? html`The backup is of <strong>${exactly(restored.backup_made_at)}</strong>. ` : 'When the copy was made is not known. '}Later changes are missing: agents that were
+      suspended or revoked since then have their earlier status, and grants, owners, pipelines and passkeys that were removed are back.</p>
     <p class="quiet">${endedWords(restored.ended)}</p>
     <${List} title="Agents" id="restored-agents" items=${agents} row=${agentRow} />
     <${List} title="Owners" id="restored-owners" items=${owners} row=${ownerRow} />
@@ -106,7 +106,7 @@ const workloadRow = (/** @type {RestoredReview['workloads'][number]} */ { agent_
 const passkeyRow = (
   /** @type {RestoredReview['passkeys'][number]} */ { owner, device_name, status, last_used_at, counter_unknown },
 ) =>
-  html`<p><span class="theirs">${visibleLine(device_name)}</span> <span class="quiet small theirs">${status}${counter_unknown && ', its counter is of then'}${owner && `, of ${visibleLine(owner)}`}${last_used_at && html`, used <${Ago} at=${last_used_at} />`}</span></p>`;
+  html`<p><span class="theirs">${visibleLine(device_name)}</span> <span class="quiet small theirs">${status}${counter_unknown && ', with its counter from the backup'}${owner && `, of ${visibleLine(owner)}`}${last_used_at && html`, used <${Ago} at=${last_used_at} />`}</span></p>`;
 const keyRow = (/** @type {RestoredReview['static_keys'][number]} */ { agent_id, label, expires_at }) =>
   html`<p><span class="theirs">${visibleLine(label)}</span> <span class="quiet small">of <${Link} to=${pageOf(agent_id)}>${agent_id}<//>, until ${exactly(expires_at)}</span></p>`;
 const tokenRow = (
@@ -117,7 +117,7 @@ const tokenRow = (
 /** What waited and was ended, in words. @param {NonNullable<RestoredReview['restored']>['ended']} ended */
 function endedWords(ended) {
   const parts = Object.entries(ended).filter(([, count]) => count > 0);
-  if (parts.length === 0) return 'Nothing waited in it. Sessions, links and tokens that are good for once have ended.';
+  if (parts.length === 0) return 'Nothing waited in it. Sessions, and links and tokens for one use, have ended.';
   const words = parts.map(([what, count]) => `${what.replaceAll('_', ' ')}: ${count}`).join(', ');
-  return `Ended, because it may have been decided since: ${words}. So have sessions, links and tokens that are good for once.`;
+  return `Ended, because it may have been decided since: ${words}. So have sessions, and links and tokens for one use.`;
 }

@@ -52,7 +52,7 @@ export function Approvals({
   const byDefault = provider ? WHO.agents_owner : WHO.approvers;
   return html`<section class="sheet" aria-labelledby="approvals">
     <h2 id="approvals">Approvals</h2>
-    <p>A held call waits ${exactlyInWords(ttl)} for somebody to decide, then it expires. A change is for calls that are held from then on. ${
+    <p>A held call waits ${exactlyInWords(ttl)} for somebody to decide, then it expires. A change applies to calls that are held from then on. ${
       verified
         ? 'A passkey counts only if the device checked who holds it, by finger, face or PIN.'
         : 'A passkey counts also if the device only checked that somebody touched it.'
@@ -71,7 +71,7 @@ export function Approvals({
             <option value="agents_owner" selected=${who === 'agents_owner'}>Only the agent’s owner</option>
           </select>
           <p class="hint">The default is ${byDefault}${provider ? ', because owners sign in at an identity provider' : ''}.</p>
-          ${provider && who === 'approvers' && html`<p class="hint">An account that ends at <span class="theirs">${visibleLine(provider)}</span> goes on deciding with its passkey until it is removed here.</p>`}</div>
+          ${provider && who === 'approvers' && html`<p class="hint">Somebody whose account at <span class="theirs">${visibleLine(provider)}</span> was closed can still decide with a passkey until they are removed here.</p>`}</div>
         <label class="choice"><input type="checkbox" id="verify" checked=${verify} onChange=${checkedTo(setVerify)} /><span>A passkey counts only with finger, face or PIN</span></label>
         <div class="buttons"><button type="submit" id="save-approvals" disabled=${busy || same}>Save</button></div>
       </form>`

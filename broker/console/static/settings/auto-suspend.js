@@ -40,7 +40,7 @@ export function AutoSuspend({ rule, may, changed }) {
       <p>${
         rule
           ? `After ${rule.refusals} refused calls within ${inMinutes(rule.within_seconds)} min an agent is suspended, until somebody resumes it.`
-          : 'An agent may be refused as often as it asks. With a rule, one that is out of hand is suspended until somebody resumes it.'
+          : 'The number of refused calls is not limited. With a rule, an agent with too many of them is suspended until somebody resumes it.'
       } Only calls of the agent itself, and of its children, count.</p>
       ${
         may &&

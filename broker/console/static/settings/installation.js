@@ -33,7 +33,7 @@ export function Installation() {
       }</dd>
       <dt>Last backup</dt><dd id="last-backup">${runs ? html`<${LastBackup} at=${runs.last_backup_at} />` : '…'}</dd>
     </dl>
-    <p class="small quiet">Make a backup on the broker's machine, and see there whether its settings hold (<code>npx agent-broker doctor</code>):</p>
+    <p class="small quiet">Make a backup on the broker's machine, and check its settings there (<code>npx agent-broker doctor</code>):</p>
     <${Command} text="npx agent-broker backup FILE" />
   </section>`;
 }

@@ -9,14 +9,15 @@ const SELDOM_MS = 600_000;
 const USES = {
   evidence: { title: 'Receipts', words: 'signs each receipt; a new one is published 2 hours before it signs' },
   log: { title: 'Receipt log', words: 'signs the checkpoints of the log, from the next one on' },
-  session: { title: 'Owner sessions', words: 'signs who is signed in here; those who are stay signed in' },
+  session: { title: 'Owner sessions', words: 'signs the sessions of owners; those who are signed in stay so' },
   secrets: {
-    title: 'Secrets on their way here',
-    words: 'agents seal secrets to it; what was sealed before is good for another day',
+    title: 'Secrets sent by agents',
+    words:
+      'agents encrypt secrets for it; secrets that were encrypted for the earlier key are accepted for another day',
   },
   master: {
     title: 'Master key',
-    words: 'everything that is stored sealed is wrapped by it; it lies on the machine, or in its environment',
+    words: 'encrypts the keys of everything that is stored encrypted; it is kept on the machine, or in its environment',
   },
 };
 
@@ -24,7 +25,7 @@ export function Keys() {
   const keys = useLoaded('/owner/keys', SELDOM_MS).answer?.in_force;
   return html`<section class="sheet" aria-labelledby="keys">
     <h2 id="keys">Keys</h2>
-    <p class="small quiet">They are of the installation and not of one organisation, so whoever runs it rotates them, on its machine. Each command does no harm when it is repeated. <a href="/docs/operations#signing-keys" target="_blank" rel="noreferrer">What to do first</a>.</p>
+    <p class="small quiet">They belong to the installation, not to one organisation, so whoever runs it rotates them, on its machine. Each command can be repeated safely. <a href="/docs/operations#signing-keys" target="_blank" rel="noreferrer">What to do first</a>.</p>
     <ul role="list" class="keys" id="keys-in-force">
       ${keys?.map(
         ({ use, kid, since }) => html`<li key=${use} data-use=${use}>

@@ -14,7 +14,7 @@ export function Publishing({ published, may, changed }) {
       <p>Every agent has an identifier that others can look up (a DID). ${
         published
           ? 'Anyone may look up those of this organisation, without signing in.'
-          : 'Nobody can look up those of this organisation: an agent of it is answered like one that does not exist.'
+          : 'Nobody can look up those of this organisation: a request for one is answered as if the agent did not exist.'
       }</p>
       ${may && html`<div class="buttons"><button type="button" id="publish" onClick=${() => setAsking(true)}>${published ? 'Stop publishing…' : 'Publish…'}</button></div>`}
       ${asking && html`<${Ask} publish=${!published} onClose=${() => setAsking(false)} changed=${changed} />`}
@@ -69,7 +69,7 @@ const WhatOpens = () => html`
 `;
 
 const WhatCloses = () => html`
-  <p>From the next request on, every agent of this organisation is answered like one that does not exist, also those that were stopped.
-    Others may keep what they read for a minute, and whoever copied it has it. Public questions about authorisation (TRQP) are answered
-    no more.</p>
+  <p>From the next request on, a request for any agent of this organisation, stopped ones included, is answered as if the agent did not exist.
+    Copies that others made are not affected, and caches may answer for another minute. Public queries about authorisation (TRQP) are no
+    longer answered.</p>
 `;

@@ -76,7 +76,7 @@ export function Retention({ kept, may, changed }) {
       html`<${Dialog} title="Delete what is older?" onClose=${() => setIsAsking(false)} onSubmit=${save}>
         <p>From now on the broker deletes:</p>
         <ul>${shorter.map(({ kind, what }) => html`<li>${what}, when they are older than ${String(wanted[kind])} days</li>`)}</ul>
-        <p>What is deleted does not come back, with its receipts. The receipt log goes on to prove that it was there.</p>
+        <p>Deleted rows and their receipts cannot be restored. The receipt log still proves that they existed.</p>
         <${Problem} problem=${problem} />
         <div class="buttons">
           <button type="button" onClick=${() => setIsAsking(false)}>Cancel</button>

@@ -26,7 +26,7 @@ export function SettingsPage() {
       ${!answer && !error && html`<${Loading} />`}
       <section class="sheet" aria-labelledby="notices-head">
         <h2 id="notices-head">Notices</h2>
-        <p>On which devices and channels people are told that a call waits.</p>
+        <p>Devices and channels that get notices about held calls.</p>
         <p><${Link} to="/console/notices" id="to-notices-page">Notices<//></p>
       </section>
       ${answer && html`<${Approvals} key=${`${answer.approval_ttl_seconds} ${answer.require_user_verification} ${answer.passkey_deciders}`} organisation=${answer} may=${may} changed=${reload} />`}
@@ -37,7 +37,7 @@ export function SettingsPage() {
         may &&
         html`<section class="sheet" aria-labelledby="sinks-head">
           <h2 id="sinks-head">Pushing the audit</h2>
-          <p>To which tools of a security team everything on record is sent as it happens.</p>
+          <p>Security tools to which all audit rows are sent as they are recorded.</p>
           <p><${Link} to="/console/audit-sinks" id="to-audit-sinks">Audit sinks<//></p>
         </section>`
       }

@@ -35,7 +35,7 @@ export function Question({ title, verb, kind = 'primary', work, onClose, childre
 /** The key that the broker made, which is shown this once. @param {{ name: string, secret: string, onClose: () => void }} props */
 export function MadeSecret({ name, secret, onClose }) {
   return html`<${Dialog} title="Keep this key" onClose=${onClose} onSubmit=${onClose}>
-    <p>Whoever receives the webhooks of <strong class="theirs">${visibleLine(name)}</strong> verifies them with it. It is shown this once.</p>
+    <p>The receiver of the webhooks of <strong class="theirs">${visibleLine(name)}</strong> verifies them with this key. It is shown only once.</p>
     <${Command} text=${secret} />
     <div class="buttons"><button type="submit" class="primary" id="kept">I have kept it</button></div>
   <//>`;

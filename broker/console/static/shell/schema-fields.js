@@ -76,7 +76,7 @@ export function Field({ name, schema, required, value, onValue }) {
   const type = schema.format === 'uri' ? 'url' : schema.format === 'email' ? 'email' : 'text';
   const input = choices
     ? html`<select ...${common}>
-        <option value="" selected=${value === ''}>${required ? 'Choose…' : 'As usual'}</option>
+        <option value="" selected=${value === ''}>${required ? 'Choose…' : 'Default'}</option>
         ${choices.map((one) => html`<option key=${one} value=${one} selected=${one === value}>${one}</option>`)}
       </select>`
     : schema.type === 'integer' || schema.type === 'number'

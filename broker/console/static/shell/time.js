@@ -50,6 +50,6 @@ export function Left({ deadline }) {
   if (!close && left < 2 * MINUTE) setClose(true);
   if (left >= SAID_FROM_MS) return null;
   return html`<span class="left" data-kind=${left < SOON_MS ? 'wait' : ''}>
-    ${left > 0 ? `${inWords(left)} left` : 'time is over'}
+    ${left > 0 ? `${inWords(left)} left` : 'expired'}
   </span>`;
 }

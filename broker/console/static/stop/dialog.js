@@ -49,16 +49,16 @@ export function StopDialog({ stopped, admins, onClose, onDone }) {
 
 const Stopping = () => html`
   <ul class="says">
-    <li>Every call of every agent is refused from the next one on, also of agents that come later.</li>
-    <li>Answers that agents are reading are cut within two seconds. What a platform has been sent already is not called back.</li>
-    <li>Held calls go on waiting; one that is approved meanwhile is not made.</li>
-    <li>When you resume, agents that were suspended by themselves stay suspended.</li>
+    <li>Every call of every agent is refused from the next one on, including agents that are added later.</li>
+    <li>Answers that agents are reading are cut within two seconds. What was already sent to a platform is not undone.</li>
+    <li>Held calls stay pending; one that is approved meanwhile is not made.</li>
+    <li>When you resume, agents that were suspended individually stay suspended.</li>
   </ul>
 `;
 
 const Resuming = () => html`
   <ul class="says">
     <li>Agents may call again immediately, with everything that they are granted.</li>
-    <li>Agents that were suspended or revoked by themselves stay so.</li>
+    <li>Agents that were suspended or revoked individually stay so.</li>
   </ul>
 `;

@@ -45,8 +45,8 @@ export function AddMember({ members, provider, added }) {
         </select>
       </div>
     </div>
-    <p class="small quiet">${provider ? `They sign in at ${provider} with this address.` : 'Nothing is sent: copy them a sign-in link afterwards. With a passkey they need no further one.'}</p>
-    ${known && html`<p class="small why" role="status">${visibleLine(known.email)} is here already: change the role above.</p>`}
+    <p class="small quiet">${provider ? `They sign in at ${provider} with this address.` : 'Nothing is sent: copy them a sign-in link afterwards. Once they have a passkey, they need no other link.'}</p>
+    ${known && html`<p class="small why" role="status">${visibleLine(known.email)} is a member already: change the role above.</p>`}
     <${Problem} problem=${problem} />
     <div class="buttons"><button type="submit" class="primary" id="add" disabled=${busy || written === '' || known !== undefined}>Add</button></div>
   </form></section>`;

@@ -19,7 +19,7 @@ export function LinkFor({ member: { id, email }, onClose }) {
   const { busy, problem, run } = useDoing();
   const make = () => run(async () => setUrl((await ask('POST', `/owner/owners/${id}/link`, {})).url));
   return html`<${Dialog} title="A sign-in link" onClose=${onClose} onSubmit=${url ? onClose : make}>
-    <p>It signs in as <strong class="theirs">${visibleLine(email)}</strong>, once, within 15 minutes. Whoever opens it first is that person here: send it by a way that only they read. That you made it is on record.</p>
+    <p>It signs in as <strong class="theirs">${visibleLine(email)}</strong>, once, within 15 minutes. Whoever opens it first is signed in as that person: send it where only they can read it. That you made it is on record.</p>
     ${url && html`<${Command} text=${url} />`}
     ${problem && wantsReauthentication(problem) ? html`<${Reauthenticate} error=${problem} />` : html`<${Problem} problem=${problem} />`}
     <div class="buttons">

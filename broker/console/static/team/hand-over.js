@@ -60,7 +60,7 @@ export function HandOver({ member, members, onClose, onDone }) {
             ${answer?.next && html`<p class="quiet small">The first ${LISTED} are listed.</p>`}`
           }
         </fieldset>
-        <p class="small">${name} answers for them from then on, also for what waits now. They keep their keys, grants and policies, and go on working. ${taker?.role === 'viewer' && 'A viewer decides on nothing: others have to.'} A governance file that names another owner gives them to that one at its next apply.</p>`
+        <p class="small">${name} answers for them from then on, also for what waits now. They keep their keys, grants and policies, and go on working. ${taker?.role === 'viewer' && 'A viewer cannot decide: others have to.'} A governance file that names another owner gives them to that one at its next apply.</p>`
     }
     <${Problem} problem=${problem} />
     <div class="buttons">

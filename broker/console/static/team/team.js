@@ -62,7 +62,7 @@ function Row({ member, me, last, may, others, links, ask }) {
       <p class="small quiet" data-signed-in>${member.last_sign_in_at ? html`Signed in last <${Ago} at=${member.last_sign_in_at} />` : 'Never signed in'}</p>
       ${passkeys && html`<${Passkeys} passkeys=${passkeys} />`}
       ${may && last && html`<p class="small quiet why">The last admin: nobody could change anything without one. Make somebody else an admin first.</p>`}
-      ${may && me && !last && html`<p class="small quiet">Nobody removes oneself: another admin can.</p>`}
+      ${may && me && !last && html`<p class="small quiet">You cannot remove yourself: another admin can.</p>`}
     </div>
     ${
       may &&
