@@ -46,6 +46,6 @@ export async function adoptKeys(store: Store, vault: Vault, log: Pick<Log, 'warn
   if (keys > 0)
     log.warn(
       { security: true, keys },
-      'from now on only these published keys, and those that this broker makes, are its own',
+      'from now on only these published keys, and keys that this broker makes, are accepted as its own',
     );
 }

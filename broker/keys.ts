@@ -101,7 +101,7 @@ export async function loadKeys(
     if (!loggedKids.has(row.kid))
       log.error(
         { security: true, kid: row.kid, use: row.use },
-        'this signing key in the database is none that this broker made: it is not published, and nothing that it signed is accepted',
+        'this signing key in the database was not made by this broker: it is not published, and nothing that it signed is accepted',
       );
     loggedKids.add(row.kid);
     return false;
@@ -134,7 +134,7 @@ export async function loadKeys(
     const { entries } = await read(use);
     if (!entries.some((entry) => entry.signing))
       throw new Error(
-        `None of the stored ${use} keys that have a private half is one that this broker made: the table signing_keys was altered. Restore a backup.`,
+        `None of the stored ${use} keys with a private half was made by this broker: the table signing_keys was altered. Restore a backup.`,
       );
   }
 
@@ -144,7 +144,7 @@ export async function loadKeys(
       const { set } = loaded(use);
       // The clock may have been set back to before the first key's activation: then the oldest key that can sign is used.
       const key = signingKeyAt(set, at) ?? set.entries.findLast((entry) => entry.signing)?.signing;
-      if (!key) throw new Error(`There is no ${use} key that signs now.`);
+      if (!key) throw new Error(`There is no ${use} key that can sign at the moment.`);
       return key;
     },
     set: (use) => loaded(use).set,

@@ -110,8 +110,8 @@ async function rotateNow(broker: Pick<Broker, 'config' | 'store' | 'vault'>): Pr
     return {
       ok: false,
       error:
-        `${wrapped} stored secrets were wrapped again, but ${unreadable.length} can be opened with no key, so the older ` +
-        `key stays too: ${unreadable.slice(0, 10).join(', ')}. Replace or remove them, then run this again.`,
+        `${wrapped} stored secrets were wrapped again, but ${unreadable.length} cannot be opened with any key, so the ` +
+        `older key is kept, too: ${unreadable.slice(0, 10).join(', ')}. Replace or remove them, then run this again.`,
     };
   return { ok: true, keyId: vault.masterKeys().current.id, rewrapped: wrapped };
 }

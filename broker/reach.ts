@@ -35,7 +35,7 @@ export function addressWarning(baseUrl: string): ReachWarning | undefined {
   if (protocol === 'http:')
     return {
       code: 'plain_http',
-      text: 'Links lead to plain http: whoever is on the way reads along, and browsers offer neither passkeys nor notices there. Put https in front, and set BASE_URL to it.',
+      text: 'Links lead to plain http: anybody on the network can read the traffic, and browsers offer neither passkeys nor notices there. Put https in front, and set BASE_URL to it.',
     };
   return undefined;
 }
@@ -51,7 +51,7 @@ export async function reachWarnings({
   if (last > clock() - DAY_MS) return address ? [address] : [];
   const nobody: ReachWarning = {
     code: 'nobody_from_elsewhere',
-    text: 'Within a day nobody opened a page of the console from another machine. Try it: open the link on your phone. Behind a proxy or tunnel on this machine set TRUSTED_PROXIES=127.0.0.1, or everybody seems to come from here.',
+    text: 'Within a day nobody opened a page of the console from another machine. Try it: open the link on your phone. Behind a proxy or tunnel on this machine set TRUSTED_PROXIES=127.0.0.1, or all visitors seem to come from this machine.',
   };
   // A loopback address cannot be opened from elsewhere anyway, so the second warning would add nothing.
   return address?.code === 'loopback' ? [address] : [...(address ? [address] : []), nobody];

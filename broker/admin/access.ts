@@ -140,7 +140,10 @@ function standingOnPlatform(known: Known, platformId: string, now: Instant): Sta
   const best = bestOf(all);
   if (best.kind !== 'usable') return best;
   const usable = all.filter(({ kind }) => kind === 'usable').map((one) => one.scope);
-  return { kind: 'usable', detail: `the agent can use ${usable.join(', ')} there. Name the scope that it lacks` };
+  return {
+    kind: 'usable',
+    detail: `the agent can already use ${usable.join(', ')} on this platform. Name the scope that it needs`,
+  };
 }
 
 /** On a platform with tokens per person, the shared connection is not relevant. */
@@ -185,7 +188,8 @@ export async function remainingSteps(
   if (agent.origin === 'governance')
     found.push({
       reason: 'governance_file',
-      detail: 'A governance file decides about this agent: write the grant there too, or the next apply takes it back.',
+      detail:
+        'A governance file decides about this agent: write the grant there, too; otherwise the next apply removes it.',
     });
   return [...new Map(found.map((one) => [one.detail, one])).values()];
 }

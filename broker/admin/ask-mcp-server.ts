@@ -56,6 +56,6 @@ export async function askServer(
   const detail =
     answer.kind === 'unreachable'
       ? answer.detail
-      : `The server answered ${answer.kind === 'result' ? 'something else' : `with status ${answer.received.status}`} when it was asked for its tools.`;
+      : `The server answered ${answer.kind === 'result' ? 'without a list of tools' : `with status ${answer.received.status}`} when it was asked for its tools.`;
   return { ok: false, detail, sent: true };
 }

@@ -24,7 +24,7 @@ export async function assignPolicy(
   if (agent.parent_id !== null)
     throw new ChangeRefused(
       'conflict',
-      'This is a child identity: it is under the policy of its parent. Assign that one another.',
+      'This is a child identity: the policy of its parent applies. Assign a policy to the parent.',
     );
   return await recordInTurn(services, by, { reason: 'policy_assigned', agent }, async (db, note) => {
     const policy = await findPolicy(db, organisationId, idOrName);

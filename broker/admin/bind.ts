@@ -26,7 +26,7 @@ export const hasKey = ({ public_key_pem, status }: Pick<AgentTable, 'public_key_
 const tokenUnusable = () =>
   new ChangeRefused(
     'token_used',
-    'This bootstrap token is unknown, used or over, or the agent has its key already and the token was not made to replace it. Ask an owner for another.',
+    'This bootstrap token is unknown, used or expired, or the agent already has a key and the token was not made to replace it. Ask an owner for another.',
   );
 
 /**
@@ -128,6 +128,6 @@ export async function refuseSharedKey(
   if (await isFormerKey(db, agent.organisationId, key.fingerprint))
     throw new ChangeRefused(
       'invalid_request',
-      'public_key_pem: this key was replaced by another one, and does not come back. Make a new key pair.',
+      'public_key_pem: this key was replaced by another one and cannot be used again. Make a new key pair.',
     );
 }

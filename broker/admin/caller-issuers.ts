@@ -14,7 +14,10 @@ export const trustIssuer = (services: Trusting, by: ChangingOwner, issuer: Calle
   changeIssuers(services, by, (before) => {
     const others = before.filter((one) => one.issuer !== issuer.issuer);
     if (others.length >= MOST)
-      throw new ChangeRefused('conflict', `The organisation trusts ${MOST} issuers already. Remove one first.`);
+      throw new ChangeRefused(
+        'conflict',
+        `The organisation already trusts ${MOST} issuers, the maximum. Remove one first.`,
+      );
     return [...others, issuer];
   });
 

@@ -76,7 +76,10 @@ export async function updatePlatform(services: Services, by: ChangingOwner, aske
   return await replaceManifest(services, by, { ...asked, secrets: {} }, () => (before) => {
     const entry = newestEntry(before);
     if (entry === undefined)
-      throw new ChangeRefused('conflict', 'This platform is not built in: no release brings another manifest of it.');
+      throw new ChangeRefused(
+        'conflict',
+        'This platform is not built in, so no release contains another manifest for it.',
+      );
     return { manifest: readPlatformEntry(entry), entry: keptEntry(entry) };
   });
 }
@@ -170,7 +173,7 @@ async function warningsOf(tx: Db, before: ReadPlatform, after: Manifest): Promis
     const who = holding === 1 ? 'an agent holds it' : `${holding} agents hold it`;
     warnings.push(
       gone
-        ? `The scope ${scope} goes, and ${who}: it allows nothing any more.`
+        ? `The scope ${scope} is removed, and ${who}: it no longer allows anything.`
         : `The scope ${scope} allows ${rulesNamed(more)} as well, and ${who}.`,
     );
   }

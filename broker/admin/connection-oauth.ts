@@ -82,7 +82,7 @@ export async function disconnectOAuth(
 }
 
 export const STALE =
-  'Nothing that was begun within the last 10 minutes waits for this answer. Press Connect in the console again.';
+  'No OAuth flow that was started within the last 10 minutes matches this response. Press Connect in the console again.';
 
 /** Whether an owner, with this session, may finish the flow: only the owner who began it, in the same browser. */
 export const mayFinishOAuth = ({ owner, session, role }: OwnerPrincipal, flow: OAuthFlowTable): boolean =>

@@ -85,7 +85,7 @@ async function testConnection(
     return unsent(
       built.error === 'credential_malformed'
         ? 'The stored secret cannot be sent: replace it.'
-        : 'The base address of the platform cannot be asked.',
+        : 'No request can be sent to the base address of the platform.',
     );
   const asked = await ask(services.broker, { ...built.request, connectionKey: connection.id });
   if (asked.kind === 'unreachable')
@@ -156,17 +156,20 @@ function judge({ status, body }: Answered, ofAccount: boolean): Pick<ConnectionT
   const at = `The platform answered ${status} at ${ofAccount ? 'the address that names the account' : 'its base address'}`;
   if (ofAccount && status < 300)
     return refusesInBody(body)
-      ? { ok: false, detail: `${at}, and says there that it refused the credential. Replace it.` }
-      : { ok: true, detail: `${at}: it takes the credential.` };
+      ? { ok: false, detail: `${at}, and its response says that it refused the credential. Replace it.` }
+      : { ok: true, detail: `${at}: it accepts the credential.` };
   if (status === 401) return { ok: false, detail: `${at}: it refused the credential. Replace it.` };
   if (status === 403)
-    return { ok: false, detail: `${at}: it refused the credential, or this address to everybody. A real call tells.` };
+    return {
+      ok: false,
+      detail: `${at}: it refused the credential, or refuses everybody at this address. Only a real call can tell which.`,
+    };
   if (status >= 500) return { ok: false, detail: `${at}: it was reached, but failed.` };
   if (status < 300) return { ok: true, detail: `${at}: it was reached, and did not refuse the credential.` };
   if (status < 400) return { ok: false, detail: `${at}: a redirect, which calls do not follow. Check base_url.` };
   return {
     ok: true,
-    detail: `${at}: it was reached, and did not refuse the credential; there is nothing more to see.`,
+    detail: `${at}: it was reached, and did not refuse the credential; this test cannot find out more.`,
   };
 }
 
@@ -176,9 +179,9 @@ const AWS_CODES: Readonly<Record<string, string>> = {
   UnrecognizedClientException: 'it does not know the access key, or the session token. Replace the secret.',
   InvalidClientTokenId: 'it does not know the access key. Replace the secret.',
   SignatureDoesNotMatch:
-    'it takes the signature for wrong. Replace the secret; if it is right, check region and service in auth.',
+    'it rejected the signature. Replace the secret; if it is right, check region and service in auth.',
   InvalidSignatureException:
-    'it takes the signature for wrong. Replace the secret; if it is right, check region and service in auth.',
+    'it rejected the signature. Replace the secret; if it is right, check region and service in auth.',
   AuthorizationHeaderMalformed: 'it expects another region or service. Check region and service in auth.',
   ExpiredToken: 'the session token has expired. Replace the secret.',
   ExpiredTokenException: 'the session token has expired. Replace the secret.',
@@ -200,7 +203,7 @@ function awsJudges({ status, body }: Answered, { auth }: Manifest): Pick<Connect
   return said === ''
     ? {
         ok: true,
-        detail: `${at}: it takes the signature, and denies the key this address. A real call tells what it may do.`,
+        detail: `${at}: it accepts the signature, but does not allow the key to use this address. Only a real call shows what the key may do.`,
       }
     : { ok: false, detail: `${at}: ${said}` };
 }

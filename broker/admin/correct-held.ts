@@ -51,7 +51,7 @@ export async function correctHeld(
   if (before === undefined || !mayBeOther(before))
     throw new ChangeRefused(
       'conflict',
-      'Only calls whose body is an object of JSON can be corrected. Deny this one, and say in the note what it should be.',
+      'Only calls whose body is a JSON object can be corrected. Deny this call, and say in the note what it should be.',
     );
   const { endpoint, data } = correcting;
   const asked = actionOf(before);
@@ -72,7 +72,11 @@ export async function correctHeld(
   const record = { caller };
   const request = requestOf({ action, headers: call.headers, record, given: call.given });
   const hash = requestHash(request);
-  if (hash === held.request_hash) throw new ChangeRefused('invalid_request', 'That is what the call is already.');
+  if (hash === held.request_hash)
+    throw new ChangeRefused(
+      'invalid_request',
+      'The correction changes nothing: the call already has this endpoint and body.',
+    );
   const ref = { organisation_id: held.organisation_id, id: held.id };
   // Calls that were held before the address was stored have none, and stay without.
   const { platform } = loaded;
@@ -122,7 +126,7 @@ export async function correctHeld(
   return (await findHeldCall(db, organisationId, approvalId)) ?? held;
 }
 
-const HELD_BY_NOTHING = 'no rule would hold the call as it was corrected';
+const HELD_BY_NOTHING = 'no rule would hold the corrected call';
 const NO_LONGER = 'This call is no longer pending: it expired, or its agent was revoked or expired.';
 
 /** Throws ChangeRefused when the call cannot be corrected. */

@@ -126,7 +126,8 @@ async function prepare(
 ): Promise<PendingGrant> {
   const { platform_id: platformId } = request;
   const scopes = granting.scopes ?? (request.scope === '' ? undefined : [request.scope]);
-  if (!scopes) throw new ChangeRefused('invalid_request', 'scopes: say which; the agent named none.');
+  if (!scopes)
+    throw new ChangeRefused('invalid_request', 'scopes: name the scopes to grant; the agent did not name any.');
   const context = await findGrantContext(services, request.organisation_id, request.agent_id, platformId);
   if (typeof context === 'string')
     throw new ChangeRefused('conflict', 'The agent or the platform no longer exists. Deny the request.');

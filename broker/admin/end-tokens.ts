@@ -33,7 +33,7 @@ export async function endTokens(
   await revokeAppTokens(broker, { connection, manifest }, appTokens);
   const revoked = await oauth.revoke(connection, manifest, 'connections', connection);
   if (typeof revoked === 'object' && isProblem(revoked))
-    broker.log.warn({ connection: id, detail: revoked.detail }, 'tokens of a connection could not be revoked');
+    broker.log.warn({ connection: id, detail: revoked.detail }, 'the tokens of a connection could not be revoked');
   if (!removed) return revoked;
   await revokeGiven({ broker, oauth }, { connection, manifest }, removed.people);
   // Must be last: it deletes the client's credentials, which revoking needs.

@@ -42,7 +42,7 @@ export function followRegistration(
   };
   void follow()
     // The reader reconnects by itself, and then gets the current state.
-    .catch((error) => broker.log.warn({ err: error }, 'a registration could not be followed'))
+    .catch((error) => broker.log.warn({ err: error }, 'the status of a registration could not be followed'))
     .finally(() => {
       watch.end();
       over();

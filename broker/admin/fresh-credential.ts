@@ -46,7 +46,7 @@ export async function freshCredential(
 
 function whyNone({ auth, per_person: perPerson }: Manifest): string {
   if (perPerson?.enabled)
-    return 'People give tokens of their own for this connection, so it has none to ask the platform with.';
+    return 'Each person gives their own token for this connection, so it has no token to test the platform with.';
   return auth.type === 'oauth2'
     ? 'The connection is not connected yet: connect it in the console, under Connections.'
     : 'The connection has no secret yet: give it one.';

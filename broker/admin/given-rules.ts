@@ -28,7 +28,7 @@ export function rulesRefused(
 ): ChangeRefused {
   const more = problems.length > MOST_SAID ? ` And ${problems.length - MOST_SAID} more.` : '';
   const said = `${problems.slice(0, MOST_SAID).join(' ')}${more}`;
-  const detail = code === 'invalid_governance' ? `The rules cannot be taken; nothing was changed. ${said}` : said;
+  const detail = code === 'invalid_governance' ? `The rules are not valid; nothing was changed. ${said}` : said;
   return new ChangeRefused(code, detail, { problems });
 }
 
@@ -39,7 +39,11 @@ export function rulesRefused(
  */
 export function refuseOtherVersion(seen: number | undefined, inForce: number): void {
   if (seen !== undefined && seen !== inForce)
-    throw new ChangeRefused('conflict', `Version ${inForce} is in force, not ${seen}: load it, and change that.`, {
-      version: inForce,
-    });
+    throw new ChangeRefused(
+      'conflict',
+      `Version ${inForce} is in force, not ${seen}: load it, and change that version.`,
+      {
+        version: inForce,
+      },
+    );
 }

@@ -79,7 +79,7 @@ export async function loadGrantContext(
 export function checkTerms(context: GrantContext, terms: Partial<GrantTerms>): string[] {
   const { agent, platformId, manifest, connections } = context;
   if (agent.status === 'revoked')
-    throw new ChangeRefused('conflict', 'This agent is revoked permanently: it can be granted nothing any more.');
+    throw new ChangeRefused('conflict', 'This agent is revoked permanently: it can no longer be granted anything.');
   const grants = { [platformId]: { ...terms, scopes: terms.scopes ?? [] } };
   const { problems, warnings } = checkReferences(
     { agents: { agent: { grants } } },

@@ -33,7 +33,7 @@ export async function handOver(
 ): Promise<AgentTable[]> {
   const { db } = services.broker.store;
   const { organisation_id: organisationId } = by.owner;
-  if (from === to) throw new ChangeRefused('invalid_request', 'to: this owner has them already.');
+  if (from === to) throw new ChangeRefused('invalid_request', 'to: this owner already has these agents.');
   const owners = await listOwners(db, organisationId);
   const giver = ownerOf(owners, from, 'from');
   const taker = ownerOf(owners, to, 'to');
@@ -56,7 +56,7 @@ export async function handOver(
     if (missing)
       throw new ChangeRefused(
         'conflict',
-        `${missing.name} is no agent of ${giver.email} that can be handed over: it is another owner's, was revoked, or is a child, which follows its parent.`,
+        `${missing.name} is not an agent of ${giver.email} that can be handed over: it belongs to another owner, was revoked, or is a child identity, which follows its parent.`,
       );
     if (given.length === 0) throw new ChangeRefused('conflict', `${giver.email} has no agents that are not revoked.`);
     const ids = given.map(({ id }) => id);

@@ -29,7 +29,10 @@ export async function makeBootstrapToken(
   const minted = await recordInTurn(services, by, { reason: 'bootstrap_token_made', agent }, async (db, note) => {
     const now = present(await findAgent(db, organisationId, agent.id), 'agent');
     if (!usesOwnKey(now))
-      throw new ChangeRefused('conflict', 'This agent takes no key: it is revoked, or has no key of its own.');
+      throw new ChangeRefused(
+        'conflict',
+        'This agent cannot get a key: it is revoked, or is of a kind that has no key of its own.',
+      );
     if (hasKey(now) && !rotates)
       throw new ChangeRefused(
         'agent_has_key',

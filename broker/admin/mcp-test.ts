@@ -36,7 +36,7 @@ function whyNot(answer: McpAnswer): McpTest {
     const isSecret = answer.error === 'credential_malformed';
     const detail = isSecret
       ? 'The stored secret cannot be sent: replace it.'
-      : 'The address of the server cannot be asked.';
+      : 'No request can be sent to the address of the server.';
     return { ok: false, upstreamStatus: null, detail, sent: false };
   }
   if (answer.kind === 'unreachable')
@@ -49,8 +49,8 @@ function whyNot(answer: McpAnswer): McpTest {
 
 function meaning(status: number, kind: string): string {
   if (status === 401) return 'it refused the credential. Replace it.';
-  if (status === 403) return 'it refused the credential, or this to everybody.';
-  if (kind === 'error') return 'it was reached, and gave no list.';
+  if (status === 403) return 'it refused the credential, or refuses this request from everybody.';
+  if (kind === 'error') return 'it was reached, but returned no list of tools.';
   if (status === 404 || status === 405) return 'there is no MCP server at this address. Check base_url.';
-  return status >= 500 ? 'it was reached, but failed.' : 'that is no answer of an MCP server. Check base_url.';
+  return status >= 500 ? 'it was reached, but failed.' : 'this is not a response of an MCP server. Check base_url.';
 }

@@ -59,7 +59,11 @@ export async function acceptTool(
       const before = readTool(present(await findTool(tx, place, name), 'tool'));
       const { effect, effectBy } = effectAfter(before, said, by.owner.id);
       const row = await acceptOffered(tx, place, { name, hash, by: by.owner.id, effect, effectBy }, clock());
-      if (!row) throw new ChangeRefused('conflict', 'The tool is offered otherwise by now: look at it again.');
+      if (!row)
+        throw new ChangeRefused(
+          'conflict',
+          'The definition of the tool has changed since it was shown: look at it again.',
+        );
       note({ tool: name, server: place.server, hash, effect });
       return row;
     },

@@ -99,4 +99,4 @@ export async function withdraw(
   return { platform, revoked: (await revokePersonTokens(services, ended)) > 0 };
 }
 
-const notFound = () => new ChangeRefused('not_found', 'There is nothing to withdraw any more: it was ended already.');
+const notFound = () => new ChangeRefused('not_found', 'There is nothing to withdraw: it has already ended.');

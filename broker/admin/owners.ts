@@ -103,7 +103,7 @@ function refuseLastAdmin(owners: readonly OwnerTable[], owner: OwnerTable): void
   if (owner.role === 'admin' && owners.every((one) => one.id === owner.id || one.role !== 'admin'))
     throw new ChangeRefused(
       'conflict',
-      `${owner.email} is the last admin: nobody could change anything any more. Make somebody else an admin first.`,
+      `${owner.email} is the last admin, so nobody would be left who can change anything. Make somebody else an admin first.`,
     );
 }
 

@@ -83,7 +83,7 @@ export async function confirmPerson(
   const { organisation_id: organisationId } = by.owner;
   const [found] = await listGivenTokens(services.broker.store.db, organisationId, { id });
   if (found?.standing !== 'unconfirmed')
-    throw new ChangeRefused('not_found', 'No tokens with this id wait to be confirmed.');
+    throw new ChangeRefused('not_found', 'No tokens with this id are waiting to be confirmed.');
   if (caller && (await personOf(services, organisationId, caller)) !== found.person_id)
     throw new ChangeRefused(
       'conflict',
@@ -94,7 +94,7 @@ export async function confirmPerson(
     note({ person_id: found.person_id });
     const replaced = await endKept(tx, found);
     if (!(await movePersonTokens(tx, { organisationId, id }, 'unconfirmed', 'kept')))
-      throw new ChangeRefused('conflict', 'They were confirmed or ended meanwhile.');
+      throw new ChangeRefused('conflict', 'These tokens were confirmed or ended in the meantime.');
     await services.changes.announce(tx, changeOfWaiting(found));
     return replaced;
   });

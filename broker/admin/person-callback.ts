@@ -71,7 +71,7 @@ export async function signedIn(
   await useFlow(services, callback);
   const { organisation_id: organisationId, person_id: personId, named_by: namedBy } = consent;
   const issuer = await people.assertions.issuer(organisationId, namedBy);
-  if (!issuer) throw new ChangeRefused('conflict', `The organisation trusts ${namedBy} no more.`);
+  if (!issuer) throw new ChangeRefused('conflict', `The organisation no longer trusts ${namedBy}.`);
   const { kind: _kind, ...kept } = flow;
   const identity = await signIns.finish({ organisationId, issuer }, answer, kept);
   if ('problem' in identity) throw new ChangeRefused('forbidden', identity.problem);

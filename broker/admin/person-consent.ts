@@ -38,12 +38,12 @@ export type Flow = z.infer<typeof Flow>;
 export const over = () =>
   new ChangeRefused(
     'conflict',
-    'This consent is over, or was given already. Ask for a new link where you got this one.',
+    'This consent has expired, or was already given. Ask for a new link where you got this one.',
   );
 const elsewhere = () =>
   new ChangeRefused(
     'conflict',
-    'This consent was begun in another browser, so nothing that came back in this one is kept. If that was you, go on there; if not, tell whoever sent you the link that somebody else has it.',
+    'This consent was started in another browser, so nothing from this browser is stored. If you started it, continue there; if not, tell whoever sent you the link that somebody else has it.',
   );
 const changed = () =>
   new ChangeRefused('conflict', 'The platform was changed meanwhile. Ask for a new link where you got this one.');
@@ -159,7 +159,7 @@ export async function goOn(
   await loadForPeople(broker, consent);
   if (consent.verified === 0) return await toPlatform(services, consent, { browserHash, goesOn: false });
   const issuer = await people.assertions.issuer(consent.organisation_id, consent.named_by);
-  if (!issuer) throw new ChangeRefused('conflict', `The organisation trusts ${consent.named_by} no more.`);
+  if (!issuer) throw new ChangeRefused('conflict', `The organisation no longer trusts ${consent.named_by}.`);
   const begun = await signIns.begin({ organisationId: consent.organisation_id, issuer });
   if ('problem' in begun) throw new ChangeRefused('conflict', begun.problem);
   const { kept } = begun;

@@ -67,11 +67,10 @@ const invalid = (detail: string) => new ChangeRefused('invalid_request', detail)
 function checkEndpoint(endpoint: string): URL {
   const url = new URL(endpoint);
   if (url.protocol !== 'https:') throw invalid('endpoint: is not https; send what PushSubscription.toJSON() gives.');
-  if (url.username !== '' || url.password !== '')
-    throw invalid('endpoint: has a user name in it; no push service has.');
+  if (url.username !== '' || url.password !== '') throw invalid('endpoint: must not contain a user name.');
   const rules = { allowPrivate: new Set<string>(), own: [] };
   if (!checkHost({ host: url.hostname, port: 443 }, rules, new Set([443])).ok)
-    throw invalid('endpoint: is no public address; push services are on the internet.');
+    throw invalid('endpoint: is not a public address; push services are on the internet.');
   return url;
 }
 
@@ -174,5 +173,8 @@ export async function testSubscription(
   );
   if (kind === 'gone')
     return { ok, detail: 'The browser withdrew it, so it was removed: turn it on again on that device.' };
-  return { ok, detail: ok ? 'The push service took the test notice: it arrives on the device in a moment.' : why };
+  return {
+    ok,
+    detail: ok ? 'The push service accepted the test notice: it should arrive on the device in a moment.' : why,
+  };
 }

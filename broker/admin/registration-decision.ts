@@ -45,7 +45,7 @@ export async function decideRegistration(
   if (!mayDecide(by.owner, found))
     throw new ChangeRefused(
       'forbidden',
-      'Only the owner who was asked, or an admin of that organisation, decides this.',
+      'Only the owner who was asked, or an admin of that organisation, can decide this registration.',
     );
   refuseDecided(found, broker.clock());
   const decided =
@@ -130,7 +130,7 @@ async function approve(
     if (by.owner.role !== 'admin' && policy?.id !== (await choosePolicy(tx, organisation_id, undefined))?.id)
       throw new ChangeRefused(
         'forbidden',
-        'policy: only an admin chooses one. Leave it out, and the agent is under the default policy.',
+        'policy: only an admin can choose one. Leave it out to use the default policy.',
       );
     await refuseDuplicateName(tx, organisation_id, name, 'Approve this one with another name ("name").');
     const birth = { organisation_id, id, agent_id, name, owner_id, policy_id: policy?.id ?? null };
@@ -158,7 +158,7 @@ function narrowed(registration: KnownRegistration, given: readonly ScopesOn[] | 
   if (more)
     throw new ChangeRefused(
       'invalid_request',
-      `scopes: ${more.scopes[0]} on ${more.platformId} was not asked for. An approval narrows; grant more afterwards.`,
+      `scopes: ${more.scopes[0]} on ${more.platformId} was not asked for. An approval cannot grant more than was asked for; grant more afterwards.`,
     );
   return narrow;
 }

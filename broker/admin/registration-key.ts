@@ -28,7 +28,7 @@ export async function makeKeyPair(): Promise<{ publicKey: AgentPublicKey; privat
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   });
   const parsed = parsePublicKey(publicKey);
-  if (!parsed.ok) throw new Error(`A key pair that was just made is none: ${parsed.error}`);
+  if (!parsed.ok) throw new Error(`The key pair that was just generated is not valid: ${parsed.error}`);
   return { publicKey: parsed, privatePem: new Secret(privateKey) };
 }
 
@@ -50,13 +50,13 @@ export function openPrivateKey(
   return new Secret(vault.open(placeOf(registration), registration.private_key).toString('utf8'));
 }
 
-const KEY_COLLECTED = 'The key was collected already. If it was not you, have an owner revoke the agent.';
+const KEY_COLLECTED = 'The key was already collected. If you did not collect it, ask an owner to revoke the agent.';
 const TOO_LATE =
   'Nobody collected the key within an hour of the approval, so it was deleted, and the agent is revoked. Register again.';
 const STOPPED =
-  'An owner stopped the agent permanently before its key was collected, and the key is destroyed. Ask the owner before you register again.';
+  'An owner revoked the agent before its key was collected, and the key was deleted. Ask the owner before you register again.';
 const OTHERWISE =
-  'An owner has the agent bring another key, so the one that was made for it is destroyed. Ask the owner for the bootstrap token.';
+  'An owner created a bootstrap token with which the agent brings its own key, so the key that was generated for it was deleted. Ask the owner for the bootstrap token.';
 
 /** Returns why the key of an approved registration cannot be collected; undefined when it can. `agent`: the agent that the approval created. */
 function whyNoKey(

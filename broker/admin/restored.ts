@@ -78,7 +78,7 @@ export async function endReview(
     if (before?.at !== restoredAt || !(await putRestored(tx, organisationId, { before, after: undefined })))
       throw new ChangeRefused(
         'conflict',
-        'No restored store of that time waits for a review. Look at what there is now: GET /owner/restored',
+        'No store that was restored at that time is waiting for a review. See the current state: GET /owner/restored',
       );
     note({ restored_at: new Date(before.at).toISOString() });
     return before;

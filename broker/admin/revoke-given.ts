@@ -36,7 +36,7 @@ export async function revokeGiven(
   if (left.length > 0)
     broker.log.warn(
       { connection: connection.id, revoked, failed, left: left.length },
-      'the authorization server is too slow: some tokens of people were forgotten here without being revoked there',
+      'the authorization server is too slow: some tokens of people were deleted here without being revoked there',
     );
   return revoked;
 }

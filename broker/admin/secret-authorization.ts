@@ -50,7 +50,10 @@ export async function authorizeSecret(
   const now = services.broker.clock();
   checkTerms(context, { ...(scopes && { scopes }) });
   if (agent.agent_type === 'child')
-    throw new ChangeRefused('conflict', 'A child has what its parent has: authorise a secret for the parent.');
+    throw new ChangeRefused(
+      'conflict',
+      'A child identity uses the grants of its parent: authorise a secret for the parent.',
+    );
   if (connections.some((one) => one.label === label))
     throw new ChangeRefused('conflict', `There is a connection "${label}" already: choose another label.`);
   const { token, hash } = mintToken('secret');
@@ -60,7 +63,7 @@ export async function authorizeSecret(
     if (grant && scopes)
       throw new ChangeRefused(
         'conflict',
-        'scopes: the agent has a grant on this platform, which will use the secret. Change the grant, and leave them out.',
+        'scopes: the agent already has a grant on this platform, which will use the secret. Leave scopes out, and change the grant instead.',
       );
     if (!grant && !scopes)
       throw new ChangeRefused(
@@ -128,7 +131,10 @@ export async function removeSecretAuthorization(services: Changing, by: Changing
   const change = { reason: 'secret_authorization_removed', platform: known.platform_id };
   await recordChange(services, by, change, async (tx, note) => {
     if (!(await removeStored(tx, organisationId, id)))
-      throw new ChangeRefused('conflict', 'The secret came: there is a connection now. Remove the connection instead.');
+      throw new ChangeRefused(
+        'conflict',
+        'The secret was already received, and there is a connection now. Remove the connection instead.',
+      );
     note({ authorization: id, label: known.label });
   });
 }

@@ -42,7 +42,7 @@ export async function startConsent(
   return consent === 'too_many'
     ? {
         kind: 'too_many',
-        detail: `${MAX_OPEN_CONSENTS} consents of this agent, with its parent or children, wait already. Wait until some are given or over.`,
+        detail: `${MAX_OPEN_CONSENTS} consents of this agent, with its parent or children, are pending already. Wait until some are given or have expired.`,
       }
     : { kind: 'begun', consent };
 }

@@ -35,15 +35,18 @@ export async function setWorkload(
   if (agent.parent_id !== null || agent.agent_type === 'mcp_client')
     throw new ChangeRefused(
       'conflict',
-      'The tokens of a child, and of an MCP client, are the broker’s: it has no workload.',
+      'The tokens of a child identity or an MCP client are issued by the broker: it cannot have a workload.',
     );
   const change = { reason: 'workload_set', agent, detail: meant.subject };
   const { workload, ended } = await recordInTurn(services, by, change, async (db, note) => {
     const now = present(await findAgent(db, organisation_id, agent.id), 'agent');
     if (now.status === 'revoked' || now.status === 'deleted')
-      throw new ChangeRefused('conflict', 'This agent is revoked: nothing is taken for it any more.');
+      throw new ChangeRefused('conflict', 'This agent is revoked: no tokens are accepted for it any more.');
     if (now.status === 'pending')
-      throw new ChangeRefused('conflict', 'This agent has not collected its key yet: it has a workload once it has.');
+      throw new ChangeRefused(
+        'conflict',
+        'This agent has not collected its key yet: it can have a workload only after that.',
+      );
     const made = newWorkload(agent, meant, 'owner', clock());
     const children = await assignWorkload(db, now, made, clock());
     note({

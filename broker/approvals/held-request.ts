@@ -104,7 +104,7 @@ export const sealedDestination = ({ address, written }: JsonObject): Partial<Des
 /** Returns a sentence that says how a call would now be sent differently from what was approved; undefined when it would not. */
 export function sentOtherwise(approved: Partial<Destination>, now: Destination): string | undefined {
   if (approved.address !== undefined && approved.address !== now.address)
-    return `It would be sent to ${now.address} now, and was approved for ${approved.address}.`;
+    return `The request would now be sent to ${now.address}, but was approved for ${approved.address}.`;
   return approved.written !== undefined && approved.written !== now.written
     ? 'The entry of its platform has other headers now, or another encoding of bodies, than when it was held.'
     : undefined;

@@ -72,7 +72,7 @@ const begun = async (broker: Pick<Broker, 'baseUrl'>, challenge: Buffer): Promis
 
 /** The same sentence for every problem with the passkey, so that it does not reveal which ones exist. */
 export const NOT_VERIFIED =
-  'No passkey of this broker was verified: it may be unknown, removed or disabled here, or was enrolled for another address.';
+  'The passkey could not be verified: it may be unknown, removed or disabled here, or was enrolled for another address.';
 
 /** A verified assertion. Whether its challenge was issued here, and for which purpose, is checked later. */
 export type Verified = {
@@ -132,7 +132,7 @@ async function assertedBy(
   if (!asserted.ok || userHandle !== userHandleOf(passkey.owner_id).toString('base64url')) return refused(NOT_VERIFIED);
   return asserted.userVerified
     ? asserted
-    : refused('The authenticator has to verify you here, by finger, face or PIN, and it did not.');
+    : refused('The authenticator has to verify you here, by fingerprint, face or PIN, and it did not.');
 }
 
 /** ES256 key in COSE (RFC 9052) of the example in RFC 7515, appendix A.3. */

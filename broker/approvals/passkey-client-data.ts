@@ -28,8 +28,8 @@ export function readClientData(text: string, type: ClientData['type'], { origin 
     return 'clientDataJSON is not a JSON object in base64url.';
   if (value.type !== type) return `clientDataJSON must be of type ${type}.`;
   if (typeof value.challenge !== 'string') return 'clientDataJSON has no challenge.';
-  if (value.origin !== origin) return `This was done on another site than ${origin}.`;
+  if (value.origin !== origin) return `The passkey was used on another site than ${origin}.`;
   if ((value.crossOrigin !== undefined && value.crossOrigin !== false) || value.topOrigin !== undefined)
-    return "This was done inside another site's page.";
+    return 'The passkey was used inside the page of another site (cross-origin).';
   return { type, challenge: value.challenge };
 }

@@ -9,9 +9,8 @@ type Refused = { ok: false; detail: string };
 
 const refused = (detail: string): Refused => ({ ok: false, detail });
 
-const NOT_OURS =
-  'What the authenticator answered does not fit: its signature, the site that it is for, or that nobody touched it.';
-const UNVERIFIED = 'The authenticator has to verify you here, by finger, face or PIN, and it did not.';
+const NOT_OURS = 'The response of the authenticator is not valid: wrong signature, another site, or nobody touched it.';
+const UNVERIFIED = 'The authenticator has to verify you here, by fingerprint, face or PIN, and it did not.';
 
 /** Why an assertion was refused: its challenge has expired, it is not valid, or its passkey may have been cloned. */
 export type AssertionRefused =

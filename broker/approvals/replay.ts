@@ -181,7 +181,7 @@ async function recordLate(
   const row = eventRow({
     ...event,
     reason: 'late_outcome',
-    detail: `The call came to its end (${outcome?.kind ?? 'unknown'}) after it had been closed as unknown.`,
+    detail: `The call ended (${outcome?.kind ?? 'unknown'}) after its outcome had been recorded as unknown.`,
     upstreamStatus: outcome?.kind === 'answered' ? outcome.upstreamStatus : null,
     flags: { ...event.flags, late_for: auditId },
   });

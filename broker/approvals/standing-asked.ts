@@ -51,14 +51,14 @@ export function readStanding(
     return 'standing: write one of until, for_seconds and session';
   if (session && basis.sessionId === null) return 'standing.session: the agent named no session when it made this call';
   const expiresAt = session ? now + LONGEST_SESSION_MS : (asked.until ?? now + (asked.forSeconds ?? 0) * 1000);
-  if (expiresAt <= now) return 'standing.until: that is over';
-  if (expiresAt > now + LONGEST_MS) return 'standing: it ends after 30 days at most';
+  if (expiresAt <= now) return 'standing.until: this time has passed';
+  if (expiresAt > now + LONGEST_MS) return 'standing: it must end within 30 days';
   const free: Free[] = [];
   for (const { member, atMost } of asked.free) {
     const offered = members.find((one) => one.member === member);
     if (!offered)
       return `standing.free: "${member}" may not differ; ${members.length === 0 ? 'nothing in this call may' : `what may is ${members.map((one) => one.member).join(', ')}`}`;
-    if (free.some((one) => one.member === member)) return `standing.free: "${member}" is there twice`;
+    if (free.some((one) => one.member === member)) return `standing.free: "${member}" is listed twice`;
     if (!offered.isAmount && atMost !== undefined) return `standing.free: "${member}" is no number; leave out at_most`;
     const limit = atMost ?? offered.atMost;
     if (limit !== undefined && (limit > (offered.atMost ?? 0) || limit <= 0))

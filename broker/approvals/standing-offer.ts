@@ -30,13 +30,15 @@ export async function standingOffer(services: Offering, held: HeldCall): Promise
     return not('The agent is a child of another one: its calls are approved one by one.');
   const basis = readBasis(services.broker, held);
   if (basis === undefined)
-    return not('This call can only be approved by itself: it is too long, or was held by an earlier version.');
+    return not(
+      'No standing approval is possible for this call: it is too long, or was held by an earlier version of the broker.',
+    );
   const { written, holds, connectionId } = basis;
   const strict = holds.find((hold) => hold.source !== 'grant' && !hold.lasting);
   if (strict && strict.source !== 'grant')
     return not(`The guardrail "${strict.name}" asks for every call: it does not say remember: true.`);
   if (written.body.kind === 'unread')
-    return not('The body of this call was not read as a whole, so that no other one can be compared with it.');
+    return not('The body of this call was not read completely, so other calls cannot be compared with it.');
   if (connectionId === null) return not('This call has no connection.');
   const now = services.broker.clock();
   const rows = await services.facts(held.agent_public_id, held.platform_id, '');

@@ -183,7 +183,7 @@ async function inFolder(
       await write(own);
     });
     return done === HANGS
-      ? { kind: 'failed', why: 'The folder does not answer: a write in AUDIT_FOLDER has not come back.' }
+      ? { kind: 'failed', why: 'The folder does not respond: a write in AUDIT_FOLDER has not finished.' }
       : { kind: 'arrived' };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

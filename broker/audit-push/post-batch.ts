@@ -33,7 +33,7 @@ export async function postBatch(
   if (answer.kind === 'answer' && answer.status >= 200 && answer.status < 300) return { kind: 'taken', answer };
   if (answer.kind === 'answer' && answer.status === TOO_LARGE) {
     const size = Buffer.byteLength(request.body);
-    const why = `It answered 413: a request of ${size} bytes is too large for it. Raise its limit, or that of a proxy before it.`;
+    const why = `The receiver answered 413: a request of ${size} bytes is too large for it. Raise its limit, or that of a proxy in front of it.`;
     return { kind: 'failed', why, isTooLarge: true };
   }
   const { why, ...judged } = judge(answer, { now }) as { why: string; afterMs?: number };

@@ -92,8 +92,11 @@ export function startPusher(broker: Needs): Pusher {
     try {
       return await deliverTo(deliveringTo(broker, sink), batch);
     } catch (error) {
-      log.error({ err: error, sink: sink.id }, 'an audit sink cannot be used; trying it again');
-      return { kind: 'failed', why: 'Its settings or its secret cannot be read; the log of the broker says more.' };
+      log.error({ err: error, sink: sink.id }, 'an audit sink cannot be used; retrying');
+      return {
+        kind: 'failed',
+        why: 'The settings or the secret of the sink cannot be read; see the log of the broker.',
+      };
     }
   };
 
@@ -109,7 +112,7 @@ export function startPusher(broker: Needs): Pusher {
   ): Promise<void> => {
     const now = clock();
     await failBatch(db, sink, { now, why, retryAt: now + Math.max(pauseMs(sink.failures + 1), afterMs) }, by);
-    if (sink.failures === 0) log.warn({ sink: sink.id, why }, 'an audit sink takes no rows; trying again');
+    if (sink.failures === 0) log.warn({ sink: sink.id, why }, 'an audit sink does not accept rows; retrying');
   };
 
   /** Sends one batch. Returns whether the next one may follow. */
@@ -145,7 +148,10 @@ export function startPusher(broker: Needs): Pusher {
       const shorterEnd = lines[Math.ceil(lines.length / 2)]?.index;
       // A single row cannot be split: it is treated like any other failure.
       if (delivered.isTooLarge && lines.length > 1 && shorterEnd !== undefined) {
-        log.warn({ sink: sink.id, rows: lines.length }, 'an audit sink takes no batch of so many rows; halving it');
+        log.warn(
+          { sink: sink.id, rows: lines.length },
+          'an audit sink does not accept a batch of so many rows; halving it',
+        );
         limits.refused(sink.id, lines.length);
         return await shortenBatch(db, sink, { end, shorterEnd }, by);
       }
@@ -155,7 +161,8 @@ export function startPusher(broker: Needs): Pusher {
     limits.taken(sink.id, lines.length);
     places.taken(sink.id, performance.now() - sentAt);
     const { rows: rejected = 0, why = null } = delivered.rejected ?? {};
-    if (rejected > 0) log.warn({ sink: sink.id, rejected }, 'an audit sink does not keep some rows that it was sent');
+    if (rejected > 0)
+      log.warn({ sink: sink.id, rejected }, 'an audit sink rejected some of the rows that were sent to it');
     return await finishBatch(db, sink, { end, now: clock(), rejected, why }, by);
   };
 

@@ -131,7 +131,7 @@ export function makeApprovalChanges({
       },
       reachable: (now) => {
         reachable = now;
-        if (!now) log.warn('notifications of other processes do not arrive: polling the store while agents wait');
+        if (!now) log.warn('notifications of other processes are not received; polling the store while agents wait');
         // Poll once more after reconnecting: notifications sent in between are lost.
         clearTimeout(timer);
         timer = undefined;

@@ -39,7 +39,9 @@ export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure |
       return because(`The call was made. ${BLOCKED_DETAILS[outcome.cause]}`, { unknown: false, made: true });
     case 'reauth_needed':
       if (outcome.call.caller !== undefined)
-        return because('The token of the person for whom it was held is over, or refused; they have to consent again');
+        return because(
+          'The token of the person for whom it was held has expired, or was refused; they have to consent again',
+        );
       if (outcome.cause === 'no_token') return because(outcome.detail ?? 'The platform issued no token');
       return outcome.cause === 'malformed'
         ? because('The stored credential cannot be sent, so nothing was; an owner has to replace it')
@@ -51,7 +53,7 @@ export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure |
     case 'consent_required':
       if (outcome.awaits === 'owner')
         return because(
-          'What the person for whom it was held gave last has to be confirmed by an owner, and what they gave before cannot be used any more',
+          'An owner has to confirm the latest token of the person for whom it was held, and their earlier token cannot be used any more',
         );
       return outcome.refused
         ? because('The platform refused the call, because the person has consented to less than it needs')
@@ -74,7 +76,7 @@ export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure |
 
 /** Why a held call has no token of a person for its replay. */
 const NO_TOKEN: Record<OutcomeOf<'consent_required'>['reason'], string> = {
-  no_caller: 'The platform holds one token per person now, and the call was held for nobody in particular',
-  asserted_not_allowed: 'The platform does not take the word of this source for who the person is any more',
+  no_caller: 'The platform now has one token per person, and the call was held without naming a person',
+  asserted_not_allowed: 'The platform no longer trusts this source to say who the person is',
   not_consented: 'The person for whom it was held has no token that can be used any more',
 };

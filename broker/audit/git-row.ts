@@ -16,11 +16,11 @@ const NOT_PASSED_ON: Record<NotPassedOn, { reason: string; detail: string }> = {
     reason: 'upstream_unreachable',
     detail: 'The code host redirects elsewhere, which is not followed: the repository may have been renamed.',
   },
-  unexpected: { reason: 'upstream_unreachable', detail: 'The answer of the code host is not one of git.' },
+  unexpected: { reason: 'upstream_unreachable', detail: 'The response of the code host is not a git response.' },
 };
 
 /** Detail of a push whose answer is incomplete. Only the code host can tell which of the refs changed. */
-export const CUT_PUSH = 'The push did not come to its end: the code host may have changed the refs, or not.';
+export const CUT_PUSH = 'The push did not complete: the code host may or may not have changed the refs.';
 
 /**
  * Returns the refs that a push asks to change, whether or not the push was made. `pushed_refs` is in the receipt, too. Of push options

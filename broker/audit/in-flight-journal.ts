@@ -47,7 +47,7 @@ export function makeReadNotes(folder: string, id: string, log: Log): ReadNotes {
   if (reads.writeMs > SLOW_WRITE_MS)
     log.warn(
       { folder, milliseconds: Math.round(reads.writeMs) },
-      'the data folder is slow, and every read waits for a write to it: put it on a local disk',
+      'the data folder is slow, and every read call waits until a write to it has finished: put it on a local disk',
     );
   const notes = new Map<string, () => void>();
   return {

@@ -9,5 +9,5 @@ export async function keepAuditPartitions(
 ): Promise<void> {
   await makeAuditPartitions(store, now);
   const partitions = await dropEmptyAuditPartitions(store, { now, holder: instanceId });
-  if (partitions.length > 0) log.info({ partitions }, 'dropped partitions of the audit of which nothing was left');
+  if (partitions.length > 0) log.info({ partitions }, 'dropped empty partitions of the audit table');
 }

@@ -34,7 +34,7 @@ export function makeLateRows<State extends { row: AuditRow }>(
 ): LateRows<State> {
   const late: State[] = [];
   const outage = watchOutage(log, {
-    failed: 'audit rows cannot be stored; nothing is sent until they can',
+    failed: 'audit rows cannot be stored; no calls are sent until they can be stored again',
     worked: 'audit rows are stored again',
   });
   let retrying: Promise<number> | undefined;
@@ -47,7 +47,7 @@ export function makeLateRows<State extends { row: AuditRow }>(
         if (!stands)
           log.warn(
             { auditId },
-            'late outcome dropped: another process has finalised the audit row, or taken over what it is about',
+            'late outcome dropped: another process has finalised the audit row, or taken over its call',
           );
       } catch (error) {
         if (!isHopeless(error)) {

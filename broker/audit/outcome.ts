@@ -217,9 +217,9 @@ export type ReplayFailure = Without<
 
 /** Details of a withheld response. */
 export const BLOCKED_DETAILS: Readonly<Record<BlockedCause, string>> = {
-  credential_found: 'The answer held the credential in a form in which it cannot be taken out.',
+  credential_found: 'The response contained the credential in a form from which it cannot be removed.',
   not_masked:
-    'A rule masks members or values of the answer, and it is in a form in which they cannot be told: no JSON where members are masked, no text, a part of a whole, or too long.',
+    'A rule masks members or values of the response, but they cannot be found in it: it is not JSON although members are masked, not text, only a part of the whole, or too long.',
 };
 
 /** Makes a switch that is not exhaustive fail to compile. */

@@ -45,7 +45,7 @@ export type State = {
   claim?: Claim<RolledBack<unknown>> | undefined;
 };
 
-const takenOver = () => new Error('another process has taken over what the row is about');
+const takenOver = () => new Error('another process has taken over the call of this row');
 
 export function makeRecorder(
   broker: Pick<Broker, 'config' | 'did' | 'instanceId' | 'clock' | 'log' | 'metrics' | 'store' | 'keys'>,

@@ -8,7 +8,9 @@ import type { OwnersChange } from './receipt.ts';
 /** The author was removed, or has a lower role than when the request was authenticated; the change is rolled back. */
 export class NoLongerMay extends Error {
   constructor() {
-    super('You were removed, or your role was changed, while this request waited for others. Nothing was changed.');
+    super(
+      'You were removed, or your role was changed, while this request waited for other requests to finish. Nothing was changed.',
+    );
   }
 }
 

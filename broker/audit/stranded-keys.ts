@@ -10,7 +10,7 @@ import { closedRow, intentRow } from './row.ts';
 
 const BATCH = 100;
 const NOT_BEGUN =
-  'The broker stopped, or stood still, before this call was made, which had an Idempotency-Key: it was not sent. It can be made again with the same key.';
+  'The broker stopped or stalled before it sent this call, which had an Idempotency-Key. It was not sent, and can be made again with the same key.';
 
 /**
  * Releases the keys of calls that a dead process had not begun, and returns how many. Such a call first gets a final row as not sent: a

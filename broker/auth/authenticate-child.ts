@@ -50,7 +50,7 @@ export function childAuthenticator(
       return { kind: 'refused', code: 'invalid_token', detail: 'This child identity no longer exists.' };
     const now = broker.clock();
     if (claims.expiresAt * 1000 + REMEMBERED_MS <= now)
-      return { kind: 'refused', code: 'token_expired', detail: 'This child identity expired more than a day ago.' };
+      return { kind: 'refused', code: 'token_expired', detail: 'This child identity expired more than one day ago.' };
     if (isOverdue(rows[0], now)) {
       await endLifetime(rows[0]);
       rows = await readFacts(claims.agentId, platformId, source);

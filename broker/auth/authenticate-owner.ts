@@ -81,9 +81,9 @@ async function authenticateWithProvider(
   if (found.kind === 'not_invited')
     return refused(
       'invalid_token',
-      'The token is valid, but its person was not invited here. Ask an admin of the organisation.',
+      'The token is valid, but the person that it identifies is not an owner here. Ask an admin of the organisation.',
     );
-  if (found.ended) return refused('token_expired', 'This token was signed out here: sign in again.');
+  if (found.ended) return refused('token_expired', 'The session of this token was signed out here: sign in again.');
   const { owner } = found;
   const role = roleByToken(provider, owner, claims, broker.clock());
   if (typeof role === 'object') return role;
@@ -120,7 +120,7 @@ function roleByToken(
     return mustSignInAgain(owner, now)
       ? refused(
           'token_expired',
-          'The role comes from groups of the identity provider, which was not asked for 30 days, and the token names none. Sign in to the console once, or have the provider put the groups into the token.',
+          'The role comes from groups of the identity provider, which were last read more than 30 days ago, and the token contains no groups. Sign in to the console once, or configure the provider to put the groups into the token.',
         )
       : owner.role;
   const role = roleOf(by.roles, groups);

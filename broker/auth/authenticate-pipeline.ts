@@ -42,7 +42,7 @@ export function pipelineAuthenticator(
         kind: 'refused',
         code: 'invalid_token',
         detail:
-          'The store was restored from a backup, in which a pipeline may stand that was removed since. An admin has to end the review first.',
+          'The store was restored from a backup, which may contain pipelines that were removed since then. An admin has to end the review first.',
       };
     await notePipelineUse(db, trusted, broker.clock());
     return { kind: 'pipeline', pipeline: trusted, organisationId, role, detail: detailOf(trusted, verified.claims) };

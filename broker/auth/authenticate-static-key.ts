@@ -18,7 +18,7 @@ export const STATIC_KEY_ELSEWHERE: AuthRefusal = {
   kind: 'refused',
   code: 'invalid_token',
   detail:
-    'A static key is good below /proxy/<its connection>/ only. Everything else takes a token signed by the agent.',
+    'A static key is valid only below /proxy/<its connection>/. Everything else requires a token signed by the agent.',
 };
 
 /**

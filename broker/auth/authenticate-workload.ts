@@ -46,7 +46,7 @@ export function workloadAuthenticator(
     const workload = agentId === '' ? undefined : await findWorkload(broker.store.db, agentId);
     const verified = await verify(token, workload, 'agent');
     if (verified.kind === 'unavailable')
-      return refused('The keys of the issuer cannot be fetched just now. Try again shortly.');
+      return refused('The keys of the issuer cannot be fetched at the moment. Try again shortly.');
     if (verified.kind === 'refused') return verified;
     const began = performance.now();
     const platformId = typeof platform === 'string' ? platform : await platform();

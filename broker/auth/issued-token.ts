@@ -51,14 +51,15 @@ export function issuedTokenVerifier(broker: Pick<Broker, 'clock' | 'log' | 'outb
       };
     if (verified.kind === 'refused') return refused(verified.code, REFUSED[verified.code]);
     const { claims, header } = verified;
-    if (!mayIdentify(header, claims)) return refused('invalid_token', 'The token is of a type that identifies nobody.');
+    if (!mayIdentify(header, claims))
+      return refused('invalid_token', 'The type of the token (typ) is not one that identifies a caller.');
     if ((claims.iat ?? 0) <= broker.clock() / 1000 - SESSION_SECONDS)
       return refused('token_expired', `The token is older than 12 hours: let the ${what} get a new one.`);
     // The subject is verified now, so it may be shown, for comparison with the one that the admin configured.
     if (claims.sub !== subject)
       return refused(
         'invalid_token',
-        `The token is of the subject ${shown(claims.sub) ?? '(not in a form that could be shown)'}, and the ${what} trusts another one.`,
+        `The token is of the subject ${shown(claims.sub) ?? '(in a form that cannot be shown)'}, and the ${what} trusts another one.`,
       );
     return { kind: 'verified', claims };
   };

@@ -108,7 +108,7 @@ export function providerKeys(options: {
         return {
           kind: 'refused',
           code: 'invalid_token',
-          detail: `The token's ${error.claim} is ${error.reason === 'missing' ? 'missing' : 'not what it should be'}.`,
+          detail: `The token's ${error.claim} is ${error.reason === 'missing' ? 'missing' : 'not the expected value'}.`,
         };
       // Errors of jose are about this token; their messages name claims, never values.
       return {

@@ -41,9 +41,9 @@ export function logoutFault(
   const type = typeof header.typ === 'string' ? header.typ.toLowerCase() : header.typ;
   const { events, nonce, aud, sub, sid, iat = 0, exp } = claims;
   if (sub === undefined && !isName(sid)) return 'A logout token names a person or a session (sub, sid).';
-  if (sub !== undefined && !isName(sub)) return "The token's sub is not what it should be.";
+  if (sub !== undefined && !isName(sub)) return "The token's sub is not valid.";
   if (exp === undefined && iat < now - LONGEST_WITHOUT_END_SECONDS)
-    return 'A logout token without exp is taken for five minutes after iat.';
+    return 'A logout token without exp is accepted for only five minutes after iat.';
   if (!TYPES.has(type)) return 'The token is of another type than logout+jwt (typ).';
   if (![aud].flat().includes(clientId)) return 'The logout token is for another client (aud).';
   if (nonce !== undefined) return 'A logout token has no nonce: this is an ID token.';

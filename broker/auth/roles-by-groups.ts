@@ -115,7 +115,10 @@ async function changeByGroups(services: Changing, by: ChangingOwner, owner: Owne
     return undefined;
   });
   if (kept?.reason === 'last admin')
-    services.broker.log.warn({ owner: owner.id }, 'no group of the last admin gives the role any more: it was left');
+    services.broker.log.warn(
+      { owner: owner.id },
+      'the groups of the last admin no longer give the role admin; the role was kept',
+    );
 }
 
 /** Returns the id of the organisation with this id or name, undefined when it does not exist; without a name the oldest organisation. */

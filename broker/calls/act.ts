@@ -68,5 +68,5 @@ export async function act(
     lease.endCall();
     if (door.lease === undefined) lease.release();
   }
-  throw new ConcurrentUpdate('what decides this call changed each time that it was decided');
+  throw new ConcurrentUpdate('the facts on which this call is decided changed during each attempt to decide it');
 }

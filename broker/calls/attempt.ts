@@ -113,7 +113,9 @@ async function readStep(services: CallServices, attempt: Attempt): Promise<Read 
   };
   // A header that the platform's entry has since reserved would be dropped: the request would differ from the approved one.
   if (replay && requestHash(requestOf(call)) !== replay.requestHash)
-    return endWith(notAsApproved(call, 'request_changed', 'The request would not be sent as it was approved.'));
+    return endWith(
+      notAsApproved(call, 'request_changed', 'The request that would be sent now differs from the approved one.'),
+    );
   return { call, loaded, inferred };
 }
 
@@ -186,7 +188,7 @@ async function connectStep(services: CallServices, attempt: Attempt, decided: De
   const { call } = connected;
   if (!connected.ok) return endWith(connected.outcome, call);
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
-    return endWith(notAsApproved(call, 'connection_changed', 'It would go through another connection now.'));
+    return endWith(notAsApproved(call, 'connection_changed', 'The call would now use another connection.'));
   const changed = replay && sentOtherwise(replay.destination, destinationOf(connected.platform, call));
   if (changed !== undefined) return endWith(notAsApproved(call, 'request_changed', changed));
   // No tool was on file, and the preflight had no reason to list: the facts changed in between.

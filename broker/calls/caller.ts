@@ -41,7 +41,7 @@ export function readCaller(
   const read = CallerIdentity.safeParse(token === undefined ? { source, id } : { assertion: token });
   if (!read.success) return refuse(firstProblem(read.error));
   if (inBody !== undefined && !isDeepStrictEqual(inBody, read.data))
-    return refuse('says another than caller in the body; send one of the two.');
+    return refuse('names another caller than the body; send only one of the two.');
   return { ok: true, caller: read.data };
 }
 

@@ -19,7 +19,7 @@ import { type Credentials, holderOf } from './credentials.ts';
 import type { CallCredential } from './token-renewal.ts';
 
 const INSUFFICIENT_CONSENT = 'The person has consented to less than this scope needs.';
-const ISSUER_GONE = 'The organisation does not trust the issuer that said who the person is any more (caller_issuers).';
+const ISSUER_GONE = 'The organisation no longer trusts the issuer that identified the person (caller_issuers).';
 
 /** `call`: with the connection in its record. */
 export type Connected = { call: Call } & (

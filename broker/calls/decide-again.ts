@@ -55,6 +55,7 @@ export async function decideAgain(
     // The limits it uses and its look-back marks were stored with its intent, so they must still be the same.
     (!readsPast || (usesTheSame(facts, ask, now) && isNoted(again, ask)));
   if ((verdict.kind === 'allow' || isApproved) && isSame) return undefined;
-  const detail = 'What decides this call changed while its token was refreshed. Nothing was sent: send the call again.';
+  const detail =
+    'The facts on which this call is decided changed while its token was refreshed. Nothing was sent: send the call again.';
   return { kind: 'unreachable', code: 'token_unavailable', detail, sent: false };
 }

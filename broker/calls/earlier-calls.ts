@@ -140,7 +140,7 @@ export function earlierCalls(
       const of = ask.call?.kinds ?? [];
       const again = () =>
         void put(facts, rowsOf(facts, of, { auditId, now: clock() })).catch((error: unknown) =>
-          log.error({ err: error, auditId }, 'a call that rules look back at could not be noted again'),
+          log.error({ err: error, auditId }, 'a call on which look-back rules depend could not be stored again'),
         );
       const timer = setInterval(again, againMs).unref();
       return () => clearInterval(timer);
@@ -156,7 +156,7 @@ export function earlierCalls(
       const rules = found.source === 'guardrail' ? facts.guardrails.rules : (facts.policy?.rules ?? []);
       return {
         reason: found.source === 'guardrail' ? 'denied_by_guardrail' : 'denied_by_policy',
-        detail: `${found.source} ${rules[found.place]?.name} applies to what was not sent to its end: ${earlierInWords(found)}`,
+        detail: `${found.source} ${rules[found.place]?.name}applies to a request that was not sent completely: ${earlierInWords(found)}`,
       };
     },
   };

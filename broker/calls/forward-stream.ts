@@ -97,7 +97,8 @@ const mayEnd = async ({ lease }: Call, whyNot: NonNullable<Call['beforeEnd']>): 
 
 const LOOKUP_FAILED: AccessEnded = {
   reason: 'denied_by_policy',
-  detail: 'a rule looks back at what the agent did while this was sent, and that could not be looked up',
+  detail:
+    'a rule depends on earlier calls of the agent that were made while this request was sent, and they could not be looked up',
 };
 
 /** Streams an answer to the taker. Resolves when that has ended. */

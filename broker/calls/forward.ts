@@ -157,6 +157,6 @@ function withPieces(request: OutboundRequest, { body }: RawRequest): StreamReque
 export const GONE: Forwarded = {
   kind: 'unreachable',
   code: 'body_gone',
-  detail: 'The token of the connection was refreshed while the request was on its way. Try again.',
+  detail: 'The token of the connection was refreshed while the request was being sent. Try again.',
   sent: false,
 };

@@ -164,7 +164,7 @@ function endOf(broker: Pick<Broker, 'vault' | 'log'>, found: ApprovalTable, now:
   if (status === 'pending') return { kind: 'pending' };
   if (!isSettled(found, now)) return { kind: 'in_progress' };
   const auditId = found.replay_audit_id;
-  const error = found.execution_error ?? 'It was not made.';
+  const error = found.execution_error ?? 'The call was not made.';
   if (found.exec_state === 'unknown') return { kind: 'unknown', error, auditId };
   const result = found.exec_state === 'done' ? readResult(broker, found) : undefined;
   if (result === 'unreadable') return { kind: 'no_answer', error: 'The stored answer cannot be opened.', auditId };

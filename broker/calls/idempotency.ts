@@ -150,7 +150,7 @@ async function performOnce<Answer extends StoredResponse>(
     }
   } catch (error) {
     // The call is recorded, so it is answered: an error now would mean that nothing was sent. A retry gets "the answer was lost".
-    broker.log.error({ err: error, auditId: claim.audit_id }, 'the answer to an Idempotency-Key could not be kept');
+    broker.log.error({ err: error, auditId: claim.audit_id }, 'the answer to an Idempotency-Key could not be stored');
   }
   return answer;
 }
@@ -176,10 +176,10 @@ async function judge(
     } catch (error) {
       if (!(error instanceof SealError)) throw error;
       const { organisation_id: organisation, audit_id: auditId } = earlier;
-      broker.log.error({ err: error, security: true, organisation, auditId }, 'a kept answer cannot be opened');
+      broker.log.error({ err: error, security: true, organisation, auditId }, 'a stored answer cannot be opened');
       return refused(
         'idempotency_outcome_unknown',
-        'The first call with this key was answered, but the answer that was kept cannot be opened. Its receipt says what is known; look at the platform before you repeat it.',
+        'The first call with this key was answered, but the stored answer cannot be opened. Its receipt says what is known; look at the platform before you repeat it.',
       );
     }
   if (earlier.status !== null)

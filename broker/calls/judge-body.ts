@@ -166,8 +166,8 @@ const isCoded = (coding = 'identity'): boolean => coding.toLowerCase() !== 'iden
 function* judgeJson(parsed: StrictJson, kept: boolean): Generator<void, JudgedBody> {
   if (!parsed.ok)
     return kept
-      ? { ok: true, judged: new UnreadBody('a file of JSON that cannot be judged is not read') }
-      : { ok: false, detail: `The body is not JSON that can be judged: ${parsed.error}` };
+      ? { ok: true, judged: new UnreadBody('a JSON file that rules cannot check is not read') }
+      : { ok: false, detail: `The body is not JSON that rules can check: ${parsed.error}` };
   const { value } = parsed;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (isObject) {

@@ -176,7 +176,7 @@ export async function perform<Answer extends StoredResponse>(
   return await refusedKey(services, who, { body: action, code: once.code, detail: once.detail }, correlationId);
 }
 
-const NOT_REPEATED = '; the call was made before, and its answer is not given now';
+const NOT_REPEATED = '; the call was already made, and its answer is not returned now';
 
 /** Records a call that is refused because of its key. */
 async function refusedKey(
@@ -226,7 +226,7 @@ export function outcomeForAgent(outcome: Outcome): Outcome {
 }
 
 function unjoined(acted: Acted): Recorded<Outcome> {
-  if (acted === 'joined') throw new Error('only a request that waits joins a held call');
+  if (acted === 'joined') throw new Error('only a request that can wait (X-Svc-Wait) can join a held call');
   return acted;
 }
 

@@ -116,7 +116,7 @@ function readHeaders(action: Action, platform: LoadedFacts['platform'], raw: boo
 
 const refusal = (name: string): FilteredHeaders => ({
   ok: false,
-  error: `headers: ${JSON.stringify(name.slice(0, 100).toWellFormed())} may say what the call does, and this platform takes it from no agent. Nothing was sent, as the call would do something else without it: leave it out, or ask an owner to allow it in the platform's entry (client_headers, refused_headers)`,
+  error: `headers: ${JSON.stringify(name.slice(0, 100).toWellFormed())} may change what the call does, and this platform accepts it from no agent. Nothing was sent, because the call would do something else without it: leave it out, or ask an owner to allow it in the platform's entry (client_headers, refused_headers)`,
 });
 
 /** Builds the ask for the decision. */

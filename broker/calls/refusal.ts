@@ -34,6 +34,6 @@ export const notAsApproved = ({ record }: Call, reason: string, detail: string):
 export const tooLong = ({ record }: Call): Outcome => ({
   kind: 'invalid',
   code: 'payload_too_large',
-  detail: `a rule, or a limit of the grant, has to know the body of this call, and ${TOO_LONG.why}; nothing was sent`,
+  detail: `a rule or a limit of the grant depends on the body of this call, but ${TOO_LONG.why}; nothing was sent`,
   call: record,
 });

@@ -5,7 +5,7 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 export class StoreUnreviewed extends Error {
   constructor() {
     super(
-      'This broker was restored from a backup, and makes no calls before an admin has reviewed it: suspensions and revocations of since the backup are not ' +
+      'This broker was restored from a backup, and makes no calls until an admin has reviewed it: suspensions and revocations after the backup are not ' +
         'known. Nothing was sent. Ask an admin to look at Restored in the console, or at GET /owner/restored; then try again.',
     );
     this.name = 'StoreUnreviewed';

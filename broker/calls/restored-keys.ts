@@ -20,7 +20,7 @@ export function unknownKey(restoredAt: Instant | undefined, key: string, now: In
   const time = (moment: number) => new Date(moment).toISOString();
   return (
     `This broker was restored from a backup at ${time(restoredAt)}, and does not know which keys were used after that backup: the first call with this ` +
-    'Idempotency-Key may have been made. Nothing was sent now; look at the platform before you repeat it. For a call that is new take a UUID of ' +
-    `version 7 as the key, made now. Other keys are taken again from ${time(restoredAt + LIFETIME_MS)} on.`
+    'Idempotency-Key may have been made. Nothing was sent now; look at the platform before you repeat it. For a new call use a UUID of ' +
+    `version 7, generated now, as the key. Other keys are accepted again from ${time(restoredAt + LIFETIME_MS)} on.`
   );
 }

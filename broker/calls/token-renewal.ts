@@ -54,7 +54,7 @@ export const isDue = (token: AccessToken | undefined, now: number): boolean =>
 export const REAUTH: Extract<Forwarded, { detail: string }> = {
   kind: 'refused_locally',
   error: 'credential_over',
-  detail: 'The consent to this connection is over; somebody has to connect it again.',
+  detail: 'The consent to this connection has expired or was revoked; somebody has to connect it again.',
 };
 
 const CONSENT_GONE: Renewed = { kind: 'none', forwarded: REAUTH, isFinal: true };

@@ -52,9 +52,9 @@ export const mayBeAccepted = ({ row }: ToolOnFile): boolean => row !== undefined
 /** The reason text of a quarantined tool. `state` undefined: the server does not list it. */
 export function quarantine(tool: string, state: ToolState | undefined): string {
   if (state === 'changed')
-    return `tool ${tool} is not what was accepted of it: its description, its arguments or its hints have changed. An owner has to look at it and accept it`;
+    return `tool ${tool} has changed since it was accepted (description, arguments or hints). An owner has to review and accept it`;
   if (state === 'new')
-    return `tool ${tool} has come to the server since its tools were accepted. An owner has to look at it and accept it`;
+    return `tool ${tool} was added to the server after its tools were accepted. An owner has to review and accept it`;
   return `the MCP server has no tool ${tool}`;
 }
 

@@ -28,7 +28,7 @@ export type Waited = { kind: 'waited'; approvalId: string; end: HeldEnd; found: 
 export class HeldUnread extends Error {
   readonly approvalId: string;
   constructor(approvalId: string, cause: unknown) {
-    super('the store was away when a held call was to be read', { cause });
+    super('the store was unavailable when a held call was to be read', { cause });
     this.approvalId = approvalId;
   }
 }
@@ -99,7 +99,7 @@ async function waitForDecision(
   const leave = wait.enter(approvalId);
   const read = async () => {
     const found = await readHeld(broker, who, approvalId);
-    if (!found) throw new Error('a held call of this agent is not there any more');
+    if (!found) throw new Error('a held call of this agent no longer exists');
     return found;
   };
   try {

@@ -71,7 +71,7 @@ async function endQuietly(services: Applying & Uses<'vault' | 'outbound'>, forme
     await endTokens(services, former);
   } catch (error) {
     const { id: connection } = former.connection;
-    services.broker.log.error({ err: error, connection }, 'tokens of a connection could not be revoked');
+    services.broker.log.error({ err: error, connection }, 'the tokens of a connection could not be revoked');
   }
 }
 

@@ -18,7 +18,9 @@ export function checkDecideIn(planning: Planning): void {
         const kind = kinds.get(name);
         if (kind !== undefined && WITH_BUTTONS.includes(kind)) return;
         const why =
-          kind === undefined ? 'there is no such channel' : 'this channel has no buttons: only slack and telegram have';
+          kind === undefined
+            ? 'this channel does not exist'
+            : 'this channel has no buttons: only slack and telegram have';
         addProblem(planning, [...path, rule, 'decide_in', place], `"${name}": ${why}.`);
       });
     });

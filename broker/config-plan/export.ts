@@ -151,12 +151,12 @@ function remarksOnOrganisation({ organisation, platforms, owners }: Present, has
     ...(organisation.agents_stopped === null
       ? []
       : [
-          'All agents are stopped here, which is not in this file: elsewhere they act. Stop them there in the console, or with POST /owner/agents/suspend-all.',
+          'All agents are stopped here, but this is not in the file: elsewhere they are not stopped. Stop them there in the console, or with POST /owner/agents/suspend-all.',
         ]),
     ...(organisation.restored === null
       ? []
       : [
-          'This store was restored and waits for its review (agent-broker restored), so nothing is called here: elsewhere it is.',
+          'This store was restored and is waiting for its review (agent-broker restored), so no calls are made here. This is not in the file: elsewhere calls are made.',
         ]),
     ...(hasStanding
       ? ['Standing approvals are not in this file: elsewhere the calls that they let pass are held.']
@@ -170,7 +170,9 @@ function remarksOnOrganisation({ organisation, platforms, owners }: Present, has
       : []),
     ...(servers.length === 0
       ? []
-      : [`Which tools of ${servers.join(', ')} were accepted is not here: elsewhere the first list that is seen is.`]),
+      : [
+          `The accepted tools of ${servers.join(', ')} are not in this file: elsewhere the first list that the server returns is accepted.`,
+        ]),
   ];
 }
 

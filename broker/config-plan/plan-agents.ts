@@ -46,7 +46,7 @@ export async function planAgents(planning: Planning, rest: () => Promise<void>):
     if (known?.status === 'revoked' && !wasLeftOut(known)) {
       planning.warnings.push({
         path: ['agents', name],
-        message: 'was revoked, and stays so: the file does not undo that. For a new agent, use another name.',
+        message: 'was revoked permanently: a governance file cannot undo that. For a new agent, use another name.',
       });
       keep(planning, known);
     } else planNamed(planning, name, entry, known);

@@ -16,11 +16,11 @@ export function planAuditSinks(planning: Planning): void {
   const sinks = planning.governance.document.audit_sinks;
   if (sinks === undefined) return;
   if (Object.keys(sinks).length > MOST_SINKS)
-    addProblem(planning, ['audit_sinks'], `has more than ${MOST_SINKS} sinks: each takes the log on its own.`);
+    addProblem(planning, ['audit_sinks'], `has more than ${MOST_SINKS} sinks, which is the maximum.`);
   for (const { id, name, kind, next_index, log_size } of present.sinks) {
     if (Object.hasOwn(sinks, name)) continue;
     const left = Number(log_size) - next_index;
-    const details = [`kind: ${kind}`, `rows that its receiver does not have: ${Math.max(0, left)}`];
+    const details = [`kind: ${kind}`, `rows not yet acknowledged by its receiver: ${Math.max(0, left)}`];
     addStep(planning, { action: 'delete', kind: 'audit_sink', name, details }, (db) =>
       deleteSink(db, { organisation_id: organisationId, id }),
     );

@@ -55,7 +55,7 @@ function planConnection(
     ...difference('secret from', known?.secret_reference, reference),
     ...(replaced && known?.credential ? ['secret: changed'] : []),
     ...(entry.secret && known && !known.credential ? ['secret: given'] : []),
-    ...(moves ? ['what people gave for it, and static keys for it, end'] : []),
+    ...(moves ? ['tokens of people and static keys for it end'] : []),
   ];
   // On a platform with tokens per person, people give their own, and the connection needs no secret itself.
   const needsNone = manifestOf(planning, entry.platform)?.per_person?.enabled === true;
@@ -119,7 +119,7 @@ const inSeconds = (ms: number | null | undefined): number | undefined => (ms == 
 function whyUnusable({ governance, present }: Planning, platform: string): string {
   const type = manifestOf({ governance, present }, platform)?.auth.type;
   if (type === 'app')
-    return 'leads to no installation yet, so calls on it are answered platform_not_connected: write installation_id into the auth of its platform, or give it the number as its secret.';
+    return 'has no App installation yet, so calls on it are answered platform_not_connected: write installation_id into the auth of its platform, or give it the number as its secret.';
   return type === 'oauth2'
     ? 'is not connected yet: an admin does that in the console, under Connections. Until then calls on it are answered platform_not_connected.'
     : 'has no secret yet, so calls on it are answered platform_not_connected.';
@@ -192,7 +192,7 @@ export function planConnectionRemovals(planning: Planning): void {
       `platform: ${platform}`,
       ...(connection.credential ? ['its secret is removed with it'] : []),
       // Warns a person who only renames the connection in the file: everybody would have to consent again.
-      ...(present.platforms.get(platform)?.per_person ? ['what people gave for it ends, and is revoked'] : []),
+      ...(present.platforms.get(platform)?.per_person ? ['tokens of people for it end, and are revoked'] : []),
     ];
     addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db, made) => {
       const before = await lockConnection(db, organisationId, id);

@@ -57,7 +57,7 @@ function warnOfLostScopes(planning: Planning, agent: AgentTable, grant: GrantTab
   if (lost.length === 0) return;
   planning.warnings.push({
     path: ['platforms', grant.platform_id, 'scopes'],
-    message: `"${agent.name}" is granted ${listNames(lost)}, which this platform does not have: that allows nothing.`,
+    message: `"${agent.name}" is granted ${listNames(lost)}, which this platform does not have: these scopes allow nothing.`,
   });
 }
 

@@ -27,7 +27,7 @@ export function keyOf(
   const pem = 'pem' in reference ? reference.pem : planning.resolved.get(`file:${reference.file}`)?.reveal();
   const path = ['agents', name, 'public_key'];
   if (known && (known.agent_type === 'mcp_client' || known.agent_type === 'child')) {
-    const why = 'an agent of this name is there already, and the broker answers for it: it takes no key.';
+    const why = 'an agent of this name exists already, and the broker issues its tokens: it cannot have a key.';
     const refused = 'Use another name here, or revoke it.';
     addConflict(planning, path, { why, refused, left: `It was left as it is. ${refused}` });
     return 'stays';
@@ -77,7 +77,7 @@ function whyNotThis({ present }: Planning, fingerprint: string): string | undefi
     return `this is the key of the agent "${other.name}"${deleted}. Every agent has its own, and none can be renamed: a name is for people only, keep it.`;
   }
   return present.formerKeys.has(fingerprint)
-    ? 'this key was replaced by another one, and does not come back.'
+    ? 'this key was replaced by another one and cannot be used again.'
     : undefined;
 }
 

@@ -87,7 +87,7 @@ function rulesDifference(before: readonly RuleSource[], after: readonly RuleSour
     ...old.filter((rule) => !now.includes(rule)).map((rule) => `− ${rule}`),
     ...now.filter((rule) => !old.includes(rule)).map((rule) => `+ ${rule}`),
   ];
-  return lines.length === 0 ? ['the order of the rules, which decides nothing but their numbers'] : lines;
+  return lines.length === 0 ? ['the order of the rules, which only changes their numbers'] : lines;
 }
 
 /** Formats a rule: `deny: methods DELETE; endpoints /admin/**`. */

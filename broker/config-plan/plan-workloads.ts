@@ -38,7 +38,7 @@ export function planWorkload(
     return;
   }
   if (agent.agent_type === 'mcp_client') {
-    const why = 'an agent of this name is there already, and the broker answers for it: it takes no workload.';
+    const why = 'an agent of this name exists already, and the broker issues its tokens: it cannot have a workload.';
     const refused = 'Use another name here, or revoke it.';
     addConflict(planning, ['agents', agent.name, 'workload'], { why, refused, left: `It has none. ${refused}` });
     return;
@@ -71,6 +71,6 @@ function planRemoval(planning: Planning, agent: AgentTable, before: WorkloadTabl
   if (agent.public_key_pem === null && entry.public_key === undefined)
     planning.warnings.push({
       path: ['agents', agent.name],
-      message: `has neither a key nor a workload then, and nothing authenticates it. An owner makes the token with which it brings a key: agent-broker agent bootstrap ${agent.name}.`,
+      message: `then has neither a key nor a workload, so it cannot authenticate. An owner makes the token with which it brings a key: agent-broker agent bootstrap ${agent.name}.`,
     });
 }

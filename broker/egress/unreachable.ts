@@ -32,11 +32,11 @@ const TEXTS = {
   access_ended:
     'The agent lost its access while the call was under way: it was suspended or revoked, or its grant, platform or connection was.',
   form_names_method:
-    'The body names a method in one of its fields, and was not sent to its end; the method of a call is that of its request.',
+    'The body names a method in one of its fields, and was not sent completely; the method of a call is that of its request.',
   form_names_refused:
-    'The body names in one of its fields what this platform takes from no agent (refused_parameters), and was not sent to its end.',
+    'One of the fields of the body is a parameter that this platform accepts from no agent (refused_parameters); the body was not sent completely.',
   body_holds_token:
-    'The body holds the token of the agent, and was not sent on from there: the token belongs into a header.',
+    'The body contains the token of the agent, and was not forwarded beyond that point: send the token in a header only.',
 } as const;
 
 export type UnreachableCode = keyof typeof TEXTS;

@@ -13,7 +13,7 @@ export async function currentPrincipal(asking: Asking, platformId: string): Prom
   if (who.agent.status === 'deleted' || !(await isTaken(asking, who)))
     throw new Refusal(
       'invalid_token',
-      'The key or access of this request ended while it was under way. Use the one that is valid now, or tell the person you work for.',
+      'The key or access of this request was ended while the request was in progress. Use the one that is valid now, or tell the person you work for.',
     );
   return who;
 }

@@ -93,5 +93,5 @@ const FORBIDDEN = {
   not_agents_owner:
     "Without a session only the agent's owner decides by passkey in this organisation (passkey_deciders). Sign in first.",
   sign_in_again:
-    'Your role comes from groups of the identity provider, which was not asked for 30 days. Sign in to the console there once, and decide then.',
+    'Your role comes from groups of the identity provider, which were last read more than 30 days ago. Sign in to the console through the identity provider, then decide.',
 } as const;

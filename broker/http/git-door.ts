@@ -152,7 +152,7 @@ const CUT: BodyRefusal = {
   ok: false,
   code: 'request_cut',
   detail:
-    'The request broke off before it was whole: its sender left, or sent nothing for a minute. Nothing was sent on.',
+    'The request broke off before it was complete: the client disconnected, or stalled for a minute. Nothing was forwarded.',
 };
 
 /** Time limit for reading the refs of a push that found no free slot. */

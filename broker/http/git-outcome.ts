@@ -95,9 +95,9 @@ const CANNOT_HOLD =
 const NOT_CONNECTED = 'no code host is connected for the organisation. An owner has to connect it.';
 const CONSENT: Record<OutcomeOf<'consent_required'>['reason'], string> = {
   no_caller:
-    'this code host has one token per person. Say for whom it is in X-Svc-Caller (git config http.extraHeader), with an assertion that is good.',
+    'this code host has one token per person. Name the person in X-Svc-Caller (git config http.extraHeader), with a valid assertion.',
   asserted_not_allowed:
-    'this code host has one token per person, and does not take the word of this source. Send an assertion in X-Svc-Caller.',
+    'this code host has one token per person, and does not trust this source to name the person. Send an assertion in X-Svc-Caller.',
   not_consented:
     'this person has no token here that can be used. Begin their consent with POST /v1/consent/caller/start, or have an owner confirm it.',
 };
@@ -106,7 +106,7 @@ const REFUSED =
   'the code host refused the stored credential, or does not let it do this. An owner has to connect it again.';
 const UNREADABLE = 'the stored credential cannot be opened. An owner has to connect it again.';
 const TOKEN_OVER =
-  'the token that this person gave is over, or the code host refuses it. They have to consent again: begin that with POST /v1/consent/caller/start.';
+  'the token that this person gave has expired, or the code host refuses it. They have to consent again: begin that with POST /v1/consent/caller/start.';
 const TOO_MANY =
   'too many calls, or too many large requests, of this agent or of all are under way. Nothing was sent: try again.';
 const BROKE_OFF = 'the answer of the code host broke off.';
@@ -114,13 +114,13 @@ const BLOCKED = 'the answer of the code host held the credential, so it is withh
 
 const NOT_PASSED_ON: Record<NotPassedOn, [status: number, code: string, what: string]> = {
   auth_refused: [502, 'upstream_auth_failed', `: ${REFUSED}`],
-  not_found: [404, 'not_found', ' is not at the code host, or not shown to the stored credential.'],
+  not_found: [404, 'not_found', 'does not exist at the code host, or is not visible with the stored credential.'],
   redirected: [
     502,
     'upstream_unreachable',
     ': the code host redirects elsewhere, which is not followed. If the repository was renamed, use its new name.',
   ],
-  unexpected: [502, 'upstream_unreachable', ': the answer of the code host is not one of git.'],
+  unexpected: [502, 'upstream_unreachable', ': the response of the code host is not a git response.'],
 };
 
 const REFUSED_OF_PERSON: (typeof NOT_PASSED_ON)[NotPassedOn] = [

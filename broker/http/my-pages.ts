@@ -24,7 +24,7 @@ const fact = (name: string, value: string | Html): Html => html`<dt>${name}</dt>
 const STATES: Record<Given['state'], string> = {
   active: 'In use',
   unconfirmed: 'An owner of the organisation has to confirm it first',
-  reauth_needed: 'The platform takes it no more',
+  reauth_needed: 'The platform no longer accepts it',
 };
 
 function section({ id, platform, account, organisation, state, rights, agents, givenAt, lastUsedAt }: Given): Html {

@@ -69,13 +69,13 @@ export const afterGitRefusal = (code: string, caller: Caller, scope: string | un
 
 /** Says where the answer to a held read will be available: sending the same read again does not join the held call. */
 export function afterHeldRead({ door, baseUrl }: Caller, approvalId: string): string {
-  const again = 'the same request again would be another call, which needs an approval of its own';
+  const again = 'sending the same request again creates another call, which needs its own approval';
   const path = `/v1/approvals/${approvalId}`;
   switch (door) {
     case 'run':
       return `The answer will be at ${path} of AGENT_BROKER_RUN_URL, with AGENT_BROKER_RUN_KEY as the bearer; ${again}.`;
     case 'static_key':
-      return `A static key cannot read its answer later, and ${again}: send it with "X-Svc-Wait: 120" when somebody can decide meanwhile.`;
+      return `The response cannot be read later with a static key, and ${again}: send the request with "X-Svc-Wait: 120" at a time when somebody can decide.`;
     case 'token':
       return `The answer will be at ${baseUrl}${path}; ${again}.`;
   }

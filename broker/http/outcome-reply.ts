@@ -69,14 +69,14 @@ export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
     case 'too_many_pending':
       return refused(
         'too_many_pending_approvals',
-        `${outcome.limit} calls of this agent, with its parent or children, wait for a decision already. Wait until some are decided.`,
+        `${outcome.limit} calls of this agent, with its parent or children, are already waiting for a decision. Wait until some are decided.`,
         { audit_id },
         { 'Retry-After': '60' },
       );
     case 'too_many_calls':
       return refused(
         'too_many_calls',
-        'Too many calls of this agent and its children, or of all agents, are under way, or their answers were not read yet. Read them, then try again.',
+        'Too many calls of this agent and its children, or of all agents, are under way, or their responses were not read yet. Read them, then try again.',
         { audit_id },
         { 'Retry-After': '1' },
       );

@@ -122,7 +122,7 @@ export const usedPage = (awaitsOwner: boolean, mine: string): Reply =>
     {
       title: 'Given already',
       parts: [
-        paragraph('This consent was given, so nothing more comes of this link.'),
+        paragraph('This consent was already given, so this link is used up.'),
         ...(awaitsOwner
           ? [paragraph('An owner of the organisation has to confirm the account before agents use it.')]
           : []),

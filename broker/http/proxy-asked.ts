@@ -52,7 +52,7 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
   if (isIn !== 'x-svc-authorization' && isIn !== 'authorization' && isIn !== own)
     throw new Refusal(
       'invalid_token',
-      `The token stands in ${isIn}, where this platform takes no key. Send it in X-Svc-Authorization.`,
+      `The token is in ${isIn}, where this platform does not accept keys. Send it in X-Svc-Authorization.`,
     );
   if (token.isAccessKey && manifest?.auth.type !== 'aws_sigv4')
     throw new Refusal(

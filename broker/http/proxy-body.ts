@@ -73,7 +73,7 @@ const NO_ROOM =
 const tooLong = (): BodyNotTaken =>
   new BodyNotTaken(
     'payload_too_large',
-    'Requests to this platform are signed with their body, which may then have at most 8 MiB. Nothing was sent.',
+    'Requests to this platform are signed including their body, which can have at most 8 MiB. Nothing was sent.',
   );
 
 /** Reserves all the memory that a body may need before any of it is read, so that waiting requests hold none. Returns false on timeout. */
@@ -94,7 +94,7 @@ async function takeRoom(lease: Pick<CallLease, 'count' | 'hasRoom' | 'whenRoom'>
 function decodedLength({ headers: { 'x-amz-decoded-content-length': said } }: IncomingMessage): number | undefined {
   if (said === undefined) return undefined;
   if (typeof said !== 'string' || !/^\d{1,15}$/.test(said))
-    throw new MalformedChunks('x-amz-decoded-content-length is no length.');
+    throw new MalformedChunks('x-amz-decoded-content-length is not a valid length.');
   return Number(said);
 }
 

@@ -100,7 +100,7 @@ export async function accessEndedRefusal(
   return {
     status: ended.reason === 'platform_not_connected' ? 412 : 403,
     code: halt ? 'agent_halted' : ended.reason,
-    detail: `${sentence(ended.detail)} The call was approved and made; its answer is not given to an agent that could not make it now. Do not repeat it.`,
+    detail: `${sentence(ended.detail)} The call was approved and made; its response is not returned, because the agent could not make the call now. Do not repeat it.`,
     headers: { 'X-Svc-Approval-Id': approvalId, 'X-Svc-Audit-Id': auditId },
     extra: { reason: ended.reason, approval_id: approvalId, audit_id: auditId },
     retry: false,
@@ -121,7 +121,7 @@ export function unreadRefusal(context: Answering, { approvalId, cause }: HeldUnr
   return {
     status: ERRORS.store_unavailable,
     code: 'store_unavailable',
-    detail: `A person has to approve this call at ${url}. Whether they did, and how it ended, is not known now, as the store is unavailable: it may have been made. ${next}`,
+    detail: `A person has to approve this call at ${url}. Whether it was approved, and how it ended, is unknown at the moment because the store is unavailable: the call may have been made. ${next}`,
     headers: { 'X-Svc-Approval-Id': approvalId, 'Retry-After': '5' },
     extra: { approval_id: approvalId, approval_url: url },
     retry: !isRead,
@@ -134,7 +134,7 @@ type NoAnswer = Exclude<HeldEnd, { kind: 'made' }> | { kind: 'not_kept'; auditId
 /** The call was made, or may have been: for a while the same request gets the same refusal. */
 const HAS_NO_ANSWER: readonly string[] = ['unknown', 'no_answer', 'not_kept'];
 
-const FOR_TEN_MINUTES = 'The same request is answered so for ten minutes; after that it is another call.';
+const FOR_TEN_MINUTES = 'For ten minutes the same request gets the same answer; after that it is a new call.';
 
 /**
  * Returns the refusal for such a call. Statuses that clients retry by themselves are avoided: a retry would ask a person again, and hide the reason.
@@ -181,7 +181,10 @@ export async function heldRefusal(
         `A person denied this call${end.note === null ? '' : `: ${end.note}`}. Do not repeat it.`,
       );
     case 'expired':
-      return told('approval_expired', 'Nobody decided in time, so nothing was sent. Send it again to ask again.');
+      return told(
+        'approval_expired',
+        'The approval expired before anybody decided, so nothing was sent. Send the request again to ask again.',
+      );
     case 'unknown':
       return told(
         'executed_outcome_unknown',
@@ -195,12 +198,12 @@ export async function heldRefusal(
     case 'no_answer':
       return told(
         'executed_result_not_kept',
-        `The call was made, and its answer is not passed on: ${end.error} Do not repeat it. Audit id: ${auditId}. ${FOR_TEN_MINUTES}`,
+        `The call was made, and its response is not returned: ${end.error} Do not repeat it. Audit id: ${auditId}. ${FOR_TEN_MINUTES}`,
       );
     case 'not_kept':
       return told(
         'executed_result_not_kept',
-        `The call was made, and its answer was too large to be kept. Do not repeat it. Audit id: ${auditId}. ${FOR_TEN_MINUTES}`,
+        `The call was made, but its response was too large to be stored. Do not repeat it. Audit id: ${auditId}. ${FOR_TEN_MINUTES}`,
       );
   }
 }

@@ -110,7 +110,7 @@ export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
     case 'streamed':
       return outcome.ended === 'credential_found' || outcome.ended === 'not_masked'
         ? withheld(outcome.ended)
-        : refuse('upstream_unreachable', 'The answer of the platform broke off before any of it could be passed on.');
+        : refuse('upstream_unreachable', 'The response of the platform broke off before any of it could be forwarded.');
     default:
       return fromReply(outcomeReply(told, outcome), auditId, (code) =>
         afterRefusal(code, callerOf(told), wantedOf(outcome)),
@@ -119,7 +119,7 @@ export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
 }
 
 const TOO_LARGE_TO_HOLD =
-  'A person would have to approve this call, and a body of more than 1 MiB, or one whose length is not known, is not kept. Send less at once, or ask an owner for a policy that allows it.';
+  'This call needs an approval, but a body of more than 1 MiB or of unknown length cannot be stored until the decision. Send a smaller body with a Content-Length, or ask an owner for a policy that allows the call.';
 
 /** Converts a thrown refusal. */
 export const thrownRefusal = ({ status, code, message, headers, extra }: Refusal): RawRefusal => ({

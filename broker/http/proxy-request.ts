@@ -75,7 +75,7 @@ export async function readRequest({
   const refuse = (detail: string, code: NonNullable<Malformed['code']> = 'invalid_request') =>
     ended({ ok: false, code, detail });
   if (target.endpoint.includes(token))
-    return refuse('The address holds the token of the agent: it belongs into a header.');
+    return refuse('The URL contains the token of the agent: send the token in a header only.');
   if (Object.values(sent.headers).some((value) => value.includes(token)))
     return refuse('The token of the agent stands in another header as well.');
   const bodyHeaders = bodyHeadersOf(request.headers);
@@ -93,7 +93,7 @@ export async function readRequest({
     if (error instanceof BodyNotTaken) return refuse(error.message, error.code);
     if (!request.destroyed) throw error;
     return refuse(
-      'The request broke off before it was whole, or nothing of it came for a minute. Nothing was sent on.',
+      'The request broke off before it was complete, or stalled for a minute. Nothing was forwarded.',
       'request_cut',
     );
   }
@@ -101,7 +101,8 @@ export async function readRequest({
   const raw = { method: method as RawRequest['method'], bodyHeaders: body.kind === 'none' ? {} : bodyHeaders, body };
   if (body.kind === 'none') return ended({ ok: true, raw: { ...raw, judged: undefined } });
   const bytes = bytesOf(body);
-  if (bytes?.includes(token)) return refuse('The body holds the token of the agent: it belongs into a header.');
+  if (bytes?.includes(token))
+    return refuse('The body contains the token of the agent: send the token in a header only.');
   const asRead = typeAsRead(method, bodyHeaders['content-type']);
   const refused = rules?.refused.body;
   const at = { method, path: target.endpoint.split('?', 1)[0] ?? '' };

@@ -33,7 +33,7 @@ export function guardRequests(services: Services, routes: readonly Route[]): Req
   const refuse = (host: string | undefined, path: string, isNameless: boolean): Refusal | undefined => {
     if (host === undefined) return new Refusal('invalid_request', 'Send one Host header, and a target that is a path.');
     if (loopback && !known.has(host) && !isNameless)
-      return elsewhere(`This broker does not answer to the name in the Host header. Use ${baseUrl}.`);
+      return elsewhere(`The name in the Host header is not a name of this broker. Use ${baseUrl}.`);
     if (proxyHost === undefined || isRaw(path) === (host === proxyHost)) return undefined;
     return elsewhere(
       host === proxyHost

@@ -132,7 +132,7 @@ export function refusalOf(
     refusal = new Refusal(
       'audit_unavailable',
       error instanceof MaybeRecorded
-        ? 'The store failed while this was being recorded, so it may be in force or not. Check before you retry.'
+        ? 'The store failed while this change was being recorded, so it is unknown whether it is in force. Check before you retry.'
         : error.sent
           ? 'The call may have been made, but its outcome could not be recorded, so it is withheld. Do not retry: check the platform first.'
           : 'The decision could not be recorded, so nothing was sent. Retry shortly.',

@@ -72,9 +72,9 @@ export function unreadyReply(
 
 function reauthMessage({ cause, detail, call }: Extract<Unready, { kind: 'reauth_needed' }>, platform: string): string {
   if (call.caller !== undefined)
-    return `The token that this person gave for ${platform} is over, or the platform refuses it. They have to consent again: begin that with POST /v1/consent/caller/start.`;
+    return `The token that this person gave for ${platform} has expired, or the platform refuses it. They have to consent again: begin that with POST /v1/consent/caller/start.`;
   if (cause === 'malformed')
-    return `The stored credential of ${platform} cannot be sent: it holds what no header can carry. An owner has to replace it, at connect_url; repeating the call does not help.`;
+    return `The stored credential of ${platform} cannot be sent: it contains characters that are not allowed in a header. An owner has to replace it, at connect_url; repeating the call does not help.`;
   if (cause === 'no_token' && detail !== undefined)
     return `${sentence(detail)} Nothing was sent; repeating the call does not help.`;
   return `The platform refused the stored credential of ${platform}. An owner has to connect it again, at connect_url; repeating the call does not help.`;
@@ -100,9 +100,9 @@ type ConsentRequired = Extract<Outcome, { kind: 'consent_required' }>;
 
 const CONSENT_MESSAGES: Record<ConsentRequired['reason'], string> = {
   no_caller:
-    'This platform holds one token per person: say for whom the call is made, in "caller" or the header X-Svc-Caller.',
+    'This platform has one token per person: name the person for whom the call is made, in "caller" or the header X-Svc-Caller.',
   asserted_not_allowed:
-    'This platform does not take the word of this source for who somebody is: send an assertion (a JWT) instead.',
+    'This platform does not trust this source to say who a person is: send an assertion (a JWT) instead.',
   not_consented: 'This person has not connected the platform.',
 };
 
@@ -119,7 +119,7 @@ function consentMessage({ reason, awaits, consent }: ConsentRequired): string {
   if (awaits === 'owner')
     return 'This person has connected the platform. An owner has to confirm that before it is used.';
   if (awaits === 'other_consents')
-    return `${message} ${MAX_OPEN_CONSENTS} consents of this agent wait already, so no other was begun: wait until some are given or over.`;
+    return `${message} ${MAX_OPEN_CONSENTS} consents of this agent are pending already, so no other was started: wait until some are given or have expired.`;
   return consent
     ? `${message} Give them consent_url, poll poll_url with ?wait=50 until it is completed, then try again.`
     : message;

@@ -6,7 +6,7 @@ export type Log = Logger;
 /** The level `info`, as pino numbers it. */
 const INFO = 30;
 /** The message of the count line, which is itself never left out. */
-const LEFT_OUT = 'lines with this text were left out in the last 10 s';
+const LEFT_OUT = 'repeated lines with this text were suppressed in the last 10 s';
 
 /**
  * Creates the logger: JSON lines on stderr, so that stdout stays for the output that a person or a script requested. Credentials never

@@ -1,4 +1,4 @@
-/** Log lines for limits that refuse: one when a limit begins to refuse, then one a minute with the count, never one a request. */
+/** Log lines for limits that refuse: one when a limit starts to refuse requests, then one a minute with the count, never one a request. */
 import type { Log } from './log.ts';
 
 const WINDOW_MS = 60_000;
@@ -24,7 +24,7 @@ export function makeRefusalLog(log: Pick<Log, 'warn'>): RefusalLog {
       windows.delete(key);
       if (refused === 0) return;
       open(key, by);
-      log.warn({ ...by, refused }, 'a limit refused so many in the last minute');
+      log.warn({ ...by, refused }, 'a limit refused requests in the last minute');
     }, WINDOW_MS).unref();
   };
 
@@ -33,7 +33,7 @@ export function makeRefusalLog(log: Pick<Log, 'warn'>): RefusalLog {
     if (counted !== undefined) windows.set(key, counted + 1);
     else {
       open(key, by);
-      log.warn({ ...by, refused: 1 }, 'a limit begins to refuse');
+      log.warn({ ...by, refused: 1 }, 'a limit starts to refuse requests');
     }
   };
 

@@ -28,8 +28,9 @@ type Judged =
   | { ok: true; held: HeldCall; owner: OwnerTable; decision: 'approve' | 'deny' }
   | { ok: false; why: string; held?: HeldCall };
 
-const NOT_OURS = 'This button is not one of this channel, or belongs to another request.';
-const CORRECTED = 'This call was corrected since it was told of here. Follow the link, look at it, and decide there.';
+const NOT_OURS = 'This button does not belong to this channel, or belongs to another request.';
+const CORRECTED =
+  'This call was corrected after this message was sent. Follow the link, review the call, and decide there.';
 
 async function judge(
   { broker }: Services & Uses<'vault'>,
@@ -54,17 +55,21 @@ async function judge(
   if (place && place !== click.place)
     return { ok: false, why: 'This button was pressed in another conversation.', held };
   if (!(await mayDecideOn(broker, channel, held)))
-    return { ok: false, why: 'This has to be decided in the console: follow the link.', held };
+    return { ok: false, why: 'This request has to be decided in the console: follow the link.', held };
   const people = peopleIn(sending.settings);
   const email = Object.hasOwn(people, click.person) ? people[click.person] : undefined;
   if (email === undefined)
     return { ok: false, why: 'You are not among the people of this channel: an admin adds you to them.', held };
   const owner = (await findOwnersByEmail(db, email)).find((one) => one.organisation_id === organisationId);
-  if (!owner) return { ok: false, why: 'Whom the channel takes you for is no owner any more.', held };
+  if (!owner) return { ok: false, why: 'The owner that the channel maps you to has been removed.', held };
   if (!DECIDING.includes(owner.role))
     return { ok: false, why: 'Your role is viewer: an approver or an admin decides.', held };
   if (mustSignInAgain(owner, broker.clock()))
-    return { ok: false, why: 'Sign in to the console once, and decide then: you did not for 30 days.', held };
+    return {
+      ok: false,
+      why: 'You last signed in to the console more than 30 days ago. Sign in once, then decide.',
+      held,
+    };
   return { ok: true, held, owner, decision: button.decision };
 }
 
@@ -141,8 +146,8 @@ export async function decideClick(
     const text = await act(services, channel, sending, click).catch((error: unknown) => {
       if (!(error instanceof AuditUnavailable)) throw error;
       return error instanceof MaybeRecorded
-        ? 'The store failed while it was recorded, so it may be decided or not. Follow the link and look.'
-        : 'It could not be recorded, so nothing was decided. Try again in a moment.';
+        ? 'The store failed while the decision was being recorded, so it is unknown whether it is in force. Follow the link to see the current state.'
+        : 'The decision could not be recorded, so nothing was decided. Try again in a moment.';
     });
     // Telegram shows the button as loading until it is answered, even without a text.
     if (text !== undefined || channel.kind === 'telegram') await click.tell(text ?? 'Decided.');

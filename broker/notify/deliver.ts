@@ -82,7 +82,7 @@ export async function attempt(broker: Pick<Broker, 'log'>, work: () => Promise<S
     return (await withTimeout(work(), LONGEST_MS, late)) ?? late;
   } catch (error) {
     broker.log.error({ err: error, security: error instanceof SealError }, 'sending on a channel failed unexpectedly');
-    return { kind: 'failed', why: 'It could not be sent: see the log of the broker.' };
+    return { kind: 'failed', why: 'The message could not be sent: see the log of the broker.' };
   }
 }
 

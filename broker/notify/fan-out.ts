@@ -101,7 +101,7 @@ function readChannels({ log }: Pick<Broker, 'log'>, channels: readonly NoticeCha
     try {
       return [{ channel, rules: channelRules(channel) }];
     } catch (error) {
-      log.error({ err: error, channel: channel.id }, 'a channel for notices is told nothing: its rules cannot be read');
+      log.error({ err: error, channel: channel.id }, 'no notices are sent on a channel: its rules cannot be read');
       return [];
     }
   });

@@ -104,7 +104,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
     return {
       waits: status === 'pending',
       sentence: sentence(
-        { text: 'Somebody asks to be registered as the agent ' },
+        { text: 'Somebody asks to register the agent ' },
         valuePart(registration.agent_name, { quoted: true }),
       ),
       agent: undefined,

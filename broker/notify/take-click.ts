@@ -11,7 +11,7 @@ export type ClickRequest = Parameters<typeof isFromSlack>[0];
 /** `click`: undefined when the request is about something else than our buttons. */
 export type TakenClick = { channel: NoticeChannelTable; sending: Sending; click: Click | undefined };
 
-/** Undefined when the request is not authentic, or when there is no such channel; the caller cannot distinguish the two. */
+/** Undefined when the request is not authentic, or when this channel does not exist; the caller cannot distinguish the two. */
 export async function takeClick(
   broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
   kind: 'slack' | 'telegram',

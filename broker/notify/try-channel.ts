@@ -41,7 +41,7 @@ export async function tryChannel(
   });
   if (sent.kind === 'sent') {
     await noteWorking(store.db, channel, clock());
-    return { kind: sent.kind, why: 'The channel took the test notice.' };
+    return { kind: sent.kind, why: 'The channel accepted the test notice.' };
   }
   await noteFailing(store.db, channel, sent.kind === 'gone' ? 'gone' : 'failing', sent.why);
   return sent;

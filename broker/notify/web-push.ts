@@ -68,7 +68,7 @@ function ttlOf({ until, step }: Message, now: number): number {
 
 async function send(sending: Sending, message: Message): Promise<Sent> {
   const { secret, now, push: way, channelId } = sending;
-  if (!secret || !way) return { kind: 'gone', why: 'It has no address any more.' };
+  if (!secret || !way) return { kind: 'gone', why: 'The address of this device is no longer known.' };
   const subscription = {
     expirationTime: null,
     ...readStored(StoredSubscription, secret.reveal(), `subscription of channel ${channelId}`),

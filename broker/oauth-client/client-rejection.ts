@@ -50,6 +50,6 @@ export const rejectedAnswer = ({ platformId, isOwnRegistration }: Registered, er
   code: 'client_rejected',
   detail:
     isOwnRegistration && error === 'invalid_client'
-      ? `The authorization server of ${platformId} does not know the client that the broker registered there (${error}). Try again in ten minutes: if it is so then, the broker registers again, and asks for a new consent.`
+      ? `The authorization server of ${platformId} does not know the client that the broker registered there (${error}). Try again in ten minutes: if the error remains, the broker registers a new client and asks for a new consent.`
       : `The authorization server of ${platformId} rejects the broker's client (${error}). An operator has to correct its client_id, client_secret or scopes; until then retrying does not help.`,
 });

@@ -38,7 +38,10 @@ export function resolver(
     const known = await findRegistration(broker, described, { issuer, redirectUri, client });
     if (known && (client !== undefined || registering !== 'document')) return known;
     if (client !== undefined)
-      return { problem: 'stale', detail: `The broker's client registration for ${platformId} is gone. Connect again.` };
+      return {
+        problem: 'stale',
+        detail: `The broker's client registration for ${platformId} no longer exists. Connect again.`,
+      };
     const metadata = await find({ ...described, issuer });
     if (isProblem(metadata)) return metadata;
     const misled = mixUpRisk(metadata, described);

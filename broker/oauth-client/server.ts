@@ -79,7 +79,7 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
     if (methods === undefined ? isMcp : !methods.includes('S256'))
       return {
         problem: 'failed',
-        detail: `The authorization server of ${platformId} does not support PKCE with S256 (RFC 7636), so codes could be stolen.`,
+        detail: `The authorization server of ${platformId} does not support PKCE with S256 (RFC 7636), so authorization codes could be stolen.`,
       };
     return metadata;
   };

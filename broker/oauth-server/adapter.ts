@@ -148,7 +148,7 @@ function authorisationEnds(broker: Store): Partial<Adapter> {
       if (await endMcpAuthorisation(db, id, 'reuse', broker.clock()))
         broker.log.warn(
           { security: true, authorisation: id },
-          'a refresh token of an MCP client was used again after it was replaced, as if it was stolen: its access was ended',
+          'a replaced refresh token of an MCP client was used again and may have been stolen: its access was ended',
         );
       await records.destroy(id);
     },

@@ -7,7 +7,7 @@ import { PAGE_HEADERS, paragraph, smallPage, statusLine } from '../small-page.ts
 function adviceOn(clientId: unknown, clientIdDocuments: boolean): string {
   const url = typeof clientId === 'string' ? URL.parse(clientId) : null;
   if (url?.protocol !== 'https:')
-    return 'The broker does not know this application, or not any more. Remove the connection in the application and add it again, so that it registers again; connecting alone is not enough.';
+    return 'The broker does not know this application, or its registration was removed. Remove the connection in the application and add it again, so that it registers again; connecting alone is not enough.';
   return clientIdDocuments
     ? `The application is described by a document at ${url.host}, which this broker could not use. Tell whoever runs the broker: let it reach ${url.host}, or set AGENT_BROKER_CLIENT_ID_DOCUMENTS=off, so that applications register instead. The log says what was wrong.`
     : `The application identifies itself by a document at ${url.host}, and this broker does not fetch such documents. Remove the connection in the application and connect again, so that it registers instead.`;

@@ -37,7 +37,7 @@ export function assertionVerifier(broker: Pick<Broker, 'clock' | 'log' | 'store'
       if (!issuer) return refused('The assertion is not of an issuer that the organisation trusts (caller_issuers).');
       const verified = await (await keysOf(issuer)).verify(assertion, issuer.issuer);
       if (verified.kind === 'unavailable')
-        return refused('The keys of the issuer cannot be fetched just now. Try again shortly.');
+        return refused('The keys of the issuer cannot be fetched at the moment. Try again shortly.');
       if (verified.kind === 'refused') return refused(REFUSED[verified.code]);
       return personOf(issuer, verified);
     },
@@ -67,7 +67,8 @@ function personOf(
   if ((claims.exp ?? Number.POSITIVE_INFINITY) - (claims.iat ?? 0) > LONGEST_SECONDS)
     return refused('The assertion is valid for longer than an hour (exp).');
   const subject = subjectOf(issuer, claims);
-  if (subject === undefined) return refused('The assertion does not say who the person is, or not in a usable form.');
+  if (subject === undefined)
+    return refused('The claim of the assertion that identifies the person is missing, or not usable.');
   return { ok: true, identity: { issuer: issuer.issuer, subject } };
 }
 

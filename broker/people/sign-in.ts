@@ -71,7 +71,7 @@ export function personSignIns(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' |
     begin: async ({ organisationId, issuer }) => {
       if (issuer.client_id === undefined)
         return {
-          problem: `Nobody can sign in at ${new URL(issuer.issuer).host} from here: an owner has to give its client_id in caller_issuers first.`,
+          problem: `People cannot sign in at ${new URL(issuer.issuer).host} from this broker yet: an owner has to set client_id for it in caller_issuers.`,
         };
       const own = ownSignInUri(broker.baseUrl, organisationId, issuer.issuer);
       const steps = await stepsOf(issuer);
@@ -84,7 +84,7 @@ export function personSignIns(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' |
     finish: async ({ issuer }, { path, query }, { redirectUri = shared, ...kept }) => {
       const { host } = new URL(issuer.issuer);
       if (redirectUri !== broker.baseUrl + path)
-        return { problem: `This answer does not come from ${host}, where this browser went to sign in. Start again.` };
+        return { problem: `This response is not from ${host}, where this browser started to sign in. Start again.` };
       const flow = { ...kept, page: '', organisation: null, replaces: null };
       const at = { redirectUri, isNamed: redirectUri === shared, subjectOnly: true };
       const signedIn = await (await stepsOf(issuer)).finish(query, flow, at);

@@ -49,7 +49,7 @@ export async function close(open: Open, graceMs: number, log: Log): Promise<void
       const working = work();
       await (until === undefined ? working : withTimeout(Promise.resolve(working), until - performance.now()));
     } catch (error) {
-      log.error({ err: error }, `${what} did not stop as it should`);
+      log.error({ err: error }, `${what} did not stop cleanly`);
     }
   };
   const { store, listener, broker, services, unwatch, recovery, housekeeping, accessWatch, sender, sequencer } = open;
@@ -72,24 +72,24 @@ export async function close(open: Open, graceMs: number, log: Log): Promise<void
   await step('notices', () => sender?.stop());
   await step('pushing the audit', () => pusher?.stop());
   await step('the way out', () => broker?.outbound.close());
-  await step('the way to the internet', () => broker?.publicOutbound.close());
-  await step('the way to the identity provider', () => broker?.providerOutbound?.close());
+  await step('outbound connections', () => broker?.publicOutbound.close());
+  await step('connections to the identity provider', () => broker?.providerOutbound?.close());
   await step('replays', () => services?.replays.settled(SETTLE_MS));
   await step('the recorder', () => services?.recorder.settled(SETTLE_MS));
   await step('housekeeping', () => housekeeping?.stop());
-  await step('looking at calls under way', () => accessWatch?.stop());
+  await step('watching calls in flight', () => accessWatch?.stop());
   await step('recovery', () => recovery?.stop());
   await step('the receipt log', () => sequencer?.stop());
   await step('the recorder', () => services?.recorder.close());
-  await step('news of held calls', () => services?.changes.close());
-  await step('what was used last', () => services?.tokenUses.write());
-  await step('which keys were used last', () => services?.staticKeyUses.write());
-  await step('which workloads were used last', () => services?.workloadUses.write());
+  await step('notifications about held calls', () => services?.changes.close());
+  await step('times of last use', () => services?.tokenUses.write());
+  await step('last use of static keys', () => services?.staticKeyUses.write());
+  await step('last use of workloads', () => services?.workloadUses.write());
   await step('what agents did', () => services?.deeds.write());
-  await step('how far the store is', async () => {
+  await step('generation of the store', async () => {
     if (broker && !broker.storeOutage.isLasting()) await nextGeneration(store, broker.config, log);
   });
-  await step('counts of rate limits', () => broker?.rateCounts.stop());
+  await step('counters of rate limits', () => broker?.rateCounts.stop());
   await step('traces', () => broker?.tracing.stop());
   await step('watching the process', () => unwatch?.());
   await step('the store', () => store.close());

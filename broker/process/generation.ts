@@ -26,8 +26,8 @@ type Places = Pick<Config, 'dataFolder' | 'keyFile' | 'masterKey'>;
 const HOUR_MS = 3_600_000;
 
 const RESTORE =
-  'Restore it with "npx agent-broker restore FILE", or, when it was brought back by other means, run "npx agent-broker restore --in-place": ' +
-  'either ends what waited then and lets an admin review it. Nothing was started and nothing was changed.';
+  'Restore it with "npx agent-broker restore FILE", or, if it was restored by other means, run "npx agent-broker restore --in-place". ' +
+  'Both end the items that were pending and let an admin review the store. Nothing was started and nothing was changed.';
 
 /** The folder where a restored SQLite store is prepared before it is moved into place. */
 export const restoringPlace = (dataFolder: string): string => join(dataFolder, 'store.restoring');
@@ -37,7 +37,7 @@ export function refuseCutRestore({ dataFolder, databaseUrl }: Pick<Config, 'data
   const place = restoringPlace(dataFolder);
   if (databaseUrl === undefined && existsSync(place) && !existsSync(join(dataFolder, 'store', 'broker.db')))
     throw new Error(
-      `A restore was cut off before its store was in place. Run "npx agent-broker restore FILE" again; or, to start without it, remove ${place}. Nothing was started.`,
+      `A restore was interrupted before its store was in place. Run "npx agent-broker restore FILE" again; or, to start without it, remove ${place}. Nothing was started.`,
     );
 }
 
@@ -45,18 +45,20 @@ export function refuseCutRestore({ dataFolder, databaseUrl }: Pick<Config, 'data
 export async function refuseOlderStore(store: Store, places: Places): Promise<void> {
   if (store.dialect === 'postgres' && (await hasRestoreMark(store.db)))
     throw new Error(
-      'A restore into this database was cut off, or is under way. Make an empty database, and run "npx agent-broker restore FILE" again. Nothing was started and nothing was changed.',
+      'A restore into this database was interrupted, or is still running. Make an empty database, and run "npx agent-broker restore FILE" again. Nothing was started and nothing was changed.',
     );
   if (!(await isMigrated(store))) return;
   const madeAt = await findBackupMark(store.db);
   if (madeAt !== undefined)
-    throw new Error(`This store is a backup of ${madeAt}, and was put in place without being restored. ${RESTORE}`);
+    throw new Error(
+      `This store is a backup of ${madeAt} that was copied into place without the restore command. ${RESTORE}`,
+    );
   // Read before the store: a process that starts concurrently advances the store first, and then writes these files.
   const seen = seenIn(places);
   const found = await findGeneration(store.db);
   if (found && found.number < seen(found.storeId))
     throw new Error(
-      `This store is older than it was: it is at generation ${found.number}, and ${seen(found.storeId)} was seen of it. ${RESTORE}`,
+      `This store is older than the one that ran here before: it is at generation ${found.number}, and generation ${seen(found.storeId)} was already seen. ${RESTORE}`,
     );
 }
 

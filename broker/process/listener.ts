@@ -94,7 +94,7 @@ export async function openListener(
     const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
     let lastWord: NodeJS.Timeout | undefined;
     const cut = setTimeout(async () => {
-      if (cutOff) await cutOff().catch((error) => log.error({ err: error }, 'calls in flight could not be cut off'));
+      if (cutOff) await cutOff().catch((error) => log.error({ err: error }, 'calls in flight could not be aborted'));
       lastWord = setTimeout(() => server.closeAllConnections(), cutOff ? LAST_WORD_MS : 0);
     }, graceMs);
     await new Promise((resolve) => {

@@ -134,7 +134,7 @@ export async function restoreInPlace({
   const store = openPlainStore(config, log);
   try {
     if (!(await isMigrated(store)) || !(await hasMasterKey(store)))
-      throw new Error('There is no store of a broker to be treated as restored.');
+      throw new Error('There is no store that could be marked as restored.');
     await refuseWrongMasterKey(store, readMasterKeys(masterKeySource(config), { allowCreate: false }).keys);
     if (store.dialect === 'postgres') await refuseLiveInstances(store.db, await postgresTime(store.db));
     const found = await findGeneration(store.db);
@@ -159,7 +159,7 @@ async function readChecked(file: string, config: Config): Promise<BackupManifest
       `This is a backup of ${manifest.store === 'postgres' ? 'PostgreSQL: name the database in DATABASE_URL' : 'SQLite: take DATABASE_URL away'}.`,
     );
   if (statSync(file).size !== manifest.bytes || (await hashFile(file)) !== manifest.sha256)
-    throw new Error(`${file} is damaged: it is not the file that its manifest describes. Take another backup.`);
+    throw new Error(`${file} is damaged: it does not match its manifest. Use another backup.`);
   if (manifest.master_key_check_value !== null)
     refuseKeyOfOther(
       readMasterKeys(masterKeySource(config), { allowCreate: false }).keys,
@@ -173,7 +173,7 @@ function refuseKnown(config: Config, storeId: string | null): void {
   if (storeId !== null && newestSeen(config, storeId) > 0)
     throw new Error(
       'The store of this backup was started with this data folder or this key file. Once the backup is restored here, that store does not start any more. ' +
-        'To go on with the backup in its place, add --replace. To try the backup out beside it, name another data folder (AGENT_BROKER_DATA), with a copy of the key file. Nothing was changed.',
+        'To replace it by the backup, add --replace. To try the backup without replacing it, name another data folder (AGENT_BROKER_DATA), with a copy of the key file. Nothing was changed.',
     );
 }
 

@@ -11,8 +11,8 @@ const REFUSED = /^(28[0-9A-Z]{3}|3D000)$/;
 
 const toTrust = (code: string | undefined): string =>
   code === 'ERR_TLS_CERT_ALTNAME_INVALID'
-    ? 'It is for another name: use a name that it is for.'
-    : 'Name its authority in the address: sslmode=verify-full&sslrootcert=/path/to/ca.pem.';
+    ? 'The certificate is for another host name: use a name that it contains.'
+    : 'Name its certificate authority in the address: sslmode=verify-full&sslrootcert=/path/to/ca.pem.';
 
 /**
  * Returns an error that explains why a broker could not start; the original error when the cause is not recognised. `target`: the folder that was
@@ -32,7 +32,7 @@ export function startFault(error: unknown, { dataFolder, databaseUrl }: Config, 
     // A host name with several addresses gives one aggregate error without a message.
     const words = message || code;
     if (isCertificateCode(code ?? ''))
-      return new Error(`${server} shows a certificate that is not trusted (${code}). ${toTrust(code)}`, {
+      return new Error(`${server} has a certificate that is not trusted (${code}). ${toTrust(code)}`, {
         cause: error,
       });
     if (REFUSED.test(code ?? '')) return new Error(`${server} refuses the broker: ${words}.`, { cause: error });

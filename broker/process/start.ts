@@ -105,7 +105,9 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
 async function warnOfLostCommits(store: Store, log: Log): Promise<void> {
   if (store.dialect !== 'postgres') return;
   for (const setting of await settingsThatLoseCommits(store.db))
-    log.warn(`PostgreSQL runs with ${setting} = off: what was answered may be lost when it crashes`);
+    log.warn(
+      `PostgreSQL runs with ${setting} = off: data of calls that were already answered may be lost when it crashes`,
+    );
 }
 
 /** Warns of the encoding of a store that an earlier release created. */
@@ -113,7 +115,7 @@ async function warnOfEncoding(store: Store, log: Log): Promise<void> {
   const encoding = await otherEncoding(store);
   if (encoding !== undefined)
     log.warn(
-      `PostgreSQL stores the texts of this database as ${encoding}: what that lacks cannot be stored. Back up, and restore into a database with the encoding UTF8`,
+      `the encoding of this PostgreSQL database is ${encoding}: characters that it lacks cannot be stored. Back up, and restore into a database with the encoding UTF8`,
     );
 }
 
@@ -122,7 +124,7 @@ function warnOfUnverified({ databaseUrl, databaseReadUrl }: Config, log: Log): v
     if (url !== undefined && isUnverified(url.reveal()))
       log.warn(
         { security: true },
-        `${name} says sslmode=no-verify: the certificate of PostgreSQL is not verified, and whoever is in between can read and change everything`,
+        `${name} says sslmode=no-verify: the certificate of PostgreSQL is not verified, so an attacker on the network can read and change everything`,
       );
 }
 
@@ -222,8 +224,8 @@ async function startTracing(
     version,
     outbound: wayToCollector(otel, { config, own }),
     watch: watchOutage(log, {
-      failed: 'the collector takes no traces or metrics',
-      worked: 'the collector takes them again',
+      failed: 'the collector does not accept traces or metrics',
+      worked: 'the collector accepts traces and metrics again',
       level: 'warn',
     }),
     instruments: metrics.instruments,
@@ -237,7 +239,7 @@ async function resumeRotation(broker: Pick<Broker, 'config' | 'store' | 'vault'>
     removeUnfinishedChange(broker.config.keyFile);
     if (broker.vault.masterKeys().previous.length === 0) return;
     const { wrapped, unreadable } = await finishRotation(broker);
-    if (unreadable.length > 0) log.error({ unreadable }, 'these values can be opened with no master key');
+    if (unreadable.length > 0) log.error({ unreadable }, 'these values cannot be opened with any master key');
     else log.info({ rewrapped: wrapped }, 'finished an interrupted rotation of the master key');
   } catch (error) {
     // All needed keys are available, so the broker can serve; the logged error describes the problem.

@@ -23,12 +23,12 @@ const STATUS_BY_ERROR: Readonly<Record<string, keyof typeof CODES>> = {
 
 const DETAILS = {
   400: 'This is not a well-formed HTTP/1.1 request.',
-  405: 'The method CONNECT is not supported: the broker is no tunnel.',
+  405: 'The method CONNECT is not supported: the broker is not a proxy.',
   408: 'The request did not arrive in time.',
   413: 'The chunk extensions of the body are too large.',
-  417: 'The Expect header may say 100-continue and nothing else.',
+  417: 'The only supported value of the Expect header is 100-continue.',
   431: 'The headers of the request are larger than 16 KiB.',
-  505: 'HTTP/2 is not spoken here: use HTTP/1.1 (curl: --http1.1), or put a reverse proxy in front that speaks both.',
+  505: 'HTTP/2 is not supported here: use HTTP/1.1 (curl: --http1.1), or put a reverse proxy in front that speaks both.',
 } as const;
 
 /**

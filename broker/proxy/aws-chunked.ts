@@ -68,7 +68,7 @@ async function* decoded(reader: ChunkReader, announced: Announced, length?: numb
       );
     const line = await reader.line();
     const [, hex] = CHUNK.exec(line) ?? [];
-    if (hex === undefined) throw new MalformedChunks('A chunk of the body begins with no length.');
+    if (hex === undefined) throw new MalformedChunks('A chunk of the body has no length at its beginning.');
     let left = Number.parseInt(hex, 16);
     if (left === 0) break;
     for (; left > 0; ) {
@@ -86,12 +86,12 @@ async function* decoded(reader: ChunkReader, announced: Announced, length?: numb
     if (line === '') break;
     const [, name = '', value = ''] = TRAILER.exec(line.trimEnd()) ?? [];
     if (name === '' || count >= MOST_TRAILERS)
-      throw new MalformedChunks('What follows the chunks of the body is no trailer.');
+      throw new MalformedChunks('The data after the chunks of the body is not a valid trailer.');
     announced.compare(name.toLowerCase(), value);
   }
   announced.end();
   if (length !== undefined && size !== length)
-    throw new MalformedChunks('The body has not the length that x-amz-decoded-content-length says.');
+    throw new MalformedChunks('The length of the body differs from x-amz-decoded-content-length.');
   if (held !== undefined) yield held;
 }
 
@@ -112,7 +112,7 @@ class Announced {
     this.#sum = name === undefined ? undefined : checksum(name.slice(CHECKSUM.length));
     if (name !== undefined && this.#sum === undefined)
       throw new MalformedChunks(
-        `The checksum that x-amz-trailer names is not known here: use one of ${CHECKSUM_NAMES.join(', ')}.`,
+        `The checksum that x-amz-trailer names is not supported: use one of ${CHECKSUM_NAMES.join(', ')}.`,
       );
   }
 
@@ -127,7 +127,9 @@ class Announced {
       throw new MalformedChunks('The body ends with a checksum that x-amz-trailer does not name.');
     this.#isCompared = true;
     if (this.#sum.digest().toString('base64') !== value)
-      throw new MalformedChunks(`The body has another checksum (${name.slice(CHECKSUM.length)}) than it says.`);
+      throw new MalformedChunks(
+        `The checksum (${name.slice(CHECKSUM.length)}) at the end of the body does not match the body.`,
+      );
   }
 
   /** Called after all trailers; throws MalformedChunks when the announced checksum is missing. */

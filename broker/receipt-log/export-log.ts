@@ -55,7 +55,9 @@ export async function* exportLog(broker: Exporting, organisationId: string, firs
         renewedAt = performance.now();
         const isLate = renewedAt - began > LONGEST_MS;
         if (isLate || !(await renewHold(db, hold, { size, until: until() })))
-          throw new Error('The export took too long: rows that it has not reached may be deleted. Ask for it again.');
+          throw new Error(
+            'The export took too long: rows that it has not reached yet may have been deleted. Start the export again.',
+          );
       }
       yield lines;
     }

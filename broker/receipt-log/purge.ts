@@ -166,7 +166,7 @@ async function announce(services: Changing, purge: AuditPurgeTable, owed: Owed):
   if (left > 0)
     services.broker.log.error(
       { security: true, organisation: organisationId, rows: left },
-      'rows of the audit are not as they were recorded, and are not deleted though their time seems over',
+      'rows of the audit were changed after they were recorded, and are not deleted although their retention seems to have ended',
     );
   if (old.size === 0) return await moveAnnounced(db, purge, { to, eventId: null });
   const by = byBroker(organisationId);

@@ -72,7 +72,7 @@ export function startSequencer(
     leftOut.set(organisationId, performance.now() + RETRY_MS);
     log.error(
       { err: error, organisation: organisationId },
-      'the receipt log of an organisation cannot be continued; it is tried again in a minute, and those of others go on',
+      'the receipt log of an organisation cannot be continued; retrying in a minute; other organisations are not affected',
     );
     return true;
   };

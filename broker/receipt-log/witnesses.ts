@@ -91,12 +91,13 @@ export function makeWitnesses(
       }
       if (answer.status !== 200) throw new Error(`It answered ${answer.status}.`);
       const line = cosignatureOf(head, text, witness.key);
-      if (line === undefined) throw new Error('Its answer has no signature of its key for this checkpoint.');
+      if (line === undefined)
+        throw new Error('The response of the witness has no valid signature for this checkpoint.');
       witness.seen.set(origin, size);
       await addCosignature(store.db, { organisation_id: organisationId, size }, `${line}\n`);
       return;
     }
-    throw new Error('It says each time that it has seen another tree.');
+    throw new Error('The witness reports another tree size at each attempt.');
   };
 
   const drain = async (witness: Witness): Promise<void> => {

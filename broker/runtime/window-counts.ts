@@ -136,7 +136,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
       const answers = await counter.add(uses, windowMs);
       for (const [index, { count, waiting }] of batch.entries()) {
         const answer = answers[index];
-        if (!answer) throw new Error('The shared counter left out a key.');
+        if (!answer) throw new Error('The shared counter did not return a count for every key.');
         count.end = performance.now() + answer.leftMs;
         settle(count, answer.count, waiting);
       }

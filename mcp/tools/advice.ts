@@ -78,7 +78,7 @@ export function afterError(error: BrokerError, written: boolean): string {
     case 'unreachable':
     case 'unexpected_answer':
       return error.mayHaveActed && written
-        ? 'Nobody knows whether the call was made. Call again with exactly the same arguments: that is safe, because it is not made twice.'
+        ? 'It is unknown whether the call was made. Call again with exactly the same arguments: that is safe, because it is not made twice.'
         : `Nothing was done. Try once more in a minute; if it fails again, ${TELL.toLowerCase()} that the broker does not answer, and to run: npx agent-broker doctor`;
     case 'no_profile':
       return `${TELL}: they have to correct this. There is nothing that you can do, and no restart is needed afterwards.`;

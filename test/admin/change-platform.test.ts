@@ -54,7 +54,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     expect(changed.body.changes).toEqual(changes);
     expect(changed.body.warnings).toEqual([
       'The credential of its connection stays and may not fit another auth: test, and replace or connect again.',
-      'The scope demo:write goes, and an agent holds it: it allows nothing any more.',
+      'The scope demo:write is removed, and an agent holds it: it no longer allows anything.',
     ]);
     expect((await agent.act(READ)).status).toBe(200);
     const { target, headers } = world.upstream.seen.at(-1)!;

@@ -402,7 +402,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
       const refused = await child.act(POST);
       expectEnvelope(refused, 429, 'too_many_pending_approvals');
       expect(refused.body.detail).toBe(
-        '100 calls of this agent, with its parent or children, wait for a decision already. Wait until some are decided.',
+        '100 calls of this agent, with its parent or children, are already waiting for a decision. Wait until some are decided.',
       );
       const other = await organisation.agent();
       await hold(await childOf(world, organisation, other));

@@ -158,13 +158,13 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     expect((await listed(newcomer)).status).toBe('pending');
     const revoked = await owner('revoke', newcomer, { reason: 'Not today.' });
     expect(revoked.body).toMatchObject({ status: 'revoked', status_cause: 'owner_manual' });
-    expect(await refused(newcomer)).toMatch(/^An owner stopped the agent/);
+    expect(await refused(newcomer)).toMatch(/^An owner revoked the agent/);
     expect((await registrationRow(newcomer)).private_key).toBeNull();
     expect(await agentRow(newcomer)).toMatchObject({ public_key_pem: null, key_fingerprint: null });
     expect((await did(newcomer)).status).toBe(410);
     expect(await trqp('recognition', newcomer)).toMatchObject({ recognized: false, message: 'agent_revoked' });
     expect((await owner('delete', newcomer)).body.status).toBe('deleted');
-    expect(await refused(newcomer)).toMatch(/^An owner stopped the agent/);
+    expect(await refused(newcomer)).toMatch(/^An owner revoked the agent/);
     expect(await eventsOf(newcomer, 'registration_key_claimed')).toEqual([]);
   });
 
@@ -215,7 +215,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     );
     for (const answer of answers) {
       expectEnvelope(answer, 410, 'key_gone');
-      expect(answer.body.detail).toMatch(/^An owner stopped the agent/);
+      expect(answer.body.detail).toMatch(/^An owner revoked the agent/);
     }
     expect((await listed(newcomer)).status).toBe('revoked');
     expect(await eventsOf(newcomer, 'registration_key_claimed')).toEqual([]);
@@ -239,7 +239,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     const made = await owner('bootstrap-token', newcomer);
     expect(made.status, made.text).toBe(200);
     expect(await listed(newcomer)).toMatchObject({ status: 'pending_bind' });
-    expect(await refused(newcomer)).toMatch(/^An owner has the agent bring another key/);
+    expect(await refused(newcomer)).toMatch(/^An owner created a bootstrap token/);
     expect((await registrationRow(newcomer)).private_key).toBeNull();
     expect((await agentRow(newcomer)).public_key_pem).toBeNull();
     const [event] = await eventsOf(newcomer, 'bootstrap_token_made');
@@ -256,7 +256,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     expect(bound.body, bound.text).toMatchObject({ agent_id: newcomer.agentId, status: 'active' });
     const pem = keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
     expect((await signing(newcomer.agentId, pem).act(READ)).status).toBe(200);
-    expect(await refused(newcomer)).toMatch(/^An owner has the agent bring another key/);
+    expect(await refused(newcomer)).toMatch(/^An owner created a bootstrap token/);
   });
 
   test('of a concurrent claim and bootstrap token neither undoes the other', async () => {
@@ -350,7 +350,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
       const keys = makeKeyPair();
       await apply(line(newcomer.name, quoted(keys.publicPem)));
       expect((await listed(newcomer)).status).toBe('active');
-      expect(await refused(newcomer)).toMatch(/^An owner has the agent bring another key/);
+      expect(await refused(newcomer)).toMatch(/^An owner created a bootstrap token/);
       expect((await registrationRow(newcomer)).private_key).toBeNull();
       expect((await agentRow(newcomer)).key_fingerprint).not.toBeNull();
       await apply('agents: {}');
@@ -385,12 +385,12 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
       await apply(line(newcomer.name, '{}'));
       await apply('agents: {}');
       expect((await listed(newcomer)).status).toBe('revoked');
-      expect(await refused(newcomer)).toMatch(/^An owner stopped the agent/);
+      expect(await refused(newcomer)).toMatch(/^An owner revoked the agent/);
       expect((await agentRow(newcomer)).public_key_pem).toBeNull();
       const { bootstrap_tokens } = await apply(line(newcomer.name, '{}'));
       expect(bootstrap_tokens).toMatchObject([{ agent: newcomer.name }]);
       expect((await listed(newcomer)).status).toBe('pending_bind');
-      expect(await refused(newcomer)).toMatch(/^An owner has the agent bring another key/);
+      expect(await refused(newcomer)).toMatch(/^An owner created a bootstrap token/);
       await apply('agents: {}');
     });
 

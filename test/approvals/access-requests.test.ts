@@ -330,7 +330,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       const agent = await newAgent();
       const slip = await ask(agent, { platform: 'demo', scope: 'demo:wirte' });
       expect(slip.body.detail).toBe(
-        'No owner could grant this: demo has no scope "demo:wirte". Did you mean "demo:write"?',
+        'No owner can grant this: demo has no scope "demo:wirte". Did you mean "demo:write"?',
       );
       expectReportHint(slip, 'scope_not_grantable');
       expect((await ask(agent, {})).body.detail).toBe('platform: is missing: send a string.');

@@ -176,7 +176,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     await correct(id, { data: { amount: 50, to: 'inside' } });
     expect(await because()).toMatchObject({
       reason: 'approved',
-      detail: 'no rule would hold the call as it was corrected',
+      detail: 'no rule would hold the corrected call',
       rules: [{ name: 'rule 1', effect: 'allow' }],
     });
     const rows = (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 })).filter(
@@ -293,7 +293,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect((await shown(id)).correctable).toBe(false);
     const refused = await correct(id, { data: { amount: 1 } });
     expect([refused.status, refused.body.error]).toEqual([409, 'conflict']);
-    expect(refused.body.detail).toContain('Deny this one');
+    expect(refused.body.detail).toContain('Deny this call');
   });
 
   test('corrections are stored sealed', async () => {

@@ -46,9 +46,11 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
     const id = await hold();
     const detail = async (how: Ceremony) => (await approveWith(world, id, key, how)).body.detail;
     expect(await detail({ origin: 'https://evil.example' })).toBe(
-      `This was done on another site than ${world.running.baseUrl}.`,
+      `The passkey was used on another site than ${world.running.baseUrl}.`,
     );
-    expect(await detail({ crossOrigin: true })).toBe("This was done inside another site's page.");
+    expect(await detail({ crossOrigin: true })).toBe(
+      'The passkey was used inside the page of another site (cross-origin).',
+    );
     expect(await detail({ type: 'webauthn.create' })).toBe('clientDataJSON must be of type webauthn.get.');
     expect(await detail({ up: false })).toMatch(/nobody touched it/);
   });

@@ -242,15 +242,15 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     [{ count: 1, free: [] }, /write one of until, for_seconds and session/],
     [{ count: 1, ...HOUR, session: true }, /write one of until/],
     [{ count: 1, session: true }, /the agent named no session/],
-    [{ count: 1, until: '2020-01-01T00:00:00Z' }, /that is over/],
-    [{ count: 1, until: '2099-01-01T00:00:00Z' }, /30 days at most/],
+    [{ count: 1, until: '2020-01-01T00:00:00Z' }, /this time has passed/],
+    [{ count: 1, until: '2099-01-01T00:00:00Z' }, /within 30 days/],
     [{ count: 1, for_seconds: 31 * 86_400 }, /for_seconds/],
     [{ count: 0, ...HOUR }, /count/],
     [{ count: 1_001, ...HOUR }, /count/],
     [{ count: 1, ...HOUR, free: [{ member: '/to' }] }, /"\/to" may not differ; what may is \/text, \/amount/],
     [{ count: 1, ...HOUR, free: [{ member: '/amount', at_most: 51 }] }, /"\/amount" may be at most 50/],
     [{ count: 1, ...HOUR, free: [{ member: '/text', at_most: 5 }] }, /is no number/],
-    [{ count: 1, ...HOUR, free: [{ member: '/text' }, { member: '/text' }] }, /is there twice/],
+    [{ count: 1, ...HOUR, free: [{ member: '/text' }, { member: '/text' }] }, /is listed twice/],
   ])('%j is refused, and nothing is decided', async (standing, says) => {
     const agent = await organisation.agent();
     const held = await hold(agent);

@@ -180,7 +180,7 @@ describe('an audit file', () => {
     const isHanging = { ...delivering, idAt: () => held.promise };
     expect(await deliver(batchOf(0, 2))).toEqual({ kind: 'arrived' });
     const slow = await file.deliver(isHanging, batchOf(2, 4));
-    expect(slow).toMatchObject({ kind: 'failed', why: expect.stringContaining('does not answer') });
+    expect(slow).toMatchObject({ kind: 'failed', why: expect.stringContaining('does not respond') });
     const began = performance.now();
     expect(await deliver(batchOf(2, 4))).toEqual(slow);
     expect(performance.now() - began).toBeLessThan(HANGS_AFTER_MS);

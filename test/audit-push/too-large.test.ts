@@ -89,7 +89,7 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
     await push('webhook', { calls: 20 });
     await expect
       .poll(async () => (await sink()).last_error, { timeout: 15_000 })
-      .toMatch(/^It answered 413: a request of \d+ bytes is too large for it\. Raise its limit/);
+      .toMatch(/^The receiver answered 413: a request of \d+ bytes is too large for it\. Raise its limit/);
     expect(new Set(came.map(({ indexes }) => indexes[0]))).toEqual(new Set([0]));
     expect(came.at(-1)!.indexes).toEqual([0]);
     mostBytes = 10_000_000;

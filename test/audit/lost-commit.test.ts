@@ -148,7 +148,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that is 
     expect([answer.status, answer.body.error, answer.body.detail]).toEqual([
       503,
       'audit_unavailable',
-      expect.stringContaining('may be in force'),
+      expect.stringContaining('unknown whether it is in force'),
     ]);
     lossy.repair();
     const { db } = world.running.broker.store;

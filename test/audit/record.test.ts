@@ -282,7 +282,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
   });
 
   test.each(['intent', 'final'])(
-    'when another process has taken over what the row is about, nothing is stored or retried: %s',
+    'when another process has taken over the call of this row, nothing is stored or retried: %s',
     async (state) => {
       const { recorder } = recorderWith();
       const row = ownRow();

@@ -48,7 +48,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     // Another account with the same address is refused.
     const next = await ask(await provider.sign(verified({ sub: 'somebody-else' })));
     expectEnvelope(next, 401, 'invalid_token');
-    expect(next.body.detail).toContain('was not invited');
+    expect(next.body.detail).toContain('is not an owner here');
   });
 
   test('a JWT access token for this broker’s address is accepted', async () => {

@@ -190,12 +190,12 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     [
       'that is a logout token',
       (audience) => tokenFor(audience, { events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }),
-      /identifies nobody/,
+      /not one that identifies a caller/,
     ],
     [
       'of an agent’s type',
       async (audience) => issuer.sign(claims(audience), { typ: 'svc-owner+jwt' }),
-      /identifies nobody/,
+      /not one that identifies a caller/,
     ],
     [
       'of another issuer, which is not asked for keys',

@@ -246,7 +246,10 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     const aud = await audience();
     issuer.answers.set('/jwks', (_request, response) => void response.writeHead(500).end());
     const refused = await act(await tokenFor(aud));
-    expect([refused.status, refused.body.detail]).toEqual([401, expect.stringContaining('cannot be fetched just now')]);
+    expect([refused.status, refused.body.detail]).toEqual([
+      401,
+      expect.stringContaining('cannot be fetched at the moment'),
+    ]);
   });
 
   test('the owner API refuses a workload token, and a workload with a wildcard subject or an http issuer is refused', async () => {

@@ -207,7 +207,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       );
       const closed = rows.find((row) => row.reason === 'audit_unavailable')!;
       expect(closed).toMatchObject({ state: 'final', agent_public_id: agent.agentId, method: null, path: null });
-      expect(closed.detail).toContain('it was not sent');
+      expect(closed.detail).toContain('It was not sent');
       await evidenceOf(world, agent, closed.id);
       // Counter-example: the key of the call that was made works for it.
       expect((await agent.act(call, key)).headers.get('idempotency-replayed')).toBe('true');

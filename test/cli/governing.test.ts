@@ -235,7 +235,7 @@ describe('connection', () => {
     expect(await daily.json('connection', 'test')).toMatchObject([{ label: 'main', ok: true }]);
     expect(await daily.run('connection', 'test', 'own')).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('People give tokens of their own for this connection'),
+      stdout: expect.stringContaining('Each person gives their own token for this connection'),
     });
   });
 });

@@ -527,7 +527,7 @@ connections: { docs: { platform: docs } }
     const { plan } = await world.apply(text);
     expect(plan.changes).toEqual([]);
     expect(plan.warnings.map(({ path, message }) => `${path} ${message}`)).toEqual([
-      'agents.t was revoked, and stays so: the file does not undo that. For a new agent, use another name.',
+      'agents.t was revoked permanently: a governance file cannot undo that. For a new agent, use another name.',
     ]);
     expect((await world.agent('t')).status).toBe('revoked');
     expect((await world.agent('u')).status).toBe('suspended');
@@ -696,7 +696,7 @@ connections: { docs: { platform: docs } }
     await world.apply(agents('t: { grants: { crm: { scopes: ["crm:contacts.list"] } } }'));
     const lost = await world.apply(CRM);
     expect(lost.plan.warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual([
-      'platforms.crm.scopes: "t" is granted "crm:contacts.list", which this platform does not have: that allows nothing.',
+      'platforms.crm.scopes: "t" is granted "crm:contacts.list", which this platform does not have: these scopes allow nothing.',
     ]);
     await world.apply('platforms: {}\nagents: {}');
     await world.apply(CRM);

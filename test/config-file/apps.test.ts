@@ -70,7 +70,7 @@ describe.each(STORES)(`Apps in governance files on %s${postgresNote}`, (store) =
     ]);
     const none = BY_CONNECTION.replace(', secret: { env: INSTALLATION }', '').replace('acme:', 'other:');
     expect((await governed.plan(none)).warnings.map(({ message }) => message)).toEqual([
-      expect.stringContaining('leads to no installation yet'),
+      expect.stringContaining('has no App installation yet'),
     ]);
   });
 

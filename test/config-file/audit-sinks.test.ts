@@ -64,7 +64,7 @@ describe.each(STORES)(`audit sinks in governance files on %s${postgresNote}`, (s
         action: 'delete',
         kind: 'audit_sink',
         name: 'bucket',
-        details: ['kind: s3', 'rows that its receiver does not have: 0'],
+        details: ['kind: s3', 'rows not yet acknowledged by its receiver: 0'],
       },
     ]);
     expect(await changesOf('policies: {}')).toEqual([]);

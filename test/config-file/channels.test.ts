@@ -80,7 +80,7 @@ guardrails: [{ name: writes, effect: require_approval, decide_in: [${name}] }]
     expect(JSON.stringify(plan)).toContain('decide_in ops');
     expect((await governed.apply(file('ops'))).plan.changes).toEqual([]);
     const said = (text: string) => governed.refusal(text).then((problems) => problems.join('\n'));
-    expect(await said(file('opps'))).toMatch(/"opps": there is no such channel[\s\S]*"opps"/);
+    expect(await said(file('opps'))).toMatch(/"opps": this channel does not exist[\s\S]*"opps"/);
     expect(await said(file('teams'))).toContain('only slack and telegram have');
     expect(problemsOf(file('ops', 'allow')).join()).toContain('only a rule that requires an approval can say so');
   });

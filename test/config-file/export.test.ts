@@ -216,8 +216,8 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     };
     await db.updateTable('organisations').set(halted).where('id', '=', world.id).execute();
     const text = await exportGovernance(broker, world.id, world.now);
-    expect(text).toMatch(/# All agents are stopped here, which is not in this file/);
-    expect(text).toMatch(/# This store was restored and waits for its review/);
+    expect(text).toMatch(/# All agents are stopped here, but this is not in the file/);
+    expect(text).toMatch(/# This store was restored and is waiting for its review/);
     expect(text).toContain(
       '  # Its secret did not come from a governance file; the stored one stays.\n  c:\n    platform: crm\n',
     );

@@ -92,7 +92,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
       },
     ]);
     expect(plan.warnings.map(({ message }) => message)).toEqual([
-      expect.stringContaining('has neither a key nor a workload then'),
+      expect.stringContaining('then has neither a key nor a workload'),
     ]);
     expect(await workloadOf('sweeper')).toBeUndefined();
   });
@@ -165,7 +165,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     const { id } = await governed.agent('claude');
     await broker.store.db.updateTable('agents').set({ agent_type: 'mcp_client' }).where('id', '=', id).execute();
     expect(await governed.refusal(FILE.replace('sweeper:', 'claude:'))).toEqual([
-      expect.stringContaining('it takes no workload. Use another name here, or revoke it.'),
+      expect.stringContaining('it cannot have a workload. Use another name here, or revoke it.'),
     ]);
   });
 });

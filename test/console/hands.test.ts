@@ -244,7 +244,7 @@ describe.skipIf(withoutChromium)(
       await look('a key that is shown once', 'dialog');
       await use('#kept');
       await use('[data-channel="pager"] .test');
-      await says(page, 'took the test notice');
+      await says(page, 'accepted the test notice');
       await use('[data-channel="pager"] .remove');
       await look('removing a channel', 'dialog');
       await use('#do-it');

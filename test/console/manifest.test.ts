@@ -56,7 +56,7 @@ describe.skipIf(withoutChromium)(
       const said = await page.value<string>(`document.querySelector('dialog').innerText`);
       expect(said).toContain(`base_url: ${world.upstream.url}/v1 → ${world.upstream.url}/v2`);
       expect(said).toContain('scope demo:change: added (POST /items, PATCH /items/*)');
-      expect(said).toContain('The scope demo:write goes, and an agent holds it');
+      expect(said).toContain('The scope demo:write is removed, and an agent holds it');
       expect(await page.value(`document.activeElement.id`)).toBe('back');
       await expectAccessible(page, 'what a manifest changes', 'dialog');
       await page.resize(DESKTOP);

@@ -61,7 +61,7 @@ describe.skipIf(withoutChromium)(
       await page.click('#kept');
       await page.until(`document.querySelector('[data-channel="pager"] .state')?.innerText === 'New'`);
       await page.click('[data-channel="pager"] .test');
-      await says(page, 'took the test notice');
+      await says(page, 'accepted the test notice');
       await page.until(`document.querySelector('[data-channel="pager"] .state').innerText === 'Working'`);
       expect((await server.waitFor(1))[0]!.type).toBe('test');
       await page.click('[data-channel="pager"] .change');

@@ -99,7 +99,7 @@ describe.skipIf(withoutChromium)(
       const { public_key: key } = (await organisation.ask('GET', '/owner/push-subscriptions')).body;
       expect(await page.value('asked')).toEqual({ userVisibleOnly: true, applicationServerKey: key });
       await page.click('#devices .test');
-      await says(page, 'took the test notice');
+      await says(page, 'accepted the test notice');
       expect(phone.read((await service.waitFor(1))[0]!.body).title).toBe('Test notice');
       await page.click('#devices .rules');
       await page.click('dialog [data-event="agent_suspended"]');

@@ -68,7 +68,7 @@ describe('consents of people', () => {
 
   test.each<[string, string, object, string]>([
     ['a malformed header', 'U-ANN', { platform: 'docs' }, 'X-Svc-Caller: write'],
-    ['a header and a body that differ', 'id slack:U-BOB', { platform: 'docs', caller: ANN }, 'another than caller'],
+    ['a header and a body that differ', 'id slack:U-BOB', { platform: 'docs', caller: ANN }, 'another caller than'],
   ])('POST /v1/consent/caller/start → 400: %s', async (_what, header, body, words) => {
     const answer = await begin(body, agent, { 'x-svc-caller': header });
     expectEnvelope(answer, 400, 'invalid_request');

@@ -95,7 +95,7 @@ describe.skipIf(missingTools.length > 0)(`operations.md${toolNote}`, () => {
     copyFileSync(join(folder, 'backup.db'), join(data, 'store', 'broker.db'));
     copyFileSync(join(world.data, 'keys', 'master.key'), join(data, 'keys', 'master.key'));
     const serve = 'npx agent-broker serve --no-sandbox';
-    expect(await output(serve, { AGENT_BROKER_DATA: data })).toContain('put in place without being restored');
+    expect(await output(serve, { AGENT_BROKER_DATA: data })).toContain('copied into place without the restore command');
     for (const { text } of blocks) await perform(text, { ...world, data, state: join(folder, 'copy.env') });
     const said = await output(serve, { AGENT_BROKER_DATA: data });
     expect(said).toContain('running at');

@@ -237,7 +237,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
       [401, {}, 'upstream_auth_failed', /An owner has to/, 'upstream_auth_failed'],
       [403, {}, 'upstream_auth_failed', /refused the stored credential/, 'upstream_auth_failed'],
       [302, { location: 'https://elsewhere.example/' }, 'upstream_unreachable', /redirects/, 'upstream_unreachable'],
-      [200, { 'content-type': 'text/html' }, 'upstream_unreachable', /not one of git/, 'upstream_unreachable'],
+      [200, { 'content-type': 'text/html' }, 'upstream_unreachable', /not a git response/, 'upstream_unreachable'],
       [503, {}, 'upstream_unreachable', /It answered 503/, 'upstream_unreachable'],
     ];
     for (const [status, headers, code, text, reason] of answers) {

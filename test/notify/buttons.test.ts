@@ -131,7 +131,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     for (const button of [buttons.approve, buttons.deny])
       expect((await pressInSlack(world, channelId, button)).status).toBe(200);
     await expect.poll(async () => (await refusals()).length, { interval: 10 }).toBe(2);
-    expect((await refusals())[0]!.detail).toContain('was corrected since');
+    expect((await refusals())[0]!.detail).toContain('was corrected after');
     expect((await read(id)).status).toBe('pending');
     expect(server.of('platform')).toHaveLength(0);
   });
@@ -144,7 +144,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     record.mockRejectedValueOnce(new MaybeRecorded(new Error('the connection broke')));
     await pressInSlack(world, channelId, buttons.approve);
     const [told] = (await server.waitFor('chat.postEphemeral')) as [Body];
-    expect(told.text).toContain('it may be decided or not. Follow the link');
+    expect(told.text).toContain('it is unknown whether it is in force. Follow the link');
   });
 
   test('denies in Telegram, whose webhook for clicks is registered by the test of the channel', async () => {
@@ -257,11 +257,11 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     const cases: [string, () => Promise<unknown>, RegExp][] = [
       ['unmapped', () => pressInSlack(world, channelId, approve, { user: 'U0000000009' }), /not among the people/],
       ['viewer', () => pressInSlack(world, channelId, approve, { user: 'U0000000001' }), /role is viewer/],
-      ['removed', () => pressInSlack(world, channelId, approve, { user: 'U0000000002' }), /no owner any more/],
-      ['forged', () => pressInSlack(world, channelId, `${approve.slice(0, -2)}AA`), /not one of this channel/],
-      ['turned', () => pressInSlack(world, channelId, turned(approve)), /not one of this channel/],
-      ['nonsense', () => pressInSlack(world, channelId, 'approve'), /not one of this channel/],
-      ['other channel', () => pressInSlack(world, other.id, approve), /not one of this channel/],
+      ['removed', () => pressInSlack(world, channelId, approve, { user: 'U0000000002' }), /has been removed/],
+      ['forged', () => pressInSlack(world, channelId, `${approve.slice(0, -2)}AA`), /does not belong to this channel/],
+      ['turned', () => pressInSlack(world, channelId, turned(approve)), /does not belong to this channel/],
+      ['nonsense', () => pressInSlack(world, channelId, 'approve'), /does not belong to this channel/],
+      ['other channel', () => pressInSlack(world, other.id, approve), /does not belong to this channel/],
       ['other place', () => pressInSlack(world, channelId, approve, { place: 'C9999999999' }), /another conversation/],
     ];
     expect((await pressInSlack(world, foreign.body.id, approve)).status).toBe(200);

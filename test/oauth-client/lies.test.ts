@@ -81,9 +81,9 @@ describe('connecting with a faulty or hostile party', () => {
     ['no code', (p) => p.delete('code'), 400, /not from the authorization server/],
     ['two codes', (p) => p.append('code', 'x'), 400, /not from the authorization server/],
     ['a code and an error', (p) => p.set('error', 'access_denied'), 400, /not from the authorization server/],
-    ['another state', (p) => p.set('state', `sta_${'A'.repeat(43)}`), 400, /Nothing that was begun/],
-    ['no state', (p) => p.delete('state'), 400, /Nothing that was begun/],
-    ['two states', (p) => p.append('state', p.get('state')!), 400, /Nothing that was begun/],
+    ['another state', (p) => p.set('state', `sta_${'A'.repeat(43)}`), 400, /No OAuth flow that was started/],
+    ['no state', (p) => p.delete('state'), 400, /No OAuth flow that was started/],
+    ['two states', (p) => p.append('state', p.get('state')!), 400, /No OAuth flow that was started/],
     ['a refusal', declines('access_denied'), 403, /access_denied/],
     ['a refusal in words of its own', declines('<script>x</script>'), 403, /an error/],
   ])('a callback with %s connects nothing', async (_name, lie, status, says) => {

@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
       await expectRefused(
         await browser.get(`${world.running.baseUrl}${path}${answer.search}`),
         own,
-        /Nothing that was begun/,
+        /No OAuth flow that was started/,
       );
     expect((await browser.get(answer.href)).text).toContain('The platform is connected.');
   });
@@ -210,7 +210,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
         elsewhere.searchParams.set('redirect_uri', uri);
         const visit = await browser.get(elsewhere.href);
         expect([visit.status, new URL(visit.url).searchParams.has('code')]).toEqual([400, true]);
-        expect(visit.text).toMatch(/Nothing that was begun/);
+        expect(visit.text).toMatch(/No OAuth flow that was started/);
       }
       expect([honest.asked.length, evil.asked.length]).toEqual([0, 0]);
     },

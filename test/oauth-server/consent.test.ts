@@ -384,7 +384,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
       file(`    public_key:\n      pem: |\n        ${pem}\n`),
     );
     expect(keyed.status, keyed.text).toBe(400);
-    expect(keyed.text).toContain('it takes no key');
+    expect(keyed.text).toContain('it cannot have a key');
     const granted = await organisation.ask(
       'POST',
       '/owner/governance/plan',

@@ -191,7 +191,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(await ended(client.id)).toBe('reuse');
       expect(warned).toHaveBeenCalledWith(
         expect.objectContaining({ security: true }),
-        expect.stringContaining('as if it was stolen'),
+        expect.stringContaining('may have been stolen'),
       );
     });
 

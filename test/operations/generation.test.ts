@@ -26,5 +26,5 @@ test('a start is not refused while other processes start and store their generat
   await refuseOlderStore({ ...store, db: store.db.withPlugin(others) }, places);
   // The twin: the store was replaced by an older copy, so the remembered generation is higher.
   await store.db.updateTable('meta').set({ value: '1' }).where('name', '=', 'generation').execute();
-  await expect(refuseOlderStore(store, places)).rejects.toThrow('older than it was');
+  await expect(refuseOlderStore(store, places)).rejects.toThrow('older than the one that ran here before');
 });

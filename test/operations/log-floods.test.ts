@@ -3,7 +3,7 @@ import { makeLog } from '../../broker/log/log.ts';
 
 let lines: Record<string, unknown>[] = [];
 const written = { write: (line: string) => void lines.push(JSON.parse(line)) };
-const LEFT_OUT = 'lines with this text were left out in the last 10 s';
+const LEFT_OUT = 'repeated lines with this text were suppressed in the last 10 s';
 
 beforeEach(() => {
   lines = [];

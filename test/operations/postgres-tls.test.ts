@@ -57,7 +57,7 @@ describe.runIf(STORES.includes('postgres'))(`PostgreSQL with TLS${postgresNote}`
     '%s without its authority is rejected with a readable error',
     async (query) => {
       await expect(starting(query)).rejects.toThrow(
-        /^PostgreSQL at 127\.0\.0\.1:\d+ \(DATABASE_URL\) shows a certificate that is not trusted \([A-Z_]+\)\. Name its authority .*sslrootcert=/,
+        /^PostgreSQL at 127\.0\.0\.1:\d+ \(DATABASE_URL\) has a certificate that is not trusted \([A-Z_]+\)\. Name its certificate authority .*sslrootcert=/,
       );
     },
   );
@@ -67,7 +67,7 @@ describe.runIf(STORES.includes('postgres'))(`PostgreSQL with TLS${postgresNote}`
       ...environment(''),
       DATABASE_URL: `${url.replace('127.0.0.1', 'localhost')}${trusting()}`,
     });
-    await expect(serve(other, {})).rejects.toThrow(/ERR_TLS_CERT_ALTNAME_INVALID.*another name/);
+    await expect(serve(other, {})).rejects.toThrow(/ERR_TLS_CERT_ALTNAME_INVALID.*another host name/);
   });
 
   test('a start without certificate verification warns', async () => {

@@ -8,8 +8,8 @@ import { send } from '../world/agent.ts';
 import { READ } from '../world/requests.ts';
 import { startWorld } from '../world/world.ts';
 
-const BEGINS = 'a limit begins to refuse';
-const GOES_ON = 'a limit refused so many in the last minute';
+const BEGINS = 'a limit starts to refuse requests';
+const GOES_ON = 'a limit refused requests in the last minute';
 
 test('429s are logged once per limit and agent or address, without secrets', async () => {
   const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.02' });

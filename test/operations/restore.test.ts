@@ -341,7 +341,7 @@ describe.each(STORES)(`ST-07 a store that was replaced by an older copy, on %s${
       renameSync(join(environment.AGENT_BROKER_DATA!, 'copy'), join(environment.AGENT_BROKER_DATA!, 'store'));
     }
     const why = await notStarted(older);
-    expect(why).toContain('This store is older than it was');
+    expect(why).toContain('This store is older than the one that ran here before');
     expect(why).toContain('agent-broker restore --in-place');
     expect(await run(older, 'restore', '--in-place')).toContain('treated as restored');
     await started(older);
@@ -371,7 +371,7 @@ describe.each(STORES)(`a restore with the key file of the backed up store, on %s
     await world.running.stop();
     await (await started(environment)).stop();
     await restore(drill, file, { replace: true });
-    expect(await notStarted(environment)).toContain('This store is older than it was');
+    expect(await notStarted(environment)).toContain('This store is older than the one that ran here before');
   });
 });
 
@@ -592,7 +592,7 @@ describe('agent-broker restore', () => {
     mkdirSync(dirname(store), { mode: 0o700 });
     copyFileSync(file, store);
     const why = await notStarted(place);
-    expect(why).toContain('was put in place without being restored');
+    expect(why).toContain('was copied into place without the restore command');
     expect(why).toContain('agent-broker restore FILE');
   });
 
@@ -601,7 +601,7 @@ describe('agent-broker restore', () => {
     const data = place.AGENT_BROKER_DATA!;
     mkdirSync(join(data, 'store.restoring'), { mode: 0o700 });
     const why = await notStarted(place);
-    expect(why).toContain('A restore was cut off before its store was in place');
+    expect(why).toContain('A restore was interrupted before its store was in place');
     expect(why).toContain('agent-broker restore FILE');
     expect(readdirSync(data)).not.toContain('store');
     await restore(place, file);
@@ -623,7 +623,7 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that did no
     await query(target, 'create view meta as select 1 as one');
     expect(await notRestored(target, file, { replace: true })).toContain('already exists');
     expect(readFileSync(remembered, 'utf8')).toBe(before);
-    expect(await notStarted(target)).toContain('A restore into this database was cut off');
+    expect(await notStarted(target)).toContain('A restore into this database was interrupted');
     await world.running.stop();
     await started(world.environment);
   });
@@ -641,7 +641,7 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that did no
       await close();
     };
     await mark(place.DATABASE_URL!);
-    expect(await notStarted(place)).toContain('A restore into this database was cut off');
+    expect(await notStarted(place)).toContain('A restore into this database was interrupted');
     await restore(place, file);
     expect(await query(place, `select to_regclass('restore_under_way') as mark`)).toEqual([{ mark: null }]);
 
@@ -649,7 +649,7 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that did no
     const loaded: Environment = { ...(await emptyMachine(world, 'postgres')), DATABASE_URL: '' };
     loaded.DATABASE_URL = await newDatabase({ template: place.DATABASE_URL! });
     await mark(loaded.DATABASE_URL);
-    expect(await notStarted(loaded)).toContain('A restore into this database was cut off');
+    expect(await notStarted(loaded)).toContain('A restore into this database was interrupted');
     expect(await notRestored(loaded, file)).toContain('The database is not empty');
     // A refused start does not store the generation.
     expect(readdirSync(loaded.AGENT_BROKER_DATA!)).not.toContain('generation.json');

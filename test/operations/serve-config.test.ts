@@ -188,11 +188,11 @@ describe('serve --config', { timeout: 270_000 }, () => {
     broker = await serve(folder, ['--config', 'governance.yaml']);
     const warnings = broker.started.written.stderr;
     expect(warnings).toContain(
-      'warning: governance.yaml:7:31: agents.rebound.public_key: this key was replaced by another one, and does not come back. The agent was left with the key that it has: write that one here, or leave `public_key` out.',
+      'warning: governance.yaml:7:31: agents.rebound.public_key: this key was replaced by another one and cannot be used again. The agent was left with the key that it has: write that one here, or leave `public_key` out.',
     );
     expect(warnings).toContain('agents.deleted.public_key: this is the key of the agent "deleted", which was deleted.');
     expect(warnings).toContain('The agent was not made: give it a new key pair, or take it out of the file.');
-    expect(warnings).toContain('agents.revoked: was revoked, and stays so');
+    expect(warnings).toContain('agents.revoked: was revoked permanently');
     expect(await broker.agent('deleted')).toBeUndefined();
     expect(await broker.agent('revoked')).toMatchObject({ id: ids.revoked, status: 'revoked' });
     expect(await broker.agent('rebound')).toMatchObject({ id: ids.rebound, status: 'active' });

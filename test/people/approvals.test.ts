@@ -81,7 +81,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
     [
       'whose source is not taken any more',
       () => govern(organisation, documentOf(server, { asserted: ['teams'] })),
-      'consent_required: The platform does not take the word of this source for who the person is any more, so nothing was sent.',
+      'consent_required: The platform no longer trusts this source to say who the person is, so nothing was sent.',
     ],
     [
       'who ended it at the platform',
@@ -89,7 +89,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
         await outlivePerson(world, organisation, 'ann@docs.example');
         server.instead = (path) => (path === '/token' ? { status: 400, body: '{"error":"invalid_grant"}' } : undefined);
       },
-      'platform_reauth_needed: The token of the person for whom it was held is over, or refused; they have to consent again.',
+      'platform_reauth_needed: The token of the person for whom it was held has expired, or was refused; they have to consent again.',
     ],
   ])('for a person %s nothing is sent, and the error says why', async (_who, end, words) => {
     const id = await held(ANN);

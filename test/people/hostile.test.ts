@@ -205,7 +205,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
         await start(thief, consent_url);
         expect(await works(token)).toBe(false);
         const chosen = await ann.post(`${consent_url}/${choice}`, {});
-        expect([chosen.status, chosen.text]).toEqual([409, expect.stringContaining('begun in another browser')]);
+        expect([chosen.status, chosen.text]).toEqual([409, expect.stringContaining('started in another browser')]);
         await nothingIn(thief, consent_url);
         await nothingIn(ann, consent_url);
         expect((await act(await caller())).status).toBe(412);
@@ -227,7 +227,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
         await start(thief, consent_url);
       };
       const back = await authorise(server, ann, 'ann', url);
-      expect([back.status, back.text]).toEqual([409, expect.stringContaining('begun in another browser')]);
+      expect([back.status, back.text]).toEqual([409, expect.stringContaining('started in another browser')]);
       expect(await works(server.given.access.at(-1)!)).toBe(false);
       await nothingIn(thief, consent_url);
       await nothingIn(ann, consent_url);
@@ -405,7 +405,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     expect(removed.status, removed.text).toBe(200);
     expect((await act(caller)).body.reason).toBe('no_caller');
     expect((await approve(after)).execution_error).toBe(
-      'consent_required: The organisation does not trust the issuer that said who the person is any more (caller_issuers), so nothing was sent.',
+      'consent_required: The organisation no longer trusts the issuer that identified the person (caller_issuers), so nothing was sent.',
     );
     nothingSent();
   });

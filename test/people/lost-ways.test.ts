@@ -53,7 +53,7 @@ describe.each(ONE_STORE)(`people without a pending consent on %s${postgresNote}`
     const browser = new Browser();
     const back = await wayBack(browser, await start(browser, url));
     world.clock.skewMs = 31 * 60_000;
-    tells(await browser.get(back), 'it is good for 30 minutes. Ask for a new one', 409);
+    tells(await browser.get(back), 'it is valid for 30 minutes. Ask for a new one', 409);
   });
 
   test('after declining at the platform, or a failure of its server, the person can begin again', async () => {
@@ -97,7 +97,7 @@ describe.each(ONE_STORE)(`people without a pending consent on %s${postgresNote}`
     await confirmAll(organisation);
     expect((await act(ANN)).status).toBe(200);
     const { text } = await browser.get(url);
-    expect(text).toContain('This consent was given');
+    expect(text).toContain('This consent was already given');
     expect(text).not.toContain('has to confirm');
     await organisation.ask('POST', '/owner/people/end', { all: true });
     expect((await browser.get(url)).text).not.toContain('is connected');

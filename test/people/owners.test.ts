@@ -39,7 +39,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expect(tested.body).toMatchObject({
       ok: false,
       upstream_status: null,
-      detail: 'People give tokens of their own for this connection, so it has none to ask the platform with.',
+      detail: 'Each person gives their own token for this connection, so it has no token to test the platform with.',
     });
     expect(server.bearers).toEqual([]);
   });
@@ -52,7 +52,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
       action: 'delete',
       kind: 'connection',
       name: 'main',
-      details: ['platform: docs', 'what people gave for it ends, and is revoked'],
+      details: ['platform: docs', 'tokens of people for it end, and are revoked'],
     });
     expect((await organisation.ask('POST', '/owner/governance/apply', { text, values: VALUES })).status).toBe(200);
     expect((await people()).tokens).toEqual([]);

@@ -82,7 +82,7 @@ describe.each(ONE_STORE)(`tokens that replace others once an owner confirms them
     const approved = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
     expect(approved.status, approved.text).toBe(200);
     const { body } = await held.get(`/v1/approvals/${id}?wait=30`);
-    expect(body.execution_error).toContain('has to be confirmed by an owner');
+    expect(body.execution_error).toContain('An owner has to confirm');
   });
 
   test('an MCP tool says that an owner has to confirm, and does not show another link', async () => {

@@ -78,14 +78,19 @@ describe('bodies with the encoding aws-chunked', () => {
   });
 
   test.each<[string, string, string, { length?: number; trailer?: string }?]>([
-    ['another checksum', `${CHUNKS}x-amz-checksum-crc32:AAAAAA==\r\n\r\n`, 'another checksum (crc32)', CRC32],
+    [
+      'another checksum',
+      `${CHUNKS}x-amz-checksum-crc32:AAAAAA==\r\n\r\n`,
+      'checksum (crc32) at the end of the body does not match',
+      CRC32,
+    ],
     [
       'an unknown checksum',
       CHUNKS,
-      'not known here: use one of crc32, crc32c, crc64nvme',
+      'not supported: use one of crc32, crc32c, crc64nvme',
       { trailer: 'x-amz-checksum-xxhash64' },
     ],
-    ['a checksum of that name', CHUNKS, 'not known here', { trailer: 'x-amz-checksum-constructor' }],
+    ['a checksum of that name', CHUNKS, 'not supported', { trailer: 'x-amz-checksum-constructor' }],
     ['a checksum that was not announced', `${CHUNKS}x-amz-checksum-crc32:AAAAAA==\r\n\r\n`, 'does not name'],
     ['an announced checksum missing', `${CHUNKS}\r\n`, 'without the checksum', CRC32],
     [
@@ -96,15 +101,15 @@ describe('bodies with the encoding aws-chunked', () => {
     ],
     ['two that are announced', CHUNKS, 'more than one', { trailer: 'x-amz-checksum-crc32,x-amz-checksum-sha1' }],
     ['another length', `${CHUNKS}\r\n`, 'x-amz-decoded-content-length', { length: 11 }],
-    ['a chunk without a length', 'hello\r\n', 'begins with no length'],
-    ['a negative length', '-5\r\nhello\r\n0\r\n\r\n', 'begins with no length'],
-    ['a length that is too large', `${'f'.repeat(9)}\r\n`, 'begins with no length'],
+    ['a chunk without a length', 'hello\r\n', 'has no length at its beginning'],
+    ['a negative length', '-5\r\nhello\r\n0\r\n\r\n', 'has no length at its beginning'],
+    ['a length that is too large', `${'f'.repeat(9)}\r\n`, 'has no length at its beginning'],
     ['a chunk that is longer than it says', '2\r\nhello\r\n0\r\n\r\n', 'longer than it says'],
     ['an end in a chunk', '5\r\nhel', 'ends in the middle'],
     ['an end before the last chunk', '5\r\nhello\r\n', 'ends in the middle'],
     ['a line without an end', 'a'.repeat(5_000), 'too long'],
-    ['a malformed trailer', '0\r\nwhat is this\r\n\r\n', 'no trailer'],
-    ['too many trailers', `0\r\n${'x-a:b\r\n'.repeat(9)}\r\n`, 'no trailer'],
+    ['a malformed trailer', '0\r\nwhat is this\r\n\r\n', 'not a valid trailer'],
+    ['too many trailers', `0\r\n${'x-a:b\r\n'.repeat(9)}\r\n`, 'not a valid trailer'],
   ])('with %s are refused', async (_, text, why, said) => {
     await expect(decoded(text, said)).rejects.toThrow(why);
   });
@@ -116,7 +121,7 @@ describe('bodies with the encoding aws-chunked', () => {
       for await (const piece of decodeAwsChunked(inPieces(Buffer.from(wrong), 1_000), CRC32))
         pieces.push(String(piece));
     })();
-    await expect(reading).rejects.toThrow('another checksum');
+    await expect(reading).rejects.toThrow('does not match the body');
     expect(pieces).toEqual(['hello']);
   });
 

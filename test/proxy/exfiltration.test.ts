@@ -185,7 +185,7 @@ describe('an agent that requests more than it is allowed', () => {
       const token = writer.token();
       const before = world.upstream.seen.length;
       const answer = await write(bodyOf(token), token, type);
-      expect([answer.status, answer.text]).toEqual([502, expect.stringContaining('holds the token of the agent')]);
+      expect([answer.status, answer.text]).toEqual([502, expect.stringContaining('contains the token of the agent')]);
       expect(world.upstream.seen.length).toBe(before);
       const { row } = await evidenceOf(world, writer, answer.headers.get('x-svc-audit-id') ?? '');
       expect([row.result, row.reason]).toEqual(['errored', 'upstream_unreachable']);

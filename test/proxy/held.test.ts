@@ -178,7 +178,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
   });
 
   test.each([
-    ['too long to be kept', 'x'.repeat(300 * 1024), 'text/plain', 'too large to be kept'],
+    ['too long to be kept', 'x'.repeat(300 * 1024), 'text/plain', 'too large to be stored'],
     [
       'withheld',
       Buffer.concat([Buffer.from([0x89, 0, 255]), Buffer.from(CANARY)]),

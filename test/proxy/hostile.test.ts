@@ -408,7 +408,7 @@ describe('bodies', () => {
       ['{"a":1,"a":2}', 400, '/a: this member name is there twice'],
       ['{"_method":"DELETE"}', 400, 'names a method ("_method")'],
       // When the name is found, the beginning has already been sent.
-      [named, 502, 'names a method in one of its fields, and was not sent to its end'],
+      [named, 502, 'names a method in one of its fields, and was not sent completely'],
       [Buffer.from([0x22, 0xff, 0x22]), 400, 'is not UTF-8'],
     ];
     for (const [body, status, reason] of refusals) {

@@ -99,7 +99,7 @@ describe.each(STORES)(`the next step in refusals of /proxy, on %s${postgresNote}
       /The answer will be at \/v1\/approvals\/\S+ of AGENT_BROKER_RUN_URL/,
     );
     expect(await tell('static_key', agent, read)).toMatch(
-      /A static key cannot read its answer later, .*: send it with "X-Svc-Wait: 120"/,
+      /The response cannot be read later with a static key, .*: send the request with "X-Svc-Wait: 120"/,
     );
     const stranger = await rawClient(() => agent)('GET', '/proxy/demo-main/items', {
       bare: true,

@@ -100,7 +100,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
     expect(impossible).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: expect.stringMatching(/No owner could grant this/),
+      stderr: expect.stringMatching(/No owner can grant this/),
     });
   });
 

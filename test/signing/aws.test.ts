@@ -156,7 +156,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     const agent = await signed();
     const answer = await agent.act(callOf('PUT', '/bucket/key', { headers: { [name]: '/other/secret' }, data: {} }));
     expect([answer.status, answer.body.error]).toEqual([400, 'invalid_headers']);
-    expect(answer.text).toContain(`${name}\\" may say what the call does`);
+    expect(answer.text).toContain(`${name}\\" may change what the call does`);
     const unmodified = await rawClient(() => agent)('PUT', '/proxy/main/bucket/key', {
       headers: { [name]: '/other/secret' },
       body: '{}',
@@ -229,7 +229,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     host.verify = (received) => awsProblem(received, KEY, { ...S3, now: now() + 3600_000 });
     expect(await tested()).toMatchObject({ ok: false, detail: expect.stringContaining("the broker's clock is wrong") });
     host.verify = (received) => awsProblem(received, KEY, { ...S3, now: now() }) ?? 'AccessDenied';
-    expect(await tested()).toMatchObject({ ok: true, detail: expect.stringContaining('it takes the signature') });
+    expect(await tested()).toMatchObject({ ok: true, detail: expect.stringContaining('it accepts the signature') });
   });
 
   test('each part of a secret can come from its own source, and an export names the sources', async () => {

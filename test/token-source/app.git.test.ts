@@ -107,7 +107,7 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
     const refused = await push();
     expect(refused.code).not.toBe(0);
     expect(refused.stderr).toMatch(
-      /^remote: agent-broker: upstream_unreachable - acme\/app: The token of the connection was refreshed while the request was on its way\. Try again\./m,
+      /^remote: agent-broker: upstream_unreachable - acme\/app: The token of the connection was refreshed while the request was being sent\. Try again\./m,
     );
     expect(refused.stderr).toContain('! [remote rejected] HEAD -> main (upstream_unreachable)');
     expect(main()).toBe(before);

@@ -46,7 +46,7 @@ test('a new tool can be accepted after a server listed thousands of others that 
   const refused = await agent.act(callOf('newcomer'));
   expect([refused.status, refused.body.detail], refused.text).toEqual([
     403,
-    expect.stringContaining('An owner has to look at it and accept it'),
+    expect.stringContaining('An owner has to review and accept it'),
   ]);
   await echo();
   const tools = await kept();

@@ -49,8 +49,8 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     ['its hints', { annotations: { readOnlyHint: false } }],
   ])('a tool that changes %s is not called until an owner has accepted it', async (_what, change) => {
     Object.assign(mcp.tools[0]!, change);
-    await refused(/has changed|have changed/);
-    await refused(/have changed/);
+    await refused(/has changed/);
+    await refused(/has changed since it was accepted/);
     expect(await events()).toEqual(expect.arrayContaining(['mcp_tools_found', 'mcp_tools_changed']));
     expect((await events()).filter((reason: string) => reason === 'mcp_tools_changed')).toHaveLength(1);
     // Agents see only the tool's name, never the server's new description.
@@ -69,7 +69,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
 
   test('a tool that is added later is quarantined as new', async () => {
     mcp.tools.push({ name: 'search_and_delete', annotations: { readOnlyHint: true } });
-    await refused(/has come to the server/, callOf('search_and_delete', 'tools:search.read'));
+    await refused(/was added to the server/, callOf('search_and_delete', 'tools:search.read'));
     expect((await agent.act(SEARCH)).status).toBe(200);
     const [, , ...none] = await tools();
     expect(none).toEqual([]);
@@ -121,7 +121,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
 
   test('a change that the server reverts needs no acceptance', async () => {
     mcp.tools[0]!.description = 'Other words';
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
     mcp.tools = original();
     expect((await agent.act(LIST)).body.data.tools).toHaveLength(1);
     expect((await agent.act(SEARCH)).status).toBe(200);
@@ -130,7 +130,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
   test('a tool whose accepted definition is back is usable at its next call, and the server is asked once in 5 seconds', async () => {
     const listed = () => mcp.seen.filter(({ rpc }) => rpc === 'tools/list').length;
     mcp.tools[0]!.description = 'Other words';
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
     mcp.tools = original();
     const back = await agent.act(SEARCH);
     expect(back.status, back.text).toBe(200);
@@ -138,15 +138,15 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
 
     mcp.tools[0]!.description = 'Other words again';
     mcp.seen = [];
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
     expect(listed()).toBe(1);
     // The list was just fetched: the stored definitions count, however often the agent tries.
-    for (let turn = 0; turn < 3; turn++) await refused(/have changed/);
+    for (let turn = 0; turn < 3; turn++) await refused(/has changed since it was accepted/);
     expect(listed()).toBe(1);
     // After 5 seconds the list is fetched again, and the tool still differs.
     world.clock.skewMs += 5_000;
-    await refused(/have changed/);
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
+    await refused(/has changed since it was accepted/);
     expect(listed()).toBe(2);
     world.clock.skewMs += 5_000;
     mcp.tools = original();
@@ -156,23 +156,23 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
 
   test('a changed tool stays refused when the server’s new list is invalid', async () => {
     mcp.tools[0]!.description = 'Other words';
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
     world.clock.skewMs += 5_000;
     mcp.tools = original();
     mcp.tools.push(...Array.from({ length: 1_001 }, (_, index) => ({ name: `tool_${index}` })));
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
     world.clock.skewMs = 0;
   });
 
   test('accepting a tool applies only to the definition that the owner saw', async () => {
     mcp.tools[0]!.description = 'First';
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
     const [first] = await tools();
     mcp.tools[0]!.description = 'Second';
     expect((await organisation.ask('POST', '/owner/platforms/tools/tools/refresh')).status).toBe(200);
     const stale = await accept('search_issues', { hash: first.hash });
     expect([stale.status, stale.body.error]).toEqual([409, 'conflict']);
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
     expect((await accept('nothing', { hash: first.hash })).status).toBe(404);
     expect((await accept('search_issues', { hash: 'x' })).status).toBe(400);
     for (const role of ['viewer', 'approver'] as const)
@@ -188,7 +188,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     const id = asked.body.approval_id;
     expect((await held.organisation.ask('POST', `/owner/approvals/${id}/approve`)).status).toBe(200);
     const done = await held.agent.get(`/v1/approvals/${id}?wait=20`);
-    expect(done.body.execution_error).toMatch(/^endpoint_scope_mismatch: .*have changed/);
+    expect(done.body.execution_error).toMatch(/^endpoint_scope_mismatch: .*has changed/);
     expect(done.body.executed_at).toBeNull();
     expect(called()).toBe(0);
     expect((await held.agent.act(SEARCH)).status).toBe(403);
@@ -220,7 +220,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
 
   test('another server at the same platform starts with no accepted tools', async () => {
     mcp.tools[0]!.description = 'Other words';
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
     const second = await startMcpServer();
     afterFile(() => second.close());
     world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${second.address}`;
@@ -237,7 +237,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
       secret: null,
       manifest: { kind: 'mcp', base_url: mcp.url, scopes: SCOPES },
     });
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
   });
 
   test('when a change cannot be stored, the tool is not called, and the call gets an outcome', async () => {
@@ -252,7 +252,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     ]);
     expect((await evidenceOf(world, agent, answer.body.audit_id)).row).toMatchObject({ result: 'errored' });
     expect(called()).toBe(0);
-    await refused(/have changed/);
+    await refused(/has changed since it was accepted/);
   });
 
   test('many concurrent first calls accept one list, once', async () => {

@@ -80,7 +80,7 @@ export const accessRequest = route({
       case 'too_many':
         throw new Refusal(
           'too_many_open_requests',
-          `${asked.limit} requests of this agent, with its parent or children, wait for a decision already. Wait until some are decided.`,
+          `${asked.limit} requests of this agent, with its parent or children, are already waiting for a decision. Wait until some are decided.`,
           { headers: { 'Retry-After': '60' } },
         );
       case 'unknown_platform':
@@ -91,7 +91,7 @@ export const accessRequest = route({
           `There is nothing to ask for: ${sentence(asked.detail)}${scope === undefined ? '' : ' Make the call.'}`,
         );
       case 'refused':
-        throw new Refusal('scope_not_grantable', `No owner could grant this: ${sentence(asked.detail)}`);
+        throw new Refusal('scope_not_grantable', `No owner can grant this: ${sentence(asked.detail)}`);
     }
   },
 });

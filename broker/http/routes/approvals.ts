@@ -82,7 +82,7 @@ function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, foun
 
 /** Returns the text in place of a call's result, when the agent could not make the call any more. */
 const withheld = ({ detail }: AccessEnded): string =>
-  `result_withheld: The call was made. Its answer is not given to an agent that could not make it now: ${sentence(detail)} Do not repeat it.`;
+  `result_withheld: The call was made. Its response is not returned, because the agent could not make the call now: ${sentence(detail)} Do not repeat it.`;
 
 function correctedOf(broker: Pick<Broker, 'log' | 'vault'>, found: Own) {
   const corrected = readCorrected(broker, found);

@@ -127,9 +127,12 @@ export const issueChildren = route({
     const issued = await issueChild(services, who, wish, correlationId);
     switch (issued.kind) {
       case 'no_key':
-        throw new Refusal('as_signing_unavailable', 'The broker has no key to sign a bearer with. Nothing was made.');
+        throw new Refusal(
+          'as_signing_unavailable',
+          'The broker has no key to sign a bearer token with. No child was created.',
+        );
       case 'parent_not_active':
-        throw new Refusal('agent_not_active', 'This agent was stopped meanwhile. Ask its owner.');
+        throw new Refusal('agent_not_active', 'This agent was stopped in the meantime. Ask its owner.');
       case 'too_many':
         throw new Refusal(
           'too_many_children',
@@ -170,7 +173,7 @@ function refuseCaller({ services: { broker }, who }: Pick<Context<'agent'>, 'ser
       },
     );
   if (agent.agent_type === 'child')
-    throw new Refusal('forbidden', 'A child identity has no children of its own. Let its parent make another one.');
+    throw new Refusal('forbidden', 'A child identity cannot have children. Let its parent create another child.');
 }
 
 /** Chooses the error code by the location of the first problem. */

@@ -48,9 +48,13 @@ export const diagnostics = route({
     const report = { message, severity, code, platform, endpoint, correlation_id, context };
     const stored = await storeReport(broker, who.agent, report);
     if (!stored)
-      throw new Refusal('rate_limited', `At most ${MOST_REPORTS_A_DAY} reports a day. Owners have those that came.`, {
-        headers: { 'Retry-After': '3600' },
-      });
+      throw new Refusal(
+        'rate_limited',
+        `At most ${MOST_REPORTS_A_DAY} reports a day. The earlier reports were stored for the owners.`,
+        {
+          headers: { 'Retry-After': '3600' },
+        },
+      );
     return json(201, { id: stored.id, received_at: new Date(stored.received_at).toISOString() });
   },
 });

@@ -18,7 +18,7 @@ const PATH = '/me/consent/{token}';
 const pathOf = (token: string): string => `/me/consent/${token}`;
 
 const params = { token: z.string().describe('the consent_token') };
-const LINK_OVER = 'This link is over: it is good for 30 minutes. Ask for a new one where you got it.';
+const LINK_OVER = 'This link has expired: it is valid for 30 minutes. Ask for a new one where you got it.';
 
 /** Loads the consent of the page's address, while it can still be completed. */
 async function consentOf({ services: { broker }, params: { token = '' } }: PersonAsks): Promise<Consent> {
@@ -72,7 +72,7 @@ const started = route({
 });
 
 const UNKNOWN_CALLBACK =
-  'This browser began no consent that waits for this answer. Open the link of the consent again, in one browser and one tab from start to end. If you were connecting a platform in the console, press Connect there again.';
+  'No consent that was started in this browser matches this response. Open the link of the consent again, in one browser and one tab from start to end. If you were connecting a platform in the console, press Connect there again.';
 
 /** Why a callback cannot be used in this browser: its consent has ended, or another browser or tab continued with it. */
 function callbackRefused({ services }: PersonAsks, consent: Consent | undefined): Refusal {

@@ -104,6 +104,6 @@ function detailOf(kind: SettledItem['kind'], held: SettledItem['held']): string 
     case 'not_found':
       return 'The organisation has no such held call.';
     case 'not_decided':
-      return 'The calls before it took too long, nothing could be recorded, or you may not decide any more. It still waits: decide it again.';
+      return 'This call was not decided: the calls before it took too long, nothing could be recorded, or you are no longer allowed to decide. It is still pending: decide it again.';
   }
 }

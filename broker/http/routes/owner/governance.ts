@@ -125,10 +125,7 @@ export const governanceApply = route({
       }),
     );
     if (!applied.ok && applied.changed)
-      throw new Refusal(
-        'conflict',
-        'Something else is in force than when the plan was made; plan again. Nothing was changed.',
-      );
+      throw new Refusal('conflict', 'The state has changed since the plan was made; plan again. Nothing was changed.');
     if (!applied.ok) return refuse(applied.problems);
     return await longJson(200, appliedShown(services.broker.baseUrl, who.kind, applied));
   },
@@ -197,9 +194,8 @@ export const governanceBefore = route({
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params }) => {
     const text = await readFileBefore(broker.store.db, who.organisationId, storedUuid(params.id));
-    if (text === undefined) throw new Refusal('not_found', 'There is no such apply, or it is not kept any more.');
-    if (text === null)
-      throw new Refusal('not_found', 'What was in force before it was longer than 8 MiB, and is not kept.');
+    if (text === undefined) throw new Refusal('not_found', 'There is no such apply, or it is no longer stored.');
+    if (text === null) throw new Refusal('not_found', 'The previous state was longer than 8 MiB, and was not stored.');
     return await longJson(200, { text });
   },
 });

@@ -116,7 +116,7 @@ export const oidcCallback = route({
       if (!flow)
         throw new Refusal(
           'invalid_request',
-          `This browser began no sign-in within the last 10 minutes. Begin at ${broker.baseUrl}/console/sign-in.`,
+          `No sign-in was started in this browser within the last 10 minutes. Begin at ${broker.baseUrl}/console/sign-in.`,
         );
       const person = await provider.finish(query, flow);
       if ('problem' in person) throw refusalOf(person);
@@ -160,7 +160,7 @@ function notInvited({ host }: IdentityProvider, { identity, address }: SignedIn,
     );
   if (identity.email === undefined)
     return refused(
-      ', and does not say that the address is verified, so it counts for nothing here. Have it verified there; where the provider verifies no addresses, whoever runs the broker can have them count (OIDC_TRUST_EMAIL, Operations, Sign-in).',
+      ', and does not say that the address is verified, so it is not accepted. Have it verified there; if the provider does not verify addresses, the operator of the broker can accept unverified ones (OIDC_TRUST_EMAIL, Operations, Sign-in).',
     );
   return refused(
     `, who is no owner here. Ask an admin of your organisation to add exactly this address under Owners, or whoever runs the broker: npx agent-broker owner add.`,
