@@ -126,6 +126,6 @@ export async function untilConnected(broker: BrokerConnection, id: string, say: 
     await pause(ASK_EVERY_MS);
   }
   throw new CommandFailed(
-    'Nobody consented within ten minutes. The platform is there; run the same command again to go on.',
+    'Nobody consented within ten minutes. The platform was added; run the same command again to continue.',
   );
 }

@@ -37,7 +37,7 @@ export async function changeGitConfig(
     writeFileSync(copy, text);
     const read = settingsIn(await runGitConfig(['--file', copy, '--null', '--list']));
     if (!added.every((one, i) => isSame(one, read.at(i - added.length) ?? { name: '', value: '' })))
-      throw new CommandFailed(`Git would not read ${file} as it was to be written. It stays as it is.`);
+      throw new CommandFailed(`Git could not read the new content of ${file}. The file was not changed.`);
     replaceFile(file, text);
   } catch (error) {
     if (error instanceof CommandFailed) throw error;

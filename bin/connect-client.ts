@@ -98,7 +98,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     if (there || !(error instanceof CommandFailed)) throw error;
     const again = ['connect', client, '--profile', profile, ...(options.project ? ['--project'] : [])];
     throw new CommandFailed(
-      `${error.message}\nThe agent ${agent_id} was made all the same, and its key is in ${profile}.\n` +
+      `${error.message}\nThe agent ${agent_id} was created nevertheless, and its key is in ${profile}.\n` +
         `Connect it later: ${PROGRAM} ${commandLine(again)}\n` +
         `Or end it: ${PROGRAM} agent revoke ${agent_id}`,
     );

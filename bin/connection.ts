@@ -151,7 +151,7 @@ async function localBroker(options: ConnectionOptions): Promise<RunFile> {
   const answer = await askBefore(running.url, { method: 'POST', path: '/owner/local-proof', body: { challenge } });
   if (answer?.proof === localProof(running.local_token, challenge)) return running;
   throw new CommandFailed(
-    `What answers at ${running.url} is not the broker that ${runFile(folder)} is of, or an earlier release of it. It was sent nothing. Start the broker again: ${PROGRAM} serve`,
+    `The server at ${running.url} is not the broker that wrote ${runFile(folder)}, or is an earlier release of it. Nothing was sent to it. Start the broker again: ${PROGRAM} serve`,
   );
 }
 
@@ -171,7 +171,7 @@ export function givenToken(options: ConnectionOptions): string | undefined {
   // Other characters are not allowed in a header.
   if (!/^[\x21-\x7e]*$/.test(token))
     throw new CommandFailed(
-      'The owner session (--owner-token, or AGENT_BROKER_OWNER_TOKEN) has characters that no token has. It was sent nowhere: copy it again, as "owner token" prints it.',
+      'The owner session (--owner-token, or AGENT_BROKER_OWNER_TOKEN) contains characters that no token contains. It was not sent: copy it again, as "owner token" prints it.',
     );
   return token || undefined;
 }
@@ -198,7 +198,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
 async function expectBroker(url: string): Promise<void> {
   if ((await askBefore(url, { method: 'GET', path: '/version' }))?.service !== 'proxy')
     throw new CommandFailed(
-      `The server at ${url} is not a broker, by its /version. It was sent no session and no secret.`,
+      `The server at ${url} is not a broker, according to its /version. No session and no secret were sent to it.`,
     );
 }
 

@@ -33,12 +33,12 @@ async function ask(url: string, token?: string): Promise<Answer> {
 export async function examine(profile: Profile): Promise<Check[]> {
   const found: Check[] = [];
   const skip = (...checks: Check['check'][]) =>
-    found.push(...checks.map((check): Check => ({ check, result: 'skipped', detail: 'not looked at: see above' })));
+    found.push(...checks.map((check): Check => ({ check, result: 'skipped', detail: 'not checked: see above' })));
   const { check: address, skewMs } = await examineAddress(profile.url);
   found.push(address);
   if (address.result === 'failed') {
     skip('clock');
-    found.push(examineKeyItself(profile) ?? skipped('key', 'an RSA key; whether the broker knows it cannot be asked'));
+    found.push(examineKeyItself(profile) ?? skipped('key', 'an RSA key; could not check whether the broker knows it'));
     skip('status', 'grants');
     return found;
   }
@@ -89,12 +89,12 @@ async function examineAddress(url: string): Promise<{ check: Check; skewMs?: num
       reasonsOf(answer) ?? 'Its operator has to look at its log.',
     );
   if (answer.body.error === 'misdirected_request')
-    return failed(`the broker at ${url} does not go by that name`, String(answer.body.detail));
+    return failed(`the broker at ${url} does not accept that host name`, String(answer.body.detail));
   const location = answer.headers.get('location');
   if (location !== null)
     return failed(
-      `${url} sends on to ${location}`,
-      'Requests are not sent on, because they carry tokens: write the address itself into the profile.',
+      `${url} redirects to ${location}`,
+      'Redirects are not followed, because requests carry tokens: write the final address into the profile.',
     );
   if (answer.status !== 200 || answer.body.status !== 'ok')
     return failed(
@@ -105,7 +105,7 @@ async function examineAddress(url: string): Promise<{ check: Check; skewMs?: num
   const { protocol, hostname } = new URL(url);
   if (protocol === 'http:' && !['localhost', '127.0.0.1', '[::1]'].includes(hostname)) {
     const detail = `${url} answers, without TLS`;
-    const advice = 'Whoever is on the way can read tokens and answers. Put TLS in front and use an https address.';
+    const advice = 'Anybody on the network can read tokens and responses. Put TLS in front and use an https address.';
     return { check: { check: 'address', result: 'warning', detail, advice }, skewMs };
   }
   return { check: { check: 'address', result: 'ok', detail: `${url} answers` }, skewMs };
@@ -116,7 +116,7 @@ async function examineLinks(url: string): Promise<Check | undefined> {
   const said = (await ask(`${url}/agent-manifest.json`).catch(() => undefined))?.body.base_url;
   const warning = typeof said === 'string' && URL.canParse(said) ? addressWarning(said) : undefined;
   if (!warning) return undefined;
-  const detail = `who decides on a held call gets a link to ${said}`;
+  const detail = `owners who decide on a held call get a link to ${said}`;
   return { check: 'links', result: 'warning', detail, advice: warning.text };
 }
 
@@ -126,7 +126,7 @@ function reasonsOf({ body }: Answer): string | undefined {
 }
 
 function examineClock(skewMs: number | undefined): Check {
-  if (skewMs === undefined) return { check: 'clock', result: 'skipped', detail: 'the answer tells no time' };
+  if (skewMs === undefined) return { check: 'clock', result: 'skipped', detail: 'the response has no date' };
   const apart = Math.abs(skewMs);
   const seconds = Math.round(apart / 1000);
   if (apart < SKEW_WORTH_TELLING_MS) return { check: 'clock', result: 'ok', detail: 'the same time as the broker’s' };

@@ -61,6 +61,6 @@ export function examineKey(profile: Profile, me: Answer | undefined): Check {
     );
   return failed(
     `the broker refuses the token: ${me.body.detail ?? me.body.error ?? me.status}`,
-    'See what is said of the clock above; then look at agent_id and owner_id in the profile.',
+    'See the result for the clock above; then check agent_id and owner_id in the profile.',
   );
 }

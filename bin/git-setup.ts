@@ -97,7 +97,7 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
   ];
   if (first.length > 0)
     throw new CommandFailed(
-      `These settings of git go before those of the broker, which would not see what they lead elsewhere:\n${first.map(indent).join('\n')}\nTake them out (git config --show-origin --get-regexp '^url' says where they are), and run this again. Nothing was written.`,
+      `These settings of git take precedence over those of the broker, so requests that match them would bypass it:\n${first.map(indent).join('\n')}\nTake them out (git config --show-origin --get-regexp '^url' says where they are), and run this again. Nothing was written.`,
     );
   if (!options.dryRun) await changeSettings(scope, { removed: [...removed, ...moved], added: [...added, ...moved] });
   const prefixes = repositories.filter((one) => !one.endsWith('/*'));
@@ -221,7 +221,7 @@ export function inWords(done: GitSetupDone): string {
     lines.push(
       `Settings of git ${would}written, for ${where}:`,
       ...added.map(inLine).map(indent),
-      'Git compares addresses by letter: one in other letter case, or with another user name, goes past the broker.',
+      'Git compares URLs exactly: a URL in other letter case, or with another user name, bypasses the broker.',
       'Clone, fetch and push as always: each request is decided by the broker, and signed by the agent for five minutes.',
     );
   for (const one of prefixes)

@@ -21,7 +21,9 @@ export async function convertManifest({ api, web }: GitHubSite, code: string): P
   // A browser is sent to this page, so it must be on the same site.
   const isPage = typeof html_url === 'string' && URL.parse(html_url)?.origin === web;
   if (typeof id !== 'number' || typeof pem !== 'string' || !isPage)
-    throw new CommandFailed('GitHub made the App and did not say its id and key. Look at it in your settings there.');
+    throw new CommandFailed(
+      'GitHub created the App but did not return its id and key. Look at it in your settings there.',
+    );
   return { id, name: String(name), html_url, pem };
 }
 
@@ -42,7 +44,7 @@ export async function listInstallations(
   key: KeyObject,
 ): Promise<AppInstallation[]> {
   const listed = await askAsApp(`${api}/app/installations?per_page=100`, appId, key);
-  if (!Array.isArray(listed)) throw new CommandFailed('GitHub answered something that is no list of installations.');
+  if (!Array.isArray(listed)) throw new CommandFailed('The response of GitHub is not a list of installations.');
   return listed
     .map(objectOf)
     .flatMap(({ id, account, suspended_at }) =>

@@ -37,7 +37,7 @@ export async function openManifestPage(action: string, manifest: Record<string, 
     if (pathname !== '/created') return answer(response, 404, 'There is nothing here.');
     const [given, found] = [searchParams.get('state') ?? '', searchParams.get('code') ?? ''];
     if (!same(given, state) || !/^[\w-]{1,200}$/.test(found) || waiting !== undefined)
-      return answer(response, 400, 'This is not the answer that was waited for. Open the link of the terminal again.');
+      return answer(response, 400, 'This is not the expected response. Open the link from the terminal again.');
     waiting = response;
     taken(found);
   });
@@ -56,7 +56,7 @@ export async function openManifestPage(action: string, manifest: Record<string, 
     code,
     finish: (next) => {
       if (waiting === undefined || waiting.writableEnded) return;
-      if (next === undefined) answer(waiting, 200, 'That did not work. The terminal says why.');
+      if (next === undefined) answer(waiting, 200, 'That did not work. The terminal shows the reason.');
       else waiting.writeHead(303, { location: next, 'cache-control': 'no-store' }).end();
     },
     close: () => {

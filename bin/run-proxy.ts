@@ -16,12 +16,12 @@ export async function makeProxy(
   const other = isStrict ? undefined : otherProxyIn(parent);
   if (other !== undefined)
     throw new CommandFailed(
-      `${other} is set, and --proxy would take its place: what is not governed would go past it. Unset it, or refuse all other hosts with --strict.`,
+      `${other} is set, and --proxy would replace it: requests that are not governed would bypass it. Unset it, or refuse all other hosts with --strict.`,
     );
   const opened = addresses.filter(({ isTls }) => isTls);
   if (opened.length === 0)
     throw new CommandFailed(
-      'No platform of this agent is known to be at an https address, so there is nothing to be a proxy for. A broker of an earlier version does not say where platforms are.',
+      'No platform of this agent has a known https address, so --proxy has nothing to do. A broker of an earlier version does not send the addresses of platforms.',
     );
   // Loaded on demand: this module is a third of the sidecar's size.
   const { makeAuthority } = await import('../mcp/sidecar/authority.ts');
@@ -106,7 +106,7 @@ export function readPorts(
     const address = addresses.find((one) => one.connection === connection);
     if (address === undefined)
       throw new CommandFailed(
-        `The broker does not say where the platform of ${connection} is, so no port can stand for it: its version is an earlier one.`,
+        `The broker does not send the address of the platform of ${connection}, because its version is too old, so no port can be opened for it.`,
       );
     return { connection, variable: variableOf(connection), port: Number(number), address };
   });
@@ -114,7 +114,7 @@ export function readPorts(
     [...Map.groupBy(ports, ({ variable }) => variable)].find(([, { length }]) => length > 1) ?? [];
   if (first !== undefined && second !== undefined)
     throw new CommandFailed(
-      `The ports of ${first.connection} and ${second.connection} would both be told in ${first.variable}. Take one of them at a time.`,
+      `The ports of ${first.connection} and ${second.connection} would use the same variable ${first.variable}. Use only one of them at a time.`,
     );
   return ports;
 }

@@ -16,6 +16,6 @@ export async function saveDownload(pieces: AsyncIterable<Uint8Array>, path: stri
     await rename(part, path);
   } catch (error) {
     await rm(part, { force: true }).catch(() => {});
-    throw new CommandFailed(`The export is not whole: ${(error as Error).message}.`);
+    throw new CommandFailed(`The export is incomplete: ${(error as Error).message}.`);
   }
 }

@@ -44,7 +44,7 @@ export function readProfile(environment: Environment, file?: string): Profile {
 /** Returns what to do about an incomplete profile. Only the broker can tell whether the profile's key was bound to an agent. */
 export function unfinishedProfile(path: string): string {
   return (
-    `${path} holds a key, and not whose it is. An owner sees with "npx agent-broker agent list --json" whether the agent is there. ` +
+    `${path} contains a key, but not the ids of its agent. An owner sees with "npx agent-broker agent list --json" whether the agent is there. ` +
     `If it is, add its "agent_id" and "owner_id" to the file, and "npx agent-broker doctor --profile ${path}" tells whether it has ` +
     'this key. If it is not, remove the file and make the agent again.'
   );

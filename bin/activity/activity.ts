@@ -40,7 +40,7 @@ export async function showActivity(options: ActivityOptions): Promise<void> {
   const shown = follow ? rows.filter(({ state }) => state === 'final') : rows;
   await print(api, shown);
   if (!follow) {
-    if (rows.length === 0 && !json) printLines([line`Nothing on record fits.`]);
+    if (rows.length === 0 && !json) printLines([line`No rows match.`]);
     return;
   }
   const leaving = new AbortController();

@@ -25,6 +25,6 @@ export async function exportActivity(options: ExportOptions): Promise<void> {
   } catch (error) {
     // The reader of the output may end first, as `head` does.
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') return;
-    throw new CommandFailed(`The export is not whole: ${(error as Error).message}.`);
+    throw new CommandFailed(`The export is incomplete: ${(error as Error).message}.`);
   }
 }

@@ -31,7 +31,7 @@ export async function issueStaticKey(given: string, options: StaticKeyOptions): 
   printResult(options, made, () => [
     line`${made.key}`,
     line`Shown once, good until ${localTime(made.expires_at)}, below ${made.url}/ only.`,
-    line`Whoever reads it is the agent there until then: use it where a client can neither sign nor be started by agent-broker run.`,
+    line`Anybody who has the key can act as the agent on this connection until then: use it only for clients that can neither sign nor be started by agent-broker run.`,
   ]);
 }
 

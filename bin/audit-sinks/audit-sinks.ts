@@ -42,7 +42,7 @@ export async function listSinks(options: Options): Promise<void> {
   ]);
   printResult(options, sinks, () =>
     rows.length === 0
-      ? [line`The audit is pushed nowhere. Add a place: ${PROGRAM} audit-sink add NAME KIND`]
+      ? [line`There are no audit sinks. Add one: ${PROGRAM} audit-sink add NAME KIND`]
       : table(COLUMNS, rows, terminalWidth()),
   );
 }
@@ -116,7 +116,7 @@ export async function testSinks(given: readonly string[], options: Options): Pro
   const { sinks } = await api.ask('GET', '/owner/audit-sinks');
   const chosen = given.length === 0 ? sinks : given.map((name) => named(sinks, name));
   if (chosen.length === 0)
-    throw new CommandFailed(`The audit is pushed nowhere. Add a place: ${PROGRAM} audit-sink add NAME KIND`);
+    throw new CommandFailed(`There are no audit sinks. Add one: ${PROGRAM} audit-sink add NAME KIND`);
   const results = [];
   for (const { id, name, kind } of chosen) {
     const result = await api.ask('POST', `/owner/audit-sinks/${id}/test`, {});

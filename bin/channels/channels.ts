@@ -42,7 +42,7 @@ export async function listChannels(options: Options): Promise<void> {
   ]);
   printResult(options, channels, () =>
     rows.length === 0
-      ? [line`There are no channels: nobody is told what waits. Add one: ${PROGRAM} channel add NAME KIND`]
+      ? [line`There are no channels, so owners get no notices. Add one: ${PROGRAM} channel add NAME KIND`]
       : table(COLUMNS, rows, terminalWidth()),
   );
 }
@@ -130,11 +130,11 @@ export async function addChannel(
     body as Body<'POST', '/owner/channels'>,
   );
   printResult(options, made, () => [
-    line`The channel ${styled('bold', name)} is there. Try it: ${PROGRAM} channel test ${name}`,
+    line`The channel ${styled('bold', name)} was added. Try it: ${PROGRAM} channel test ${name}`,
     ...(made.secret === undefined
       ? []
       : [line`The key with which the receiver verifies, shown this once: ${made.secret}`]),
-    ...(made.clicks_url === null ? [] : [line`Clicks on buttons are told at ${made.clicks_url}`]),
+    ...(made.clicks_url === null ? [] : [line`URL for clicks on buttons: ${made.clicks_url}`]),
   ]);
 }
 

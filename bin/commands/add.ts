@@ -63,7 +63,7 @@ function inWords({ builtin, platform, base_url, connection, made, test, presets 
       ? test.detail
       : `The credential is ${account}’s${expires_at === null ? '' : `, good until ${expires_at}`}.`,
     ...(granted_scopes === null
-      ? ['The platform does not say what the credential may do: each call tells.']
+      ? ['The platform does not say what the credential may do; calls show it.']
       : [`It may do: ${granted_scopes.join(', ') || 'nothing but read what is public'}.`]),
     ...(lacking.length > 0 ? [`It is not enough for: ${needs.join('; ')}${more}.`] : []),
     ...(account !== null && test.detail.includes('Warning:')

@@ -79,6 +79,6 @@ function inWords(
           `CLIENT is ${CLIENTS.join(', ')}. Most others take it like this:`,
           serverByHand(plainEntry({ profile: path, launcher: ownLauncher(), platform: process.platform })),
         ]),
-    `Whether everything is as it should be: ${PROGRAM} doctor --profile ${commandLine([path])}`,
+    `To check that everything works: ${PROGRAM} doctor --profile ${commandLine([path])}`,
   ].join('\n');
 }

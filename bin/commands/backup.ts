@@ -36,7 +36,7 @@ export function addBackupCommand(program: Command): void {
       // Noting the time may fail, and the backup is complete without it: the source may be a standby, or the user may have read access only.
       await noteBackup(databaseUrl === undefined ? { file: storeFile } : { databaseUrl }, about.now).catch((error) => {
         process.stderr.write(
-          `The backup is made, but its time could not be noted in the store, so that the console and the metrics do not know of it: ${error.message}\n`,
+          `The backup was made, but its time could not be recorded in the store, so the console and the metrics do not show it: ${error.message}\n`,
         );
       });
       process.stdout.write(

@@ -60,6 +60,6 @@ function inWords(checks: readonly Check[], ok: boolean): string {
     `${MARKS[result]}  ${check.padEnd(8)} ${detail}`,
     ...(advice === undefined ? [] : [`               ${advice}`]),
   ]);
-  const end = ok ? 'The agent can call.' : 'The agent cannot call yet.';
+  const end = ok ? 'The agent can make calls.' : 'The agent cannot make calls yet.';
   return `${[...lines, '', end].join('\n')}\n`;
 }

@@ -27,7 +27,7 @@ export function addKeysCommand(program: Command): void {
       const answer = await (await connectLocally(options)).ask('POST', '/owner/keys/rotate', { use }).catch((error) => {
         if (!(error instanceof OutcomeUnknown)) throw error;
         throw new OutcomeUnknown(
-          `${error.message} The ${use} key may have been rotated all the same. To rotate it again does no harm.`,
+          `${error.message} The ${use} key may have been rotated nevertheless. Rotating it again does no harm.`,
         );
       });
       print(options, answer, () =>

@@ -38,9 +38,11 @@ export function addRestoreCommands(program: Command): void {
         throw fault instanceof Error ? new CommandFailed(fault.message, { cause: error }) : fault;
       });
       const lines = [
-        restored.made_at === null ? 'The store is treated as restored.' : `Restored the backup of ${restored.made_at}.`,
-        'What waited in it was ended, and every session with it.',
-        ...(restored.replaced === null ? [] : [`The store that was there is in ${restored.replaced} now.`]),
+        restored.made_at === null
+          ? 'The store is now marked as restored.'
+          : `Restored the backup of ${restored.made_at}.`,
+        'Its pending items and all sessions were ended.',
+        ...(restored.replaced === null ? [] : [`The previous store was moved to ${restored.replaced}.`]),
         `Start the broker. It makes no calls until an admin has reviewed it: ${PROGRAM} restored, or Restored in the console.`,
       ];
       process.stdout.write(options.json ? `${JSON.stringify(restored)}\n` : `${lines.join('\n')}\n`);

@@ -45,7 +45,7 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
   const gone = saved.filter((key) => !served.includes(key));
   if (gone.length > 0)
     throw new CommandFailed(
-      `The broker does not name a verifier key that ${join(folder, LOG_KEYS)} has: ${gone[0]}. Nothing was saved. A log never loses a key: find out why before you trust another one.`,
+      `The broker does not name a verifier key that ${join(folder, LOG_KEYS)} has: ${gone[0]}. Nothing was saved. A log never loses a key: find out why before you trust another log.`,
     );
   // Read before the export, which then includes at least as many rows.
   const note = await textAt(broker, `/orgs/${id}/checkpoint`);

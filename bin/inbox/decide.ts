@@ -106,7 +106,7 @@ function outcomeOf(held: Held, wait: number | null): Pick<Result, 'ok' | 'words'
   if (held.executed_at === null && held.execution_error === null)
     return {
       ok: false,
-      words: `${words} It was not answered within ${wait} s: what came of it is in ${PROGRAM} activity.`,
+      words: `${words} The call did not finish within ${wait} s: see its result in ${PROGRAM} activity.`,
     };
   const refused = held.result_summary !== null && platformAnswer(held.result_summary).kind !== 'good';
   return { ok: held.execution_error === null && !refused, words };
@@ -152,7 +152,8 @@ function whyNot(one: Waiting, error: CommandFailed): string {
   if (error instanceof OutcomeUnknown)
     return `${error.message} It may have been decided all the same: look with ${PROGRAM} inbox.`;
   if (!(error instanceof RefusedByBroker)) return error.message;
-  if (error.code === 'request_changed') return 'It has changed since it was shown. Nothing was decided: look again.';
+  if (error.code === 'request_changed')
+    return 'The item has changed since it was shown. Nothing was decided: look at it again.';
   // An approval that this owner may not give here may be possible on its page, with a passkey or for another owner.
   if (error.status === 403 && one.kind === 'approval') return `${error.message} Its page: ${one.item.approve_url}`;
   return error.message;

@@ -14,7 +14,7 @@ export async function rejectNetworks(
   options: DecideOptions & { reason?: string },
 ): Promise<void> {
   if (options.reason !== undefined)
-    throw new WrongUsage('An agent that registers is told no reason: leave out --reason.');
+    throw new WrongUsage('No reason can be sent to an agent that registers itself: leave out --reason.');
   if (!options.yes && (options.json || !canAsk()))
     throw new WrongUsage(`Without a terminal to ask at, add --yes. Look first: ${PROGRAM} inbox show ID`);
   const api = await openOwnerApi(options);

@@ -60,7 +60,7 @@ export function pickWaiting(waiting: readonly Waiting[], given: string): Waiting
   const found = findByPrefix(waiting, given, (one) => `${requesterOf(one)}: ${whatOf(one).text}`);
   if (found) return found;
   throw new CommandFailed(
-    `Nothing that waits has the id ${given}: it was decided, or its time is over. What waits: ${PROGRAM} inbox`,
+    `No pending item has the id ${given}: it was decided, or has expired. Pending items: ${PROGRAM} inbox`,
   );
 }
 

@@ -122,7 +122,7 @@ function narrowed(asked: Asked, names: readonly string[]): Asked {
 export function denialRequest(whole: Whole, reason: string | undefined, baseUrl: string): { note?: string } {
   if (whole.kind === 'person') throw inTheConsole(baseUrl);
   if (whole.kind === 'registration' && reason !== undefined)
-    throw new CommandFailed('An agent that registers is told no reason: leave out --reason.');
+    throw new CommandFailed('No reason can be sent to an agent that registers itself: leave out --reason.');
   return reason === undefined ? {} : { note: reason };
 }
 

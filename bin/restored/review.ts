@@ -20,7 +20,7 @@ export async function printReview(options: Options): Promise<void> {
   const when = (moment: string | null) => line`${moment === null ? '-' : localTime(moment)}`;
   const state =
     restored === null
-      ? line`No restored store waits for a review. This may act:`
+      ? line`No restored store is waiting for a review. These can act:`
       : line`Restored ${localTime(restored.at)}${restored.backup_made_at === null ? '' : ` from a backup of ${localTime(restored.backup_made_at)}`}. No call is made.`;
   printResult(options, found, () => [
     state,
@@ -85,8 +85,8 @@ export async function printReview(options: Options): Promise<void> {
 export async function endReview(options: Options): Promise<void> {
   const api = await openOwnerApi(options);
   const { restored } = await api.ask('GET', '/owner/restored');
-  if (restored === null) throw new CommandFailed('No restored store waits for a review.');
+  if (restored === null) throw new CommandFailed('No restored store is waiting for a review.');
   const words = options.reason === undefined ? {} : { reason: options.reason };
   const ended = await api.ask('POST', '/owner/restored/end', { restored_at: restored.at, ...words });
-  printResult(options, ended, () => [line`Reviewed. Calls go on from the next one on.`]);
+  printResult(options, ended, () => [line`Reviewed. Calls are enabled again.`]);
 }

@@ -24,7 +24,7 @@ export function askLine(question: string, stop?: AbortSignal): Promise<string | 
 /** Reads one line; `fallback` where the line is empty. Throws CommandFailed when the input ends. */
 export async function ask(question: string, fallback = ''): Promise<string> {
   const answer = await askLine(question);
-  if (answer === undefined) throw new CommandFailed('Nothing was answered, so nothing was done.');
+  if (answer === undefined) throw new CommandFailed('There was no answer, so nothing was done.');
   return answer === '' ? fallback : answer;
 }
 

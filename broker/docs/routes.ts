@@ -61,7 +61,7 @@ function page(path: string, summary: string, make: () => ReturnType<typeof pageR
     auth: 'none',
     capability: 'docs.page',
     summary,
-    answers: { 200: 'The page.', 304: 'The page that you have is still the same.' },
+    answers: { 200: 'The page.', 304: 'The page has not changed (ETag).' },
     errors: [],
     handle: async ({ request }) => {
       made ??= make();

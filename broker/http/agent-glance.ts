@@ -13,8 +13,8 @@ import { uuid, wholeNumber } from './query.ts';
 import { WorkloadShown, workloadShown } from './workload.ts';
 
 const Activity = z.object({
-  last_call_at: z.iso.datetime().nullable().describe('whatever became of it; null: it made none'),
-  calls: z.int().describe(`in the last 24 hours; ${MOST_COUNTED} stands for that many or more`),
+  last_call_at: z.iso.datetime().nullable().describe('with any result; null: it made none'),
+  calls: z.int().describe(`in the last 24 hours; ${MOST_COUNTED} means that many or more`),
   refused: z.int().describe('of these calls'),
   held: z.int().describe('of these calls'),
   waiting_calls: z.int().describe('held calls that wait for a decision now'),
@@ -42,7 +42,7 @@ export const WholeAgentShown = GlancedAgentShown.extend({
         rule: z.string(),
         most: z.number(),
         per: z.enum(PERIODS),
-        of: z.string().nullable().describe('the expression that says how much a call is; null: calls are counted'),
+        of: z.string().nullable().describe('the expression that returns the amount of a call; null: calls are counted'),
         together: z.boolean().describe('of all agents together'),
         used: z.number().describe('in this period'),
         resets_at: z.iso.datetime().describe('when the next period begins'),
@@ -61,7 +61,7 @@ export const WholeAgentShown = GlancedAgentShown.extend({
             'of the call because of which it applies; null: the store was restored, and what was done after the backup is not known',
           ),
         made_at: z.iso.datetime().describe('when that was'),
-        until: z.iso.datetime().describe('until when it applies, unless such a call is made again'),
+        until: z.iso.datetime().describe('when it stops applying, unless such a call is made again'),
       }),
     )
     .describe('the rules that apply because of what it did before'),
@@ -114,10 +114,8 @@ export const AGENTS_SOUGHT = {
   sort: z
     .enum(SORTS, `one of ${SORTS.join(', ')}`)
     .optional()
-    .describe(
-      'by what; with a minus the other way round: `-last_call` begins with the latest one. `name` when left out',
-    ),
-  cursor: z.string().max(2000).optional().describe('go on from here: `next` of the page before, with the same `sort`'),
+    .describe('order; a leading minus reverses it: `-last_call` begins with the latest one. Default: `name`'),
+  cursor: z.string().max(2000).optional().describe('continue here: `next` of the previous page, with the same `sort`'),
   limit: wholeNumber(1, 200).optional().describe('how many at most; 50 when left out'),
 };
 

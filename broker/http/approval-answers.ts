@@ -22,7 +22,7 @@ export const Approval = z
         masked: z
           .object({ count: z.int(), rules: z.array(z.string()) })
           .optional()
-          .describe('what rules mask in it, as `_meta.masked` of a call'),
+          .describe('what rules masked in it, as `_meta.masked` of a call'),
         truncated: z.literal(true).optional().describe('`data` is the beginning, of so many `bytes`'),
         bytes: z.int().optional(),
       })
@@ -57,6 +57,6 @@ export const PendingActions = z
           execution_error: z.string().nullish(),
         }),
       )
-      .describe('what was decided or expired within 24 hours'),
+      .describe('calls that were decided or expired within 24 hours'),
   })
   .meta({ id: 'PendingActions' });

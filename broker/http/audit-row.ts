@@ -118,7 +118,7 @@ export const AUDIT_FILTER = {
     .regex(/^[a-z_]{1,64}$/, 'a reason, such as denied_by_policy')
     .optional()
     .describe('why a call was answered as it was, or what an owner did'),
-  since: moment('from this moment on').optional(),
+  since: moment('rows from this time on').optional(),
   until: moment('before this moment').optional(),
   text: text(200)
     .min(1)

@@ -42,13 +42,13 @@ const ABOUT: Readonly<Record<string, string>> = {
   receipts: 'What they hold, and verifying them offline.',
   operations: 'Settings, PostgreSQL and replicas, keys, backups.',
   deploy: 'Image, Compose, Helm chart, systemd, releases.',
-  security: 'What is promised, with the test that shows it, and what is not.',
+  security: 'The guarantees, each with its test, and what is not guaranteed.',
   'threat-model': 'Assets, actors, promises, and the threats of CB4A row by row.',
-  'hostile-cases': 'What is thrown at the broker, by number, and the test that does it.',
-  architecture: 'Where things live, and why.',
-  glossary: 'Which word stands for what.',
+  'hostile-cases': 'Attacks on the broker, by number, each with the test that performs it.',
+  architecture: 'The parts of the code, and why they are so.',
+  glossary: 'The terms and their meaning.',
   coverage: 'Every route and status of the specification, with the test that shows it.',
-  changelog: 'What there is, and since when.',
+  changelog: 'The changes of each version.',
 };
 
 /** Decision records for developers: shipped with the package, but not served as guides. */

@@ -17,7 +17,7 @@ export const HeldCallStated = z
     decided_at: moment,
     decided_by: z.guid().nullable(),
     how: z.enum(['console', 'api', 'passkey', 'channel']).nullable(),
-    note: z.string().nullable().describe('what the owner says to the agent'),
+    note: z.string().nullable().describe('the note of the owner to the agent'),
     executed_at: moment,
     execution_error: z.string().nullable(),
     result_summary: z

@@ -12,7 +12,7 @@ export const Agent = z
     id: z.guid(),
     agent_id: z.string(),
     name: z.string(),
-    owner_id: z.guid().describe('who answers for it'),
+    owner_id: z.guid().describe('the owner who is responsible for it'),
     status: z.enum(AGENT_STATUSES),
     status_since: z.iso.datetime().nullable(),
     status_cause: z.enum(HALT_CAUSES).nullable(),
@@ -42,7 +42,7 @@ export const ListedAgent = Agent.extend({
     .enum(CONTAINED)
     .nullable()
     .describe(
-      'what else keeps it from acting, whatever its own status: its time is over, its parent is stopped, or all agents are',
+      'another reason why it cannot act, independent of its status: it expired, its parent is stopped, or all agents are stopped',
     ),
   breakers: z
     .array(
@@ -52,7 +52,7 @@ export const ListedAgent = Agent.extend({
         retry_after_seconds: z.int(),
       }),
     )
-    .describe('what refuses calls for a while yet'),
+    .describe('circuit breakers that refuse calls at the moment'),
 }).meta({ id: 'ListedAgent' });
 
 /** Builds the view of an agent. */

@@ -78,13 +78,13 @@ export const Connection = z
       .url()
       .nullable()
       .describe('base URL for programs of the platform, in place of its own; null: an MCP server, which is at /mcp'),
-    revision: z.int().describe('one more with each new secret'),
+    revision: z.int().describe('increases with each new secret'),
     last_test: z
       .object({
         at: z.iso.datetime(),
         ok: z.boolean(),
         upstream_status: z.int().nullable(),
-        detail: z.string().describe('what came of it, in our words'),
+        detail: z.string().describe('the result, as a sentence'),
       })
       .nullable()
       .describe('the last test of this credential; null: it was not tested'),
@@ -101,7 +101,7 @@ export const ListedConnection = Connection.extend({
     })
     .nullable()
     .describe(
-      "the last call that says whether the credential works, among the organisation's newest 1,000 rows on record; null: there is none",
+      "the last call that shows whether the credential works, among the organisation's newest 1,000 rows on record; null: there is none",
     ),
 }).meta({ id: 'ListedConnection' });
 

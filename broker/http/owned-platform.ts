@@ -20,7 +20,7 @@ export const Platform = z
     update_available: z
       .boolean()
       .describe('whether this release brings another manifest of the built-in platform, for `POST …/update`'),
-    version: z.int().describe('one more with each change of the manifest'),
+    version: z.int().describe('increases with each change of the manifest'),
     suspended: z.boolean().describe('whether the organisation has switched it off'),
     created_at: z.iso.datetime(),
     connections: z.array(Connection),

@@ -23,7 +23,7 @@ export const Registration = z
     may_decide: z.boolean().describe('whether whoever asks for this may decide it'),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().describe('until then it can be decided'),
-    expires_in_seconds: z.int().nullable().describe('null: it waits no longer'),
+    expires_in_seconds: z.int().nullable().describe('null: it is no longer pending'),
     decided_at: z.iso.datetime().nullable(),
     decided_by: z.guid().nullable(),
     decided_by_email: z.string().nullable(),

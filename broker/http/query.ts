@@ -67,4 +67,4 @@ export const moment = (what: string) =>
 
 /** The maximum number of items of a list. */
 export const pageSize = (most: number, usual: number) =>
-  wholeNumber(1, most).default(usual).describe(`how many at most; ${usual} when left out`);
+  wholeNumber(1, most).default(usual).describe(`maximum number; default: ${usual}`);

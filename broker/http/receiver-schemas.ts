@@ -19,7 +19,7 @@ export const MadeSecret = z
 /** The answer of a receiver's `/test`. */
 export const TestAnswers = {
   200: {
-    description: 'What came of it, in our words.',
+    description: 'The result, as a sentence.',
     schema: z.object({ ok: z.boolean(), detail: z.string() }),
   },
 };

@@ -11,7 +11,7 @@ export const WorkloadShown = z
   .object({
     id: z.guid().describe('names it in audit rows; another one after each change'),
     ...ISSUED_BY_SHOWN,
-    last_used_at: ISSUED_BY_SHOWN.last_used_at.describe('to some minutes; null: never'),
+    last_used_at: ISSUED_BY_SHOWN.last_used_at.describe('accurate to some minutes; null: never'),
   })
   .meta({ id: 'Workload' });
 

@@ -36,7 +36,7 @@ export function errorOf(reply: BrokerReply, body: Readonly<Record<string, unknow
   const words = [body.detail, body.message].find((text) => typeof text === 'string' && text !== '');
   const message =
     code === 'unexpected_answer'
-      ? `Something else than a broker answered (status ${status}).`
+      ? `The response is not from a broker (status ${status}).`
       : String(words ?? `The broker answered ${status} ${code}.`);
   const retryAfter = Number(reply.headers.get('retry-after') ?? Number.NaN);
   return new BrokerError(code, message, {

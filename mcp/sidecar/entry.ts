@@ -38,7 +38,7 @@ const WRONG_PLACEHOLDER = {
   status: 403,
   error: 'wrong_placeholder',
   detail:
-    'Only the command of this run is served. Send the value of AGENT_BROKER_RUN_KEY, or of the tool’s own variable, where the key of the platform goes.',
+    'Only the command of this run can use this address. Send the value of AGENT_BROKER_RUN_KEY, or of the tool’s own variable, where the key of the platform goes.',
 };
 
 const NO_UPGRADE = {

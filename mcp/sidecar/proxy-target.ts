@@ -72,7 +72,7 @@ const BROWSER: ProxyRefusal = {
 };
 const NOT_SHOWN: ProxyRefusal = {
   ...{ status: 407, reason: 'Proxy Authentication Required', error: 'wrong_placeholder' },
-  detail: 'Only the command of this run is served. Use HTTPS_PROXY as it is, with its user and password.',
+  detail: 'Only the command of this run can use this address. Use HTTPS_PROXY as it is, with its user and password.',
 };
 const NO_TARGET: ProxyRefusal = {
   ...{ status: 400, reason: 'Bad Request', error: 'invalid_request' },

@@ -105,7 +105,7 @@ function entryOf(origin: string, addresses: readonly PlatformAddress[]): Entry {
     routeOf: (target) => platformRoute(target, origin, here),
     isApi: () => false,
     connectionOf: () => here[0]?.connection,
-    unknown: `This is outside of what is granted at this host. There is: ${here.map(({ connection, path }) => `${origin}${path} (${connection})`).join(', ')}.`,
+    unknown: `This path is not part of a granted connection at this host. Available: ${here.map(({ connection, path }) => `${origin}${path} (${connection})`).join(', ')}.`,
   };
 }
 

@@ -344,7 +344,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expect(nothing.body.detail).toBe('Send a JSON body with the header "Content-Type: application/json".');
       const whole = await ask(agent, { platform: 'demo' });
       expect(whole.body.detail).toBe(
-        'There is nothing to ask for: the agent can use demo:read there. Name the scope that it lacks.',
+        'There is nothing to ask for: the agent can already use demo:read on this platform. Name the scope that it needs.',
       );
     });
 

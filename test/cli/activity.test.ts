@@ -58,8 +58,8 @@ describe('activity', () => {
     expect(
       (await lines('--result', 'change', '--since', '1h')).every((each) => !each.includes('a rule allows it')),
     ).toBe(true);
-    expect(await lines('--platform', 'none')).toEqual(['Nothing on record fits.']);
-    expect(await lines('--since', '2200-01-01T00:00:00Z')).toEqual(['Nothing on record fits.']);
+    expect(await lines('--platform', 'none')).toEqual(['No rows match.']);
+    expect(await lines('--since', '2200-01-01T00:00:00Z')).toEqual(['No rows match.']);
     const wrong = await daily.run('activity', '--agent', 'clrek');
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Did you mean "clerk"?')]);
     expect((await daily.run('activity', '--since', 'yesterday')).code).toBe(2);
@@ -92,7 +92,7 @@ describe('activity', () => {
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Did you mean "clerk"?')]);
     expect((await daily.run('activity', 'export', '--format', 'xml')).code).toBe(2);
     const nowhere = await daily.run('activity', 'export', '--output', join(file, 'none'));
-    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('The export is not whole')]);
+    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('The export is incomplete')]);
   });
 
   test('--json prints one row per line, oldest first', async () => {

@@ -269,7 +269,7 @@ describe('agent create', () => {
     );
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(words);
-    expect(stderr).toContain(`${out} holds a key`);
+    expect(stderr).toContain(`${out} contains a key`);
     if (process.platform !== 'win32') expect(statSync(out).mode & 0o777).toBe(0o600);
     const unfinished = await run(['doctor', '--profile', out]);
     expect(unfinished.stdout).toContain(`doctor --profile ${out}`);
@@ -472,7 +472,7 @@ describe('doctor', () => {
     const { code, stdout } = await run(['doctor', '--profile', profile]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ok {4}status {3}patient is active$/m);
-    expect(stdout).toMatch(/The agent can call\.\n$/);
+    expect(stdout).toMatch(/The agent can make calls\.\n$/);
   });
 
   test('reads the agent from the environment, too', async () => {
@@ -516,11 +516,11 @@ describe('doctor', () => {
       [
         [301, { location: 'https://broker.example/health' }, ''],
         'sends on to https://broker.example/',
-        'address itself',
+        'final address',
       ],
       [
         [421, {}, '{"error":"misdirected_request","detail":"Use http://localhost:8787."}'],
-        'that name',
+        'that host name',
         'Use http://localhost',
       ],
       [[503, {}, '{"status":"unavailable","reasons":["the disk is full"]}'], 'takes no calls now', 'disk is full'],

@@ -67,7 +67,7 @@ test('a Slack channel is added with its signing secret and people, and prints th
     { cwd: folder, env: { ...env, TOKEN: 'xoxb-1111111111', SIGNING: 'c'.repeat(32) } },
   );
   expect(added.code, added.stderr).toBe(0);
-  expect(added.stdout).toMatch(/Clicks on buttons are told at \S+\/notify\/slack\/[0-9a-f-]{36}/);
+  expect(added.stdout).toMatch(/URL for clicks on buttons: \S+\/notify\/slack\/[0-9a-f-]{36}/);
   expect(added.stdout).not.toMatch(/xoxb|cccc/);
   expect((await run(['add', 'x', 'slack', 'people=ann'])).stderr).toContain('Write people as id:address');
   expect((await run(['remove', 'ops'])).code).toBe(0);

@@ -122,7 +122,7 @@ describe('exit codes', () => {
     for (const [words, env, says] of [
       [['--url', 'localhost:8787', '--owner-token', 'x'], {}, '--url is localhost:8787: write'],
       [[], { AGENT_BROKER_URL: 'broker.example' }, 'AGENT_BROKER_URL is broker.example: write'],
-      [['--owner-token', `${session}${session}`], {}, 'has characters that no token has'],
+      [['--owner-token', `${session}${session}`], {}, 'contains characters that no token contains'],
     ] as const) {
       const { code, stderr } = await run([...list, ...words], { env });
       expect([code, stderr]).toEqual([1, expect.stringContaining(says)]);

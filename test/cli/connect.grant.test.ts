@@ -233,7 +233,7 @@ describe('connect', () => {
     const made = await run(['connect', 'codex', '--name', 'late', '--url', between, '--owner-token', owner]);
     expect([made.code, made.stdout]).toEqual([1, '']);
     expect(made.stderr).toContain(`${file} was changed concurrently`);
-    const [, id] = /The agent (agt_\w+) was made all the same/.exec(made.stderr) ?? [];
+    const [, id] = /The agent (agt_\w+) was created nevertheless/.exec(made.stderr) ?? [];
     const commands = [...made.stderr.matchAll(/: npx agent-broker (.+)$/gm)].map(([, words]) => words!.split(' '));
     expect(commands).toEqual([
       ['connect', 'codex', '--profile', join(data, 'profiles', 'late.json')],

@@ -97,7 +97,7 @@ describe('approve', () => {
     const [one, two] = await Promise.all([approve(), approve()]);
     expect([one.code, two.code].toSorted()).toEqual([0, 1]);
     const late = one.code === 0 ? two : one;
-    expect(late.stdout + late.stderr).toMatch(/approved already by \S+@|Nothing that waits/);
+    expect(late.stdout + late.stderr).toMatch(/approved already by \S+@|No pending item/);
     expect(written()).toBe(before + 1);
   });
 
@@ -129,7 +129,7 @@ describe('approve', () => {
     const token = (await daily.run('owner', 'token')).stdout.trim();
     const url = `http://127.0.0.1:${(between.address() as AddressInfo).port}`;
     const { code, stdout } = await daily.run('approve', id, '--yes', '--url', url, '--owner-token', token);
-    expect([code, stdout]).toEqual([1, expect.stringContaining('It has changed since it was shown')]);
+    expect([code, stdout]).toEqual([1, expect.stringContaining('The item has changed since it was shown')]);
     expect([written(), (await stateOf(id)).status]).toEqual([before, 'pending']);
     await daily.run('deny', id, '--yes');
   });

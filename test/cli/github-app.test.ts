@@ -204,7 +204,7 @@ describe('creating an App in a browser', () => {
   test('when GitHub does not return the App, no file stays', async () => {
     site.fails = true;
     const { link, result } = await begin();
-    expect(await press(link)).toMatchObject({ status: 200, text: 'That did not work. The terminal says why.' });
+    expect(await press(link)).toMatchObject({ status: 200, text: 'That did not work. The terminal shows the reason.' });
     await expect(result).rejects.toThrow('127.0.0.1');
     expect(existsSync(keyFile)).toBe(false);
   });
@@ -233,7 +233,7 @@ describe('creating an App in a browser', () => {
   test('when the key cannot be written, the error names the App and what to do', async () => {
     const { link, result } = await begin();
     rmSync(join(folder, 'secrets'), { recursive: true });
-    expect(await press(link)).toMatchObject({ status: 200, text: 'That did not work. The terminal says why.' });
+    expect(await press(link)).toMatchObject({ status: 200, text: 'That did not work. The terminal shows the reason.' });
     await expect(result).rejects.toThrow(/made with the id 815, .*ENOENT.*--app-id 815 --key-file FILE/);
   });
 

@@ -141,7 +141,7 @@ describe('the inbox', () => {
   test.each([
     ['too short', ['abc'], 2, `${LEAST} characters`],
     ['no id', ['hello!'], 2, 'is no id'],
-    ['of nothing that waits', ['00000000-0000-4000-8000-000000000000'], 1, 'Nothing that waits'],
+    ['of nothing that waits', ['00000000-0000-4000-8000-000000000000'], 1, 'No pending item'],
   ])('an id that is %s is refused', async (_what, words, code, message) => {
     const shown = await run('inbox', 'show', ...words);
     expect([shown.code, shown.stdout, shown.stderr]).toEqual([code, '', expect.stringContaining(message)]);

@@ -246,7 +246,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
       given.host.answer = undefined;
     }
     const unknown = await list(agent, 'acme/none');
-    expect(unknown.stderr).toMatch(/remote: agent-broker: not_found - acme\/none is not at the code host/);
+    expect(unknown.stderr).toMatch(/remote: agent-broker: not_found - acme\/none does not exist at the code host/);
     expect(await lastRow(agent)).toMatchObject({ reason: 'upstream_not_found', upstream_status: 404 });
     given.host.answer = (request) => request.socket.destroy();
     await expectLine(await list(agent), agent, 'upstream_unreachable', /closed before the response was complete/);

@@ -192,7 +192,7 @@ describe.runIf(STORES.includes('postgres'))(`agent-broker backup of postgres${po
     const env = { PATH: process.env.PATH, DATABASE_URL: readOnly, AGENT_BROKER_DATA };
     const { stdout, stderr } = await run(process.execPath, [BIN, 'backup', file, '--json'], { env });
     await checkedManifest(file, JSON.parse(stdout));
-    expect(stderr).toContain('its time could not be noted');
+    expect(stderr).toContain('its time could not be recorded');
     expect(await lastBackupShown(world)).toEqual([null, Number.NaN]);
   });
 

@@ -281,7 +281,7 @@ describe.each(STORES)(`the restore procedure on %s${postgresNote}`, (store) => {
     const wrong = await asOwner(token, 'POST', '/owner/restored/end', { restored_at: new Date(0).toISOString() });
     expect([wrong.status, wrong.body.error]).toEqual([409, 'conflict']);
     await asOwner(token, 'POST', `/owner/agents/${suspended!.agentId}/suspend`, {});
-    expect(await run(restored, ...STEPS[3]!, '--email', organisation.owner.email)).toContain('Calls go on');
+    expect(await run(restored, ...STEPS[3]!, '--email', organisation.owner.email)).toContain('Calls are enabled');
     expect((await agent!.act(CHANGE)).status).toBe(200);
     expect((await suspended!.act(READ)).body.reason).toBe('agent_suspended');
     expect(world.upstream.seen).toHaveLength(1);
@@ -343,7 +343,7 @@ describe.each(STORES)(`ST-07 a store that was replaced by an older copy, on %s${
     const why = await notStarted(older);
     expect(why).toContain('This store is older than the one that ran here before');
     expect(why).toContain('agent-broker restore --in-place');
-    expect(await run(older, 'restore', '--in-place')).toContain('treated as restored');
+    expect(await run(older, 'restore', '--in-place')).toContain('marked as restored');
     await started(older);
     expect((await agent.act(READ)).body.error).toBe('store_restored');
   });
@@ -482,7 +482,7 @@ describe('agent-broker restore', () => {
     expect(await keysOf()).toHaveLength(1);
     await run(place, 'restore', file, '--replace', '--nothing-since');
     expect(await keysOf(), 'no key is doubtful').toEqual([]);
-    expect(await run(place, 'restore', file, '--replace')).toContain('The store that was there is in');
+    expect(await run(place, 'restore', file, '--replace')).toContain('The previous store was moved to');
     expect(readdirSync(place.AGENT_BROKER_DATA!).filter((name) => name.startsWith('store'))).toEqual([
       'store',
       expect.stringMatching(/^store\.replaced-\d+$/),

@@ -211,7 +211,7 @@ describe('the proxy of a run', () => {
     const ended = await proxied(
       sh(`for path in ${paths.join(' ')}; do curl -sS --path-as-is -w '%{http_code}\\n' "${given.origin}$path"; done`),
     );
-    const detail = `This is outside of what is granted at this host. There is: ${given.origin}/git (code-main), ${given.origin}/v1 (demo-main).`;
+    const detail = `This path is not part of a granted connection at this host. Available: ${given.origin}/git (code-main), ${given.origin}/v1 (demo-main).`;
     const refusal = `${JSON.stringify({ title: 'Not Found', status: 404, detail, error: 'not_found' })}\n404\n`;
     expect(ended.stdout).toBe(refusal.repeat(paths.length));
     expect(given.platform.seen).toEqual([]);

@@ -12,14 +12,14 @@ import { route } from '../route.ts';
 const Attestation = z
   .object({
     v: z.literal(1),
-    issuer: z.string().describe('what `iss` of an attestation is'),
+    issuer: z.string().describe('the `iss` of an attestation'),
     jwks_uri: z.url().describe('the evidence keys'),
     header: z.literal(ATTESTATION_HEADER),
     meta_key: z.literal(ATTESTATION_META_KEY),
     typ: z.literal(ATTESTATION_TYPE),
     alg: z.literal('ES256'),
     ttl_seconds: z.int(),
-    audience: z.string().describe('what `aud` is, in words'),
+    audience: z.string().describe('a description of `aud`'),
     docs: z.url(),
   })
   .meta({ id: 'AttestationDiscovery' });

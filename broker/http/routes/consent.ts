@@ -98,7 +98,7 @@ const Decision = z.discriminatedUnion('allow', [
       .array(z.enum(MCP_SCOPES))
       .min(1)
       .optional()
-      .describe('what its tokens are good for, of what it asked for; all of that when left out'),
+      .describe('the scopes of its tokens, of what it asked for; all of that when left out'),
   }),
 ]);
 
@@ -109,7 +109,7 @@ export const consentDecision = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.consent.decide',
-  summary: 'Approves an MCP client as an agent, or refuses it.',
+  summary: 'Authorises an MCP client as an agent, or rejects it.',
   params: PARAMS,
   body: Decision,
   answers: {

@@ -74,9 +74,9 @@ export const ownerAgent = route({
 });
 
 const VERBS: readonly { verb: AgentVerb; summary: string }[] = [
-  { verb: 'suspend', summary: 'Stops an agent until it is resumed.' },
+  { verb: 'suspend', summary: 'Suspends an agent until it is resumed.' },
   { verb: 'resume', summary: 'Resumes a suspended agent.' },
-  { verb: 'revoke', summary: 'Stops an agent permanently.' },
+  { verb: 'revoke', summary: 'Revokes an agent, permanently.' },
   {
     verb: 'delete',
     summary: 'Deletes a revoked agent: it is no longer listed, and its tokens are unknown. Its audit rows stay.',

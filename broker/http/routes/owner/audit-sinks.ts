@@ -34,11 +34,14 @@ const Sink = z
     status: z.enum(['active', 'paused']),
     next_index: z.int().describe('index in the receipt log of the first row that the receiver has not acknowledged'),
     rows_behind: z.int().describe('rows of the receipt log that it has not acknowledged'),
-    rejected_rows: z.int().describe('rows that it took and said that it does not keep (OTLP, partial success)'),
+    rejected_rows: z.int().describe('rows that it accepted but reported as rejected (OTLP, partial success)'),
     delivered_at: z.iso.datetime().nullable().describe('when it acknowledged the last batch'),
-    failing_since: z.iso.datetime().nullable().describe('since when it does not take the next batch; null: it does'),
-    failures: z.int().describe('how often it did not take the next batch'),
-    last_error: z.string().nullable().describe('why, in our words'),
+    failing_since: z.iso
+      .datetime()
+      .nullable()
+      .describe('since when it has not accepted the next batch; null: it is not failing'),
+    failures: z.int().describe('number of failed attempts to send the next batch'),
+    last_error: z.string().nullable().describe('the reason, as a sentence'),
     retry_at: z.iso.datetime().nullable().describe('when it is tried again'),
     created_at: z.iso.datetime(),
   })

@@ -28,7 +28,7 @@ export const ownerAudit = route({
   query: z.object({
     ...AUDIT_FILTER,
     limit: pageSize(200, 50),
-    before: uuid('`next` of the page before, to go on from there').optional(),
+    before: uuid('continue here: `next` of the previous page').optional(),
     history: z.enum(['true']).optional().describe('`true`: each row of a held call says what became of that'),
   }),
   answers: {

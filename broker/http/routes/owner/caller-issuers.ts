@@ -73,7 +73,7 @@ export const distrustCallerIssuer = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.caller_issuers.remove',
-  summary: 'Removes a trusted issuer. Tokens that people gave stay, but its assertions cannot use them.',
+  summary: 'Stops trusting an issuer. Tokens that people gave stay, but cannot be used with its assertions.',
   body: z.strictObject({ issuer: z.string().max(2_000).describe('exactly as it is listed') }),
   answers,
   errors: ['invalid_request', 'conflict', 'audit_unavailable'],

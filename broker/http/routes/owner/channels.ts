@@ -37,10 +37,10 @@ const Channel = z
     status: z
       .enum(['active', 'failing', 'gone'])
       .describe(
-        'failing: it did not take the last message, which is tried again; gone: it said that it is no more, and nothing is sent until it is changed',
+        'failing: it did not accept the last message, which is retried; gone: the service reported that it no longer exists, and nothing is sent until it is changed',
       ),
-    last_ok_at: z.iso.datetime().nullable().describe('when it took a message, to within a minute'),
-    last_error: z.string().nullable().describe('why it did not take the last message, in our words'),
+    last_ok_at: z.iso.datetime().nullable().describe('when it last accepted a message, accurate to a minute'),
+    last_error: z.string().nullable().describe('why the last message could not be delivered, as a sentence'),
     origin: z.enum(['governance', 'owner']),
     created_at: z.iso.datetime(),
   })

@@ -91,7 +91,7 @@ export const removeOwnerInvite = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.invites.remove',
-  summary: 'Revokes an unused invite.',
+  summary: 'Withdraws an unused invite.',
   params: { id: z.guid().describe('the id of the invite') },
   answers: {
     200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) },

@@ -21,11 +21,11 @@ const Authorisation = z
     client: z.object({
       id: z.string(),
       name: z.string().describe('as it calls itself'),
-      redirect_host: z.string().describe('where its code went'),
+      redirect_host: z.string().describe('the redirect URI to which its authorization code was sent'),
     }),
-    scopes: z.array(z.string()).describe('what its tokens are good for'),
+    scopes: z.array(z.string()).describe('the scopes of its tokens'),
     grants: ScopesOn.describe('what its agent may do now'),
-    owner_id: z.guid().describe('who let it in'),
+    owner_id: z.guid().describe('the owner who authorised it'),
     owner_email: z.string(),
     created_at: z.iso.datetime(),
     last_used_at: z.iso
@@ -38,7 +38,7 @@ const Authorisation = z
       .enum(['owner', 'client', 'reuse', 'agent'])
       .nullable()
       .describe(
-        'who ended it; reuse: one of its refresh tokens came twice, so that somebody else may have it; agent: its agent was revoked',
+        'who ended it; reuse: one of its refresh tokens was used twice, so somebody else may have it; agent: its agent was revoked',
       ),
   })
   .meta({ id: 'McpAuthorisation' });
@@ -82,7 +82,7 @@ export const endOwnerMcpAuthorisation = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.mcp_authorisations.end',
-  summary: 'Ends the access of an MCP client. Its agent stays, with its grants.',
+  summary: 'Ends the authorisation of an MCP client. Its agent stays, with its grants.',
   params: { id: z.guid().describe('the id of the authorisation') },
   answers: { 200: { description: 'It has ended.', schema: Authorisation } },
   errors: ['not_found', 'conflict', 'audit_unavailable'],

@@ -75,7 +75,7 @@ export const removeOwnerPipeline = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.pipelines.remove',
-  summary: 'Removes a pipeline. What it applied stays.',
+  summary: 'Stops trusting a pipeline. What it applied stays.',
   params: { id: z.guid().describe('the id of the pipeline') },
   answers: {
     200: { description: 'Its next request is refused.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) },

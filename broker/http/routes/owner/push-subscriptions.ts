@@ -25,8 +25,11 @@ const Subscription = z
     endpoint_hash: z.string().describe('SHA-256 of the endpoint in hex, by which a browser knows itself'),
     rules: ChannelRules.describe('what is told on it, and when'),
     status: z.enum(['active', 'failing', 'gone']),
-    last_ok_at: z.iso.datetime().nullable().describe('when the push service took a message, to within a minute'),
-    last_error: z.string().nullable().describe('why it did not take the last message, in our words'),
+    last_ok_at: z.iso
+      .datetime()
+      .nullable()
+      .describe('when the push service last accepted a message, accurate to a minute'),
+    last_error: z.string().nullable().describe('why the last message could not be delivered, as a sentence'),
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'PushDevice' });
@@ -129,7 +132,7 @@ export const tryPushDevice = route({
   body: z.strictObject({}),
   bodyOptional: true,
   answers: {
-    200: { description: 'What came of it, in our words.', schema: z.object({ ok: z.boolean(), detail: z.string() }) },
+    200: { description: 'The result, as a sentence.', schema: z.object({ ok: z.boolean(), detail: z.string() }) },
   },
   errors: ['not_found', 'rate_limited', 'audit_unavailable'],
   handle: async (context) =>

@@ -86,8 +86,8 @@ const APPROVED = {
   },
 };
 const REJECTED = { 200: { description: 'The registration as it is now.', schema: Registration } };
-const approves = 'Approves a registered agent, with the requested scopes or fewer.';
-const rejects = 'Rejects a registered agent.';
+const approves = 'Approves an agent registration, with the scopes that it asked for or fewer.';
+const rejects = 'Rejects an agent registration.';
 const deciding = {
   method: 'POST',
   auth: 'owner',

@@ -114,7 +114,7 @@ export const removeOwnerSecretAuthorization = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.secret_authorizations.remove',
-  summary: 'Revokes an unused authorisation.',
+  summary: 'Withdraws an unused authorisation.',
   params: { id: z.guid().describe('the id of the authorisation') },
   answers: { 200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) } },
   errors: ['not_found', 'conflict', 'audit_unavailable'],

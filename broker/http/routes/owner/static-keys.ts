@@ -28,7 +28,7 @@ const StaticKey = z
     owner_id: z.guid().describe('who issued it'),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime(),
-    last_used_at: z.iso.datetime().nullable().describe('to some minutes; null: it was never used'),
+    last_used_at: z.iso.datetime().nullable().describe('accurate to some minutes; null: it was never used'),
     ended_at: z.iso.datetime().nullable(),
     ended_because: z
       .enum(['owner', 'agent', 'connection'])

@@ -69,7 +69,7 @@ export const removeOwnerWorkload = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.workloads.remove',
-  summary: 'Stops accepting tokens of a workload for an agent.',
+  summary: 'Stops accepting tokens of a workload for an agent: only tokens that it signs are accepted.',
   params: { id: AgentId },
   answers: {
     200: {
