@@ -156,7 +156,7 @@ export function earlierCalls(
       const rules = found.source === 'guardrail' ? facts.guardrails.rules : (facts.policy?.rules ?? []);
       return {
         reason: found.source === 'guardrail' ? 'denied_by_guardrail' : 'denied_by_policy',
-        detail: `${found.source} ${rules[found.place]?.name}applies to a request that was not sent completely: ${earlierInWords(found)}`,
+        detail: `${found.source} ${rules[found.place]?.name} applies to a request that was not sent completely: ${earlierInWords(found)}`,
       };
     },
   };

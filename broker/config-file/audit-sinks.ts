@@ -46,7 +46,7 @@ const KINDS = {
       .regex(/^[A-Za-z0-9_-][A-Za-z0-9_.=-]*(\/[A-Za-z0-9_-][A-Za-z0-9_.=-]*)*$/, 'write names with "/" between them')
       .max(256)
       .optional()
-      .describe('What the keys of objects begin with.'),
+      .describe('Prefix of the object keys.'),
     path_style: z
       .boolean()
       .optional()
@@ -58,7 +58,7 @@ const KINDS = {
       .min(1_024)
       .max(10 * 1024 ** 3)
       .optional()
-      .describe('A file that is as large is renamed, and another begun. Absent: 100 MiB.'),
+      .describe('Size at which the file is renamed and a new one begun. Absent: 100 MiB.'),
   },
 } as const satisfies Record<string, z.ZodRawShape>;
 
@@ -84,7 +84,7 @@ export const SinkInFile = sinkForm({
     .enum(['now', 'beginning'])
     .optional()
     .describe(
-      'Where a sink that is new begins: with rows from now on, which is meant without it, or with the first row of the receipt log. One that is there goes on where it is.',
+      'Where a new sink begins: with rows from now on, which is the default, or with the first row of the receipt log. An existing sink continues where it is.',
     ),
   secret: SecretInParts.optional().describe(
     'Where the secret is found: the key that signs, or what is sent in the header (webhook), what is sent in the header (otlp), access_key_id and secret_access_key (s3). Without it the one that the sink has stays.',

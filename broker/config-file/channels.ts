@@ -54,7 +54,7 @@ const RULES = {
     .min(1, 'is empty')
     .max(NOTICE_EVENTS.length)
     .optional()
-    .describe('What is told. Absent: everything.'),
+    .describe('Events that are sent. Absent: all.'),
   agents: names('Names or ids of agents; "*" is any text. Absent: all, and what is of no agent.'),
   platforms: names('Platform ids; "*" is any text. Absent: all, and what is of no platform.'),
   quiet: Quiet.optional(),
@@ -63,7 +63,7 @@ const RULES = {
     .min(1)
     .max(30 * 24 * 60)
     .optional()
-    .describe('How many minutes before it ends it is told once more. Absent: it is not.'),
+    .describe('How many minutes before the expiry a reminder is sent. Absent: no reminder.'),
 };
 export const ChannelRules = z.strictObject(RULES);
 export type ChannelRules = z.infer<typeof ChannelRules>;
@@ -105,7 +105,7 @@ export const KINDS = {
       topic: z
         .string()
         .regex(/^[-_A-Za-z0-9]{1,64}$/, 'write 1 to 64 letters, digits, "-" or "_"')
-        .describe('The topic. On a server that asks for no token, who knows it reads along.'),
+        .describe('The topic. On a server without access tokens, anybody who knows the topic can read the notices.'),
     },
     secret: 'optional',
     secretIs: 'the access token ("tk_…")',

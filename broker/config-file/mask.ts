@@ -11,7 +11,7 @@ export const RuleMask = z
       .max(100)
       .optional()
       .describe(
-        'Members of JSON: a name at any depth, such as "email" or "*_token", or a path such as "/contacts/*/notes", in which "*" is one step and "**" any number. Letter case and separators count for nothing.',
+        'Members of JSON: a name at any depth, such as "email" or "*_token", or a path such as "/contacts/*/notes", in which "*" is one step and "**" any number. Letter case and separators are ignored.',
       ),
     values: z
       .array(z.enum(VALUE_KINDS))

@@ -27,7 +27,7 @@ const Email = z
   .email('write an e-mail address such as "ann@acme.example"')
   .max(254)
   .toLowerCase()
-  .describe('E-mail address of an owner; letter case counts for nothing.');
+  .describe('E-mail address of an owner; case-insensitive.');
 
 const Owner = z
   .strictObject({
@@ -41,7 +41,7 @@ const Owner = z
 const suspended = z
   .literal(true)
   .optional()
-  .describe('Suspends it until an owner resumes it; absent, nothing of that changes: a file never resumes.');
+  .describe('Suspends it until an owner resumes it. Absent: its status stays; a file never resumes an agent.');
 
 /** The schema of a platform's entry for editors. `readManifests` parses entries. */
 export const PlatformEntry = z
@@ -155,7 +155,7 @@ const PublicKey = z
 const Workload = z
   .strictObject(ISSUED_BY)
   .describe(
-    'Whose tokens are taken for the agent in place of those that it signs, as of a service account. With one and without a key it needs no token to bring one. What a file gave goes when the file says it no more.',
+    'The workload whose tokens are accepted for the agent instead of tokens that it signs, such as a service account. With a workload and without a key, no bootstrap token is needed. A workload that a file has set is removed when the file no longer contains it.',
   );
 
 const Agent = z

@@ -114,7 +114,7 @@ const BLOCKED = 'the answer of the code host held the credential, so it is withh
 
 const NOT_PASSED_ON: Record<NotPassedOn, [status: number, code: string, what: string]> = {
   auth_refused: [502, 'upstream_auth_failed', `: ${REFUSED}`],
-  not_found: [404, 'not_found', 'does not exist at the code host, or is not visible with the stored credential.'],
+  not_found: [404, 'not_found', ' does not exist at the code host, or is not visible with the stored credential.'],
   redirected: [
     502,
     'upstream_unreachable',

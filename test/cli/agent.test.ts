@@ -515,7 +515,7 @@ describe('doctor', () => {
       [[200, {}, '<h1>Hello</h1>'], 'something else answers', 'Correct the address'],
       [
         [301, { location: 'https://broker.example/health' }, ''],
-        'sends on to https://broker.example/',
+        'redirects to https://broker.example/',
         'final address',
       ],
       [
@@ -617,6 +617,6 @@ describe('doctor', () => {
     const { code, stdout } = await run(['doctor', '--profile', idle.profile]);
     expect(code).toBe(1);
     expect(stdout).toMatch(/^FAIL {2}status {3}idle is suspended/m);
-    expect(stdout).toMatch(/The agent cannot call yet\.\n$/);
+    expect(stdout).toMatch(/The agent cannot make calls yet\.\n$/);
   });
 });

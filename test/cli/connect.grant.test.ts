@@ -140,7 +140,7 @@ describe('connect', () => {
   test('states when a grant has no limit of repositories, and when there is no grant', async () => {
     const wide = await run(['agent', 'create', 'wide', '--grant', 'codehost=read,issues.write', '--require-approval']);
     expect(wide.stdout).toMatch(
-      /On codehost \(GitHub\), read: .*issues\.write\n {2}every repository that .*every call needs/,
+      /On codehost \(GitHub\), read: .*issues\.write\n {2}every repository that .*every call needs an approval/,
     );
     const invited = await run([
       'agent',
