@@ -53,7 +53,7 @@ test.each([
     seen.length = 0;
     const env = { AGENT_BROKER_DATA: data, SECRET: CANARY, AGENT_BROKER_OWNER_TOKEN: '' };
     const { code, stderr } = await hosted(words, { cwd: folder, env });
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/is not the broker that .*broker\.json is of/)]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/is not the broker that wrote .*broker\.json/)]);
     expect(seen).toEqual([
       {
         path: '/owner/local-proof',

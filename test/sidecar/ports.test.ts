@@ -131,7 +131,7 @@ describe('the port of a connection', () => {
       [['--port', 'demo-main=x'], /has no connection demo-main=x/],
       [['--connection', 'whole-main', '--port', 'demo-main'], /has no connection demo-main\. It has: whole-main\./],
       [['--port', `demo-main=${taken}`], /The sidecar cannot listen: .*EADDRINUSE/],
-      [['--port', 'demo-main', '--port', 'demo-main'], /both be told in AGENT_BROKER_DEMO_MAIN_PORT/],
+      [['--port', 'demo-main', '--port', 'demo-main'], /would use the same variable AGENT_BROKER_DEMO_MAIN_PORT/],
       [['--proxy'], /https address/],
     ];
     for (const [words, why, code = 1] of refused) {
