@@ -1,8 +1,8 @@
-/** What the broker answers to the pages: types for the browser's modules, from the schemas that the routes declare. */
+/** Types of the broker's responses to the console pages, derived from the schemas that the routes declare. */
 import type { z } from 'zod';
 import type { Asked, AskedWhole } from './asked.ts';
 
-/** A path with its parameters filled in. */
+/** A route path with its parameters filled in. */
 type Filled<Text extends string> = Text extends `${infer Before}{${string}}${infer After}`
   ? `${Before}${string}${Filled<After>}`
   : Text;
@@ -11,14 +11,14 @@ type PathOf<Name, Method extends string> = Name extends `${Method} ${infer Path}
 
 export type Method = 'GET' | 'POST' | 'DELETE';
 
-/** Every path that can be asked by a method, its query included. */
+/** Every path, including its query, that can be requested with the method. */
 export type Path<M extends Method> = PathOf<keyof Asked | keyof AskedWhole, M>;
 
 type RouteIn<Routes, M extends Method, P extends string> = {
   [Name in keyof Routes]: P extends PathOf<Name, M> ? Routes[Name] : never;
 }[keyof Routes];
 
-/** A parameter stands for anything here, slashes included: `/a/{id}` is meant only where nothing says `/a/{id}/b`. */
+/** Resolves the route of a path. A parameter matches any text here, slashes included: `/a/{id}` is chosen only where no route `/a/{id}/b` matches. */
 type RouteAt<M extends Method, P extends string> = [RouteIn<Asked, M, P>] extends [never]
   ? RouteIn<AskedWhole, M, P>
   : RouteIn<Asked, M, P>;
@@ -30,7 +30,7 @@ type AnswerOf<Route> = Route extends { answers: { readonly 200: { readonly schem
     : never;
 type BodyOf<Route> = Route extends { body?: infer Schema extends z.ZodType } ? z.input<Schema> : never;
 
-/** What a path answers, and the body that it takes. */
+/** The response type of a path, and the type of its request body. */
 export type Answer<M extends Method, P extends string> = AnswerOf<RouteAt<M, P>>;
 export type Body<M extends Method, P extends string> = BodyOf<RouteAt<M, P>>;
 
@@ -47,7 +47,7 @@ export type RecordedSimulation = Answer<'POST', '/owner/simulate/recorded'>;
 export type Simulation = Answer<'POST', '/owner/simulate'>;
 export type RulesVersion = Answer<'GET', '/owner/guardrails/versions'>['versions'][number];
 export type WholePlatform = Answer<'GET', '/owner/platforms/x'>;
-/** As owners see and change it. */
+/** A grant as owners see and change it. */
 export type OwnedGrant = Answer<'GET', '/owner/agents/x/grants'>['grants'][number];
 export type StaticKey = Answer<'GET', '/owner/agents/x/static-keys'>['static_keys'][number];
 export type IssuedStaticKey = Extract<Answer<'POST', '/owner/agents/x/static-keys'>, { key: string }>;
@@ -80,25 +80,25 @@ export type PeopleOfPlatform = Answer<'GET', '/owner/people'>['platforms'][numbe
 export type EndPeople = Body<'POST', '/owner/people/end'>;
 export type CallerIssuer = Answer<'GET', '/owner/caller-issuers'>['caller_issuers'][number];
 export type Passkey = Answer<'GET', '/owner/passkeys'>['passkeys'][number];
-/** Of the list, and with the exact request. */
+/** A standing approval as listed, and with its exact request. */
 export type StandingApproval = Answer<'GET', '/owner/standing-approvals'>['standing_approvals'][number];
 export type StandingOffer = NonNullable<HeldCall['standing']>;
 export type StandingBody = NonNullable<Body<'POST', '/owner/approvals/x/approve'>['standing']>;
 export type ListedCall = Answer<'GET', '/owner/approvals'>['approvals'][number];
 export type HeldCall = Answer<'GET', '/owner/approvals/x'>;
-/** What became of one of several that were decided at once. */
+/** The result for one of several held calls that were decided in one request. */
 export type SettledCall = Answer<'POST', '/owner/approvals/decide'>['results'][number];
-/** Of the list, and with what there is to grant. */
-/** A held call as whoever has just decided it reads it. */
+/** An access request as listed, and with what can be granted. */
+/** A held call as returned to the owner who has just decided it. */
 export type DecidedNow = Answer<'POST', '/owner/approvals/x/approve'>;
 export type ListedAccessRequest = Answer<'GET', '/owner/access-requests'>['access_requests'][number];
 export type AccessRequest = Answer<'GET', '/owner/access-requests/x'>;
 export type DecidedAccessRequest = Answer<'POST', '/owner/access-requests/x/approve'>;
 export type AccessGrant = AccessRequest['grants'][number];
-/** Of the list, and with what an approval would make of it. */
+/** A registration as listed, and with what an approval of it would do. */
 export type ListedRegistration = Answer<'GET', '/owner/registrations'>['registrations'][number];
 export type Registration = Answer<'GET', '/owner/registrations/x'>;
-/** What the page of one held call gets: while it waits, and when it is over. */
+/** The response for the page of one held call: while the call waits, and after it has ended. */
 export type WaitingCall = Extract<Answer<'GET', '/approve/x/request'>, { status: 'pending' }>;
 export type DecidedCall = Exclude<Answer<'GET', '/approve/x/request'>, { status: 'pending' }>;
 export type ExactRequest = NonNullable<HeldCall['request']>;

@@ -1,4 +1,4 @@
-/** The routes of the broker that the pages ask (answers.ts has what they answer). */
+/** The broker's routes that the console pages call (answers.ts has the types of their responses). */
 import type { approveRequest } from '../http/routes/approve.ts';
 import type { auditReceipt } from '../http/routes/audit-receipt.ts';
 import type { consentDecision, consentRequest } from '../http/routes/consent.ts';
@@ -68,7 +68,7 @@ import type {
 } from '../http/routes/passkeys.ts';
 import type { NoticesAsked } from './notice-answers.ts';
 
-/** The routes that the pages ask, by method and path. */
+/** The routes that the pages call, by method and path. */
 export type Asked = NoticesAsked & {
   'GET /owner/me': typeof ownerMe;
   'GET /owner/sign-in-options': typeof ownerSignInOptions;
@@ -192,7 +192,7 @@ export type Asked = NoticesAsked & {
   'POST /v1/approvals/passkeys/register/finish': typeof passkeyRegisterFinish;
 };
 
-/** Of one thing by its id, below or beside which there are others. */
+/** Routes of a single item by its id, whose path pattern would also match other, longer routes. */
 export type AskedWhole = {
   'POST /owner/agents/{id}/{verb}': (typeof ownerAgentMoves)[number];
   'GET /owner/agents/{id}': typeof ownerAgent;

@@ -1,4 +1,4 @@
-/** The routes that the page of notices asks, by method and path; see answers.ts. */
+/** The routes that the notices page calls, by method and path; see answers.ts. */
 import type {
   addChannel,
   changeChannel,

@@ -1,4 +1,4 @@
-/** The owner's web pages: files. */
+/** The owner's web pages, served from files. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ import { present } from '../runtime/present.ts';
 import { withPreloads } from './preload.ts';
 import { vendored } from './vendor.ts';
 
-/** Pages by their address. What they load (`static/x.js`, at `/console/x.js`) is found by itself. */
+/** Pages by their address. The files that they load (`static/x.js`, at `/console/x.js`) are discovered, not listed here. */
 const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console', file: 'console.html', summary: 'The console: what waits for a decision.' },
   { path: '/console/agents', file: 'console.html', summary: 'The console: the agents.' },
@@ -53,18 +53,18 @@ const TYPES: Record<string, string> = {
 
 const STATIC = new URL('./static/', import.meta.url);
 
-/** Where the bundle is served that the build makes of the sources. */
+/** The path at which the bundle made by the build is served. */
 export const BUNDLE_PATH = '/console/bundle';
-/** Where the build writes it. A checkout has none, and runs from the sources. */
+/** The folder where the build writes the bundle. A checkout has no bundle, and runs from the sources. */
 const BUNDLE = fileURLToPath(new URL('./bundle/', import.meta.url));
 
-/** In the bundle: the addresses of the sources that are served beside it, so that a start need not look for them. */
+/** A file in the bundle that lists the addresses of the sources served beside it, so that the start need not scan for them. */
 export const SOURCES_LIST = 'sources.json';
 
-/** `html`: as it is in the sources. */
+/** `html`: as in the sources, without preloads. */
 type PageSource = { name: string; html: string };
 
-/** All files beside the pages, the sources of the scripts and styles among them, each read when it is asked for; and the pages themselves. */
+/** Returns all files beside the pages, including the sources of scripts and styles, each read when it is requested; and the pages themselves. */
 export function readSources(): { files: Served[]; pages: PageSource[] } {
   const folder = fileURLToPath(STATIC);
   const own = namesBelow(folder)
@@ -79,16 +79,16 @@ export function readSources(): { files: Served[]; pages: PageSource[] } {
 }
 
 /**
- * The pages with what they load.
+ * Returns the pages with the files that they load.
  *
- * @param bundle the folder in which the bundle is; without, or where there is none, the pages load the sources
+ * @param bundle the folder of the bundle; when it does not exist, the pages load the sources
  */
 export const readPages = (bundle = BUNDLE): Served[] =>
   existsSync(bundle) ? pagesOfBundle(bundle) : pagesOfSources(readSources());
 
 /**
- * The bundle is read now, so that what a page loads stays that of one version until the broker ends; the sources beside it are read when somebody
- * asks for them.
+ * Returns the pages and files of the bundle, which is read now, so that all files of a page have the same version until the broker stops; the
+ * sources beside it are read on request.
  */
 function pagesOfBundle(folder: string): Served[] {
   const read = (name: string): Buffer => readFileSync(join(folder, name));
@@ -111,7 +111,7 @@ function pagesOfSources({ files, pages }: ReturnType<typeof readSources>): Serve
   return [...pagesAt((file) => Buffer.from(withPreloads(present(html.get(file), 'page'), modules))), ...loaded];
 }
 
-/** Each page at its addresses, of which most have the same file. */
+/** Serves each page at its addresses; most pages have the same file at several addresses. */
 function pagesAt(read: (file: string) => Buffer): Served[] {
   const bodies = new Map([...new Set(PAGES.map(({ file }) => file))].map((file) => [file, read(file)]));
   return PAGES.map(({ path, file, summary }) => {
@@ -129,11 +129,11 @@ const servedAs = (path: string, read: () => Buffer): Served => ({
 
 const servedNow = (path: string, body: Buffer): Served => servedAs(path, () => body);
 
-/** The scripts among them, as `withPreloads` takes them. */
+/** Returns the texts of the scripts among the files by path, as `withPreloads` takes them. */
 const textsOf = (files: readonly Served[]): Map<string, string> =>
   new Map(files.filter(({ path }) => path.endsWith('.js')).map(({ path, read }) => [path, read().toString('utf8')]));
 
-/** Files in it and below, as relative paths with `/`. */
+/** Returns the files in the folder and its subfolders, as relative paths with `/`. */
 const namesBelow = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

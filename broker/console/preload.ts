@@ -1,10 +1,10 @@
-/** Lets a browser fetch all modules of a page at once, where it would find them one import after the other. */
+/** Lets a browser fetch all modules of a page concurrently, instead of discovering them one import after the other. */
 
 const SCRIPT = /<script type="module" src="([^"]+)">/;
-/** By address, or relative: modules that the command line uses too are imported relatively. */
+/** Matches absolute and relative imports: modules that the command line uses too are imported relatively. */
 const IMPORT = /\b(?:from|import)\s*["']((?:\/console|\.{1,2})\/[^"']+)["']/g;
 
-/** The page with a link for every module that its script imports, and what those import. `modules`: text by path. */
+/** Returns the page with a preload link for every module that its script imports, directly or indirectly. `modules`: text by path. */
 export function withPreloads(page: string, modules: ReadonlyMap<string, string>): string {
   const [script, entry] = SCRIPT.exec(page) ?? [];
   if (script === undefined || entry === undefined) return page;
@@ -19,5 +19,5 @@ export function withPreloads(page: string, modules: ReadonlyMap<string, string>)
   return page.replace(script, () => `${links.join('\n    ')}\n    ${script}`);
 }
 
-/** The path of an import in the module at `path`. */
+/** Resolves an import in the module at `path` to a path. */
 const pathFrom = (path: string, imported: string): string => new URL(imported, `http://console${path}`).pathname;

@@ -9,28 +9,28 @@ import { type Route, route } from '../http/route.ts';
 import { makeVisitNote } from '../reach.ts';
 import { readPages } from './pages.ts';
 
-/** What people type who know no more than where the broker is. */
+/** Addresses that people type who only know the broker's host name. */
 const WAYS_IN = ['/', '/console/'];
 
-/** Whether it may be the id of an agent at all: who is not signed in is not told whether there is such an agent. */
+/** Whether the text has the form of an agent id. Without a session, the page must not reveal whether such an agent exists. */
 const isAgent = (id: string): boolean => AGENT_ID_PATTERN.test(id) || UUID_PATTERN.test(id);
 
-/** By page whether there may be what its address names. */
+/** For each page with an id in its address: whether the id is well formed. */
 const MAY_BE: Readonly<Record<string, (params: Readonly<Record<string, string>>) => boolean>> = {
   '/console/agents/{id}': ({ id = '' }) => isAgent(id),
   '/console/policies/{name}': ({ name = '' }) => PolicyName.safeParse(name).success,
 };
 
-/** Throws Refusal not_found for programs. */
+/** Returns the page for an unknown address. Throws Refusal not_found for programs. */
 function unknown({ accept }: IncomingHttpHeaders): Reply {
   if (accept?.includes('text/html')) return noSuchPage('console');
   throw new Refusal('not_found', 'No such route.');
 }
 
-/** The service worker: it is of pages above its own folder, too. */
+/** The service worker; it also controls pages above its own folder. */
 const WORKER = '/console/worker.js';
 
-/** The routes of the console's files. `bundle`: as `readPages` takes it. */
+/** Returns the routes of the console's files. `bundle`: as `readPages` takes it. */
 export function consoleRoutes(bundle?: string): Route[] {
   const noteVisit = makeVisitNote();
   const ways = WAYS_IN.map((path) =>
@@ -59,7 +59,7 @@ export function consoleRoutes(bundle?: string): Route[] {
       handle: async ({ request, params, services: { broker }, source }) => {
         noteVisit(broker, source);
         if (mayBe?.(params) === false) return unknown(request.headers);
-        // Public files: nothing secret is compressed with them.
+        // Public files: compression cannot leak secrets here, since the files contain none.
         reply ??= pageReply(
           { body: read(), type },
           { large: true, ...(path === WORKER && { workerScope: '/console' }) },

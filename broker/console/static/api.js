@@ -1,4 +1,4 @@
-// Asks the owner API with the session cookie.
+// Calls the owner API with the session cookie.
 /** @typedef {import('../answers.ts').Method} Method */
 import { keepPlace } from '/console/place.js';
 
@@ -6,7 +6,7 @@ import { keepPlace } from '/console/place.js';
 
 const READ_MS = 60_000;
 
-/** What the broker refused: `code` and `status` to branch on, `message` for a person, `answer` as it came. */
+/** An error response of the broker: `code` and `status` to branch on, `message` for a person, `answer` as received. */
 export class Refused extends Error {
   /**
    * @param {number} status
@@ -20,14 +20,14 @@ export class Refused extends Error {
   }
 }
 
-/** The broker did not answer at all, or not in time. */
+/** The broker did not respond, or not in time. */
 class Unreachable extends Error {
   constructor() {
     super('The broker does not answer. Is it running, and are you online?');
   }
 }
 
-/** An answer of success that is no JSON: the connection was lost in the middle of it, or something on the way answered in place of the broker. */
+/** A success response that is not JSON: the connection was lost in the middle of the response, or a proxy responded in place of the broker. */
 class CutShort extends Error {
   /** @param {string} method */
   constructor(method) {
@@ -38,17 +38,18 @@ class CutShort extends Error {
 }
 
 /**
- * What was thrown, as an error with a message for a person.
+ * Converts a thrown value to an error with a message for a person.
  *
  * @param {unknown} thrown
  */
 export const asError = (thrown) => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
 /**
- * Answers the JSON. Throws Refused, Unreachable or CutShort, whose messages are for a person. Without a session, leads to the
- * sign-in page, which leads back; `signIn: false` leaves that to the caller. `written`: further members of the body, each as JSON that
- * somebody wrote; it is sent as it is, because the broker refuses what parsing it here would change. `withinMs`: how long it may take, answer included; of a GET
- * 60 seconds unless said, because a browser may lose its connection without noticing, and what is asked then keeps later questions waiting.
+ * Sends a request and returns the JSON of the response. Throws Refused, Unreachable or CutShort, whose messages are for a person. Without a session
+ * it navigates to the sign-in page, which leads back; `signIn: false` leaves that to the caller. `written`: further members of the body, each as
+ * JSON text that a person wrote; it is sent unchanged, because the broker rejects JSON that parsing here would alter (duplicate members, for
+ * example). `withinMs`: the timeout, response included; 60 seconds by default for a GET, because a browser may lose its connection without
+ * noticing, and a pending request delays later ones.
  *
  * @template {Method} M
  * @template {import('../answers.ts').Path<M>} P
@@ -64,7 +65,7 @@ export async function ask(
   body,
   { signIn = true, written = {}, withinMs = method === 'GET' ? READ_MS : undefined } = {},
 ) {
-  // The header makes this a request that no other site's form or link can send.
+  // The header makes this a request that a form or link on another site cannot send.
   const headers = { 'X-Svc-Csrf': '1', ...(body !== undefined && { 'Content-Type': 'application/json' }) };
   const response = await fetch(path, {
     method,

@@ -1,4 +1,4 @@
-// The console: who is signed in, which page is open, and the inbox that all of them count.
+// The console: the signed-in owner, the open page, and the inbox whose count every page shows.
 /** @typedef {import('../answers.ts').Me} Me */
 /** @typedef {import('/console/inbox/use-inbox.js').InboxState} InboxState */
 import { ActivityPage } from '/console/activity/activity.js';
@@ -41,7 +41,7 @@ import { TeamPage } from '/console/team/team.js';
 /** @type {Page} */
 const HOME = { name: 'Inbox', page: Inbox };
 /**
- * By address.
+ * Pages by address.
  *
  * @type {Readonly<Record<string, Page>>}
  */
@@ -75,7 +75,7 @@ const POLICY = { name: 'Policy', page: PolicyPage };
 const OF_AGENT = /^\/console\/agents\/[^/]+$/;
 const OF_POLICY = /^\/console\/policies\/[^/]+$/;
 
-/** What is open at an address. */
+/** Returns the page at an address. */
 function pageAt(/** @type {string} */ path) {
   return PAGES[path] ?? (OF_AGENT.test(path) ? AGENT : OF_POLICY.test(path) ? POLICY : HOME);
 }
@@ -100,13 +100,13 @@ function Console({ owner }) {
   const waiting = inbox.entries?.filter(isWaiting).length ?? 0;
   const { name, page: Page } = pageAt(place.pathname);
   useEffect(() => {
-    // On the icon of an installed console; a browser that shows none says so.
+    // The badge on the icon of an installed console; browsers without the Badging API lack the method.
     const shown = waiting > 0 ? navigator.setAppBadge?.(waiting) : navigator.clearAppBadge?.();
     shown?.catch(() => {});
   }, [waiting]);
-  // What is not a page of the console is a held call, which the inbox shows.
+  // A path outside the console is a held call, which the inbox shows.
   useEffect(() => onNoticeClick((path) => navigate(path.startsWith('/console') ? path : '/console')), []);
-  // Before the browser paints: the title and the list say the same number.
+  // Before the browser paints, so that the title and the list show the same number.
   useLayoutEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${name} · Agent Broker`;
   }, [waiting, name]);

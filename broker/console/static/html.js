@@ -1,4 +1,4 @@
-// What the pages are written with: templates (htm) that make elements of Preact. A value in a template becomes text, never
+// The template functions of the pages: htm templates that create Preact elements. A value in a template becomes text, never
 // HTML; there is no dangerouslySetInnerHTML anywhere.
 import htm from '/console/vendor/htm.js';
 import { h } from '/console/vendor/preact.js';
@@ -21,7 +21,7 @@ export {
 } from '/console/vendor/preact-hooks.js';
 
 /**
- * The element that the page has under this id. Throws when there is none.
+ * Returns the element with this id. Throws when there is none.
  *
  * @param {string} id
  */

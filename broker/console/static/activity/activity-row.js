@@ -12,8 +12,7 @@ import { Ago, exactly } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * One line on record; it opens to what is known of it. `names`: of agents and owners by id, as long as there
- * are any.
+ * One audit row, which expands to its details. `names`: names of agents and owners by id, when loaded.
  *
  * @param {{ row: AuditRow, names: ReadonlyMap<string, string> }} props
  */
@@ -37,7 +36,7 @@ export function ActivityRow({ row, names }) {
 
 /** @param {{ row: AuditRow, names: ReadonlyMap<string, string> }} props */
 function Line({ row, names }) {
-  // A decision on a call is told with the call.
+  // A decision on a call is shown as part of the call.
   const isEvent = row.kind === 'event' && !row.history;
   const who = row.agent_public_id && (names.get(row.agent_public_id) ?? row.agent_public_id);
   const agent = who && html`<strong>${visibleLine(who)}</strong> `;
@@ -98,7 +97,7 @@ const answerOf = ({ upstream_status: status, flags }) => {
 /** @typedef {{ changes?: string[], more?: number, adopted?: number }} Applied */
 
 /**
- * What a governance file changed, line by line.
+ * Returns the changes that a governance file made, one line each.
  *
  * @param {AuditRow} row
  */
@@ -116,7 +115,7 @@ function changesOf({ flags }) {
 /** @typedef {{ ref: string, action: string }} PushedRef */
 
 /**
- * What a push asked to change, allowed or not, and what of it the code host refused.
+ * Returns the refs that a push asked to change, whether it was allowed, and which of them the code host refused.
  *
  * @param {AuditRow} row
  */

@@ -1,4 +1,4 @@
-// What was decided, newest first.
+// The activity page: the audit rows, newest first.
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 import { ActivityRow } from '/console/activity/activity-row.js';
 import { Filter, NAMES, queryOf } from '/console/activity/filter.js';
@@ -14,13 +14,13 @@ import { useLoaded } from '/console/shell/use-loaded.js';
 
 const EVERY_MS = 10_000;
 const PAGE = 50;
-/** Answers that one press of a button asks for, each of 20,000 rows at most. */
+/** The maximum number of requests for one press of the button; each request scans 20,000 rows at most. */
 const MOST_LOOKS = 25;
 
 /** @param {{ place: URL }} props */
 export function ActivityPage({ place }) {
   const sought = soughtIn(place, NAMES);
-  // "The last hour" ends when it was asked for, so that its pages fit together.
+  // "The last hour" ends when the query was first made, so that its pages fit together.
   const query = useMemo(() => queryOf(sought, Date.now()), [place.search]);
   const path = /** @type {const} */ (`/owner/audit?limit=${PAGE}&history=true&${query}`);
   const { answer, error, reload } = useLoaded(path, EVERY_MS);
@@ -52,7 +52,7 @@ export function ActivityPage({ place }) {
   `;
 }
 
-/** What the filter shows, to take along. @param {{ query: URLSearchParams }} props */
+/** Export links for the rows that pass the filter. @param {{ query: URLSearchParams }} props */
 const Exports = ({ query }) => html`<p class="small exports">
   <span class="quiet">Export what is shown:</span>
   <a href=${`/owner/audit/export?format=csv&${query}`} download="activity.csv" id="export-csv">CSV</a>
@@ -60,7 +60,7 @@ const Exports = ({ query }) => html`<p class="small exports">
 </p>`;
 
 /**
- * Older ones; and how far was looked back, when the filter passes few.
+ * The button for older rows; and how far back was searched, when few rows pass the filter.
  *
  * @param {{ next: string, found: number, older: ReturnType<typeof useOlder> }} props
  */
@@ -69,12 +69,12 @@ const More = ({ next, found, older }) => html`<p class="more">
   <button type="button" id="older" disabled=${older.looking} onClick=${() => older.load(next)}>${found > 0 ? 'Show older' : 'Look further back'}</button>
 </p>`;
 
-/** When a row with this id was made, which its id tells (UUIDv7, RFC 9562 section 5.7). */
+/** The time at which a row with this id was created: part of the id (UUIDv7, RFC 9562 section 5.7). */
 const momentOf = (/** @type {string} */ id) =>
   new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString();
 
 /**
- * Pages that were asked for below the newest one.
+ * Loads pages of rows older than the newest page.
  *
  * @param {`/owner/audit?${string}`} path
  */
@@ -89,7 +89,7 @@ function useOlder(path) {
     setState((now) => ({ ...now, looking: true }));
     /** @type {string | null} */
     let before = from;
-    // One answer looks through a bounded number of rows: a filter that passes few takes several.
+    // One response covers a bounded number of scanned rows: a filter that few rows pass needs several requests.
     for (let looks = 0, found = 0; before !== null && found === 0 && looks < MOST_LOOKS; looks++) {
       /** @type {import('../../answers.ts').Answer<'GET', '/owner/audit'>} */
       const page = await ask('GET', `${path}&before=${before}`);
@@ -103,7 +103,10 @@ function useOlder(path) {
   return { ...state, load };
 }
 
-/** One entry a call: of the rows of a held call the newest, which says the rest. The newest page moves on while older ones stay. */
+/**
+ * Returns one entry per call: of the rows of a held call the newest, whose history has the other steps. The newest page is reloaded while older
+ * pages stay, so rows may overlap.
+ */
 function entriesOf(/** @type {AuditRow[]} */ rows) {
   const entries = new Map();
   for (const row of [...rows].sort((a, b) => (a.id < b.id ? 1 : -1))) {

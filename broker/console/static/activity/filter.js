@@ -1,4 +1,4 @@
-// Finding some of what is on record: by words, time, result, agent, platform and reason.
+// Filters the audit rows by words, time, result, agent, platform and reason.
 /** @typedef {import('../../answers.ts').Agent} Agent */
 import { boundsOf, DAYS, isOfDays, OF_TIMES, zoneInWords } from '/console/activity/period.js';
 import { OF_REASONS, RESULTS } from '/console/activity/words.js';
@@ -9,13 +9,13 @@ import { seek } from '/console/shell/sought.js';
 
 export const NAMES = /** @type {const} */ (['words', 'time', 'from', 'to', 'result', 'agent', 'platform', 'reason']);
 
-/** `from`, `to`: days as `2026-11-21`, by the clock of whoever looks. @typedef {Record<(typeof NAMES)[number], string>} Sought */
+/** `from`, `to`: days as `2026-11-21`, in the browser's time zone. @typedef {Record<(typeof NAMES)[number], string>} Sought */
 
-/** What has no result of its own, by kind. @type {Readonly<Record<string, string>>} */
+/** Filter values for a kind of row instead of a result. @type {Readonly<Record<string, string>>} */
 const KINDS = { event: 'Decisions and changes', action: 'Calls' };
 
 /**
- * The same as the owner API asks it.
+ * Converts the filter to the query of the owner API.
  *
  * @param {Sought} sought
  * @param {number} now milliseconds: the end of "the last hour"
@@ -40,7 +40,7 @@ const OF_RESULTS = new Map([
   ...Object.entries(KINDS),
 ]);
 
-/** Whoever writes is not asked after each letter. */
+/** Delay after the last keystroke before the list is filtered. */
 const WRITING_MS = 300;
 
 /** @param {{ sought: Sought, agents: readonly Agent[], platforms: ReadonlyMap<string, string> }} props */

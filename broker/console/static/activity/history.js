@@ -1,4 +1,4 @@
-// What became of a held call: in one line, and step by step.
+// The steps of a held call: in one line, and as a list.
 /** @typedef {import('/console/activity/steps.js').Step} Step */
 import { stepBadge, stepInWords } from '/console/activity/steps.js';
 import { html } from '/console/html.js';

@@ -1,8 +1,8 @@
-// The time that a filter looks at: the last so and so long, or days by the clock of whoever looks.
+// The period of a filter: a duration until now, or days in the browser's time zone.
 
 const HOUR_MS = 3_600_000;
 
-/** By what stands in the address. @type {Readonly<Record<string, { words: string, ms: number }>>} */
+/** By the value in the address. @type {Readonly<Record<string, { words: string, ms: number }>>} */
 const LAST = {
   '1h': { words: 'Last hour', ms: HOUR_MS },
   '24h': { words: 'Last 24 hours', ms: 24 * HOUR_MS },
@@ -10,7 +10,7 @@ const LAST = {
   '30d': { words: 'Last 30 days', ms: 30 * 24 * HOUR_MS },
 };
 
-/** Days that are chosen one by one. */
+/** The value for a range of days chosen one by one. */
 export const DAYS = 'days';
 
 export const OF_TIMES = new Map([
@@ -19,7 +19,7 @@ export const OF_TIMES = new Map([
 ]);
 
 /**
- * The beginning of a day, or of the one after it; undefined: that is no day.
+ * Returns the start of a day, or of the day after it; undefined when the text is not a date.
  *
  * @param {string} day
  */
@@ -31,11 +31,11 @@ function startOf(day, later = 0) {
 
 /** `time`: one of OF_TIMES, or ''; `from`, `to`: days as `2026-11-21`. @typedef {{ time: string, from: string, to: string }} Period */
 
-/** Days in the address are days, with or without the word. @param {Period} period */
+/** Whether the period is a range of days: `from` or `to` in the address is enough, even without `time=days`. @param {Period} period */
 export const isOfDays = ({ time, from, to }) => time === DAYS || (LAST[time] === undefined && `${from}${to}` !== '');
 
 /**
- * Moments as the owner API takes them; undefined: open.
+ * Returns the period as times for the owner API; undefined: unbounded.
  *
  * @param {Period} period
  * @param {number} now milliseconds
@@ -46,7 +46,7 @@ export function boundsOf(period, now) {
   return { since: startOf(period.from), until: startOf(period.to, 1) };
 }
 
-/** `Europe/Berlin (UTC+1)`: by which clock days and moments are meant. */
+/** `Europe/Berlin (UTC+1)`: the time zone of the shown days and times. */
 export function zoneInWords(at = new Date()) {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   const minutes = -at.getTimezoneOffset();

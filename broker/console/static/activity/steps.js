@@ -1,4 +1,4 @@
-// What became of a held call, step by step, in words.
+// The steps of a held call, in words.
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 /** @typedef {import('/console/activity/words.js').Badge} Badge */
 import { HOW, REASONS, readable, resultOf } from '/console/activity/words.js';
@@ -7,7 +7,7 @@ import { visibleLine } from '/console/visible.js';
 /** One step of a held call. @typedef {NonNullable<AuditRow['history']>[number]} Step */
 
 /**
- * What became of a row: of a held call what became of that, whichever of its rows it is.
+ * Returns the outcome of a row as a badge: for any row of a held call the outcome of the call.
  *
  * @param {AuditRow} row
  * @returns {Badge}
@@ -29,7 +29,7 @@ export function stepBadge({ step, state, result, reason, upstream_status, failed
 }
 
 /**
- * How one step reads: `approved by ann@acme.example, in the console`.
+ * Returns one step in words: `approved by ann@acme.example, in the console`.
  *
  * @param {Step} step
  * @param {ReadonlyMap<string, string>} names

@@ -1,4 +1,4 @@
-// What is on record, in words.
+// Audit rows in words.
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 /** @typedef {{ kind: string, words: string }} Badge */
 import { testInWords } from '../connections/words.js';
@@ -6,7 +6,7 @@ import { isSuccess } from '../request-view/answer.js';
 import { visibleLine } from '../visible.js';
 
 /**
- * What became of a call. What its agent may not do is refused; only a person denies.
+ * Results of a call. "Refused" when the agent is not allowed to make it; "denied" only when a person decided so.
  *
  * @type {Record<NonNullable<AuditRow['result']>, Badge>}
  */
@@ -39,7 +39,7 @@ const EVENTS = {
 };
 
 /**
- * A row's result as a badge. A call that was allowed is a success only if the platform took it and its answer came whole.
+ * Returns a row's result as a badge. An allowed call is a success only if the platform accepted it and the response arrived complete.
  *
  * @param {Pick<AuditRow, 'kind' | 'state' | 'result' | 'reason' | 'upstream_status' | 'flags'>} row
  * @returns {Badge}
@@ -141,7 +141,7 @@ const DEEDS = {
   mcp_tool_accepted: 'accepted a tool',
 };
 
-/** Every reason that has words, for a list to choose from. */
+/** Every reason that has words, for a list of choices. */
 export const OF_REASONS = new Map(
   Object.entries({ ...DEEDS, ...REASONS, approved: 'allowed by a rule, or approved' }).map(([code, words]) => [
     code,
@@ -157,7 +157,8 @@ function asTitle(words) {
 export const readable = (/** @type {string} */ code) => code.replaceAll('_', ' ');
 
 /**
- * Why a call was answered as it was; a code that has no words as it is, readable. `actor`: who approved it, as actorOf answers it.
+ * Returns the reason for the result of a call in words; a code without words is returned in readable form. `actor`: who approved it, as actorOf
+ * returns it.
  *
  * @param {Pick<AuditRow, 'reason' | 'flags'>} row
  * @param {string | undefined} actor
@@ -173,7 +174,7 @@ export function reasonInWords({ reason, flags }, actor) {
     : why;
 }
 
-/** Why a call was ended under way, beside reasons to refuse it. @type {Partial<Record<string, string>>} */
+/** Reasons for which a call in flight was aborted, in addition to the reasons to refuse a call. @type {Partial<Record<string, string>>} */
 const ENDED = {
   platform_not_connected: 'the connection was disconnected',
   agent_key_ended: 'the key that it was signed with was replaced',
@@ -184,16 +185,16 @@ const ENDED = {
 };
 
 /**
- * Method and path of a call, as far as they were read: of one that is malformed they may not be.
+ * Method and path of a call, as far as they were parsed: a malformed request may have neither.
  *
  * @param {Pick<AuditRow, 'method' | 'path'>} row
  */
 export const callInWords = ({ method, path }) => [method, path].filter(Boolean).join(' ') || 'a call that was not read';
 
-/** What an owner did, after the name of whom it was done to, if it was an agent. */
+/** Describes an owner's action, to follow the name of the agent that it concerned, if any. */
 export const deedInWords = (/** @type {string} */ reason) => DEEDS[reason] ?? readable(reason);
 
-/** What the broker notes of a change and of a decision. @typedef {{ by?: string, decided_by?: string, how?: string, ok?: boolean, upstream_status?: number | null }} Deciding */
+/** What the broker records about a change and about a decision. @typedef {{ by?: string, decided_by?: string, how?: string, ok?: boolean, upstream_status?: number | null }} Deciding */
 
 const changeOf = (/** @type {AuditRow['flags']} */ flags) =>
   /** @type {Deciding} */ (flags?.change ?? flags?.approval ?? {});
@@ -208,7 +209,7 @@ export const HOW = {
   local: "on the broker's machine",
 };
 
-/** Those who are no owner. @type {Partial<Record<string, string>>} */
+/** Actors that are not owners. @type {Partial<Record<string, string>>} */
 const OTHERS = {
   broker: 'the broker, by a rule',
   time: 'the broker, at expiry',
@@ -217,7 +218,7 @@ const OTHERS = {
 };
 
 /**
- * Who did or decided it, and how; undefined: nobody is on record.
+ * Returns who did or decided it, and how; undefined when nobody is recorded.
  *
  * @param {Pick<AuditRow, 'flags'>} row
  * @param {ReadonlyMap<string, string>} names of owners and agents by id
@@ -229,7 +230,7 @@ export function actorOf({ flags }, names) {
 }
 
 /**
- * The same without how, for one line.
+ * Returns the same as actorOf without how, for one line.
  *
  * @param {AuditRow['flags']} flags
  * @param {ReadonlyMap<string, string>} names

@@ -1,4 +1,4 @@
-// One agent: what it may do, what it did, what waits, and everything that an owner does to it.
+// The page of one agent: what it may do, what it did, what waits for a decision, and every change that an owner can make.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 /** @typedef {import('/console/agents/words.js').Verb} Verb */
 
@@ -36,7 +36,7 @@ export function AgentPage({ place }) {
   `;
 }
 
-/** `wanted`: the platform on which a link has it granted something. @param {{ agent: WholeAgent, wanted: string | null, reload: () => void }} props */
+/** `wanted`: the platform for which a link opens the grant dialog. @param {{ agent: WholeAgent, wanted: string | null, reload: () => void }} props */
 function Whole({ agent, wanted, reload }) {
   const owner = useOwner();
   const may = mayChange(owner);

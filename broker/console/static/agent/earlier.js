@@ -1,4 +1,4 @@
-// The rules that apply to an agent because of what it did before.
+// The rules with a look-back condition that currently apply to an agent because of its earlier calls.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { Section } from '/console/agent/section.js';
 import { html } from '/console/html.js';
@@ -7,7 +7,7 @@ import { Link } from '/console/shell/router.js';
 import { exactly, useNow } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-/** Nothing where none does. @param {{ agent: WholeAgent }} props */
+/** Renders nothing when no such rule applies. @param {{ agent: WholeAgent }} props */
 export function Earlier({ agent: { earlier } }) {
   const now = useNow(15_000);
   if (earlier.length === 0) return null;

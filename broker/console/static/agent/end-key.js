@@ -7,7 +7,7 @@ import { Dialog } from '/console/shell/dialog.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-/** Revoking a static key. @param {{ agent: WholeAgent, one: StaticKey, onClose: () => void, onDone: () => void }} props */
+/** The dialog that revokes a static key. @param {{ agent: WholeAgent, one: StaticKey, onClose: () => void, onDone: () => void }} props */
 export function EndKey({ agent, one, onClose, onDone }) {
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();

@@ -1,4 +1,4 @@
-// Who an agent is: whose, under which policy, with which key, and how busy.
+// The facts of an agent: its owner, policy, key, and recent calls.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 
 import { KeyDialog } from '/console/agent/key-dialog.js';
@@ -24,7 +24,7 @@ const KINDS = {
 export function Facts({ agent, may, changed }) {
   const [asking, ask] = useState(/** @type {'policy' | 'key' | 'labels' | 'workload' | undefined} */ (undefined));
   const mayPolicy = may && !agent.parent_agent_id && agent.status !== 'revoked';
-  // The tokens of a child and of an MCP client are the broker’s.
+  // The broker issues the tokens of a child agent and of an MCP client.
   const bringsKey = agent.agent_type === 'key' || agent.agent_type === null;
   const mayKey = may && bringsKey && agent.status !== 'revoked';
   const { agent_type, parent_agent_id, owner_email, policy_name, key_fingerprint, key_since, activity } = agent;

@@ -12,7 +12,7 @@ import { visibleLine } from '/console/visible.js';
 const EVERY_MS = 15_000;
 const SHOWN = 20;
 
-/** Each only where there are any. @param {{ agent: WholeAgent }} props */
+/** Renders each list only when it is not empty. @param {{ agent: WholeAgent }} props */
 export function Family({ agent: { agent_id } }) {
   const path = /** @type {const} */ (`/owner/agents?parent=${agent_id}&sort=-created&limit=${SHOWN}`);
   const children = useLoaded(path, EVERY_MS).answer;

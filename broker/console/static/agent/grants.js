@@ -16,7 +16,7 @@ import { visibleLine } from '/console/visible.js';
 const EVERY_MS = 10_000;
 const SELDOM_MS = 60_000;
 
-/** `may`: whether whoever looks may change them. `wanted`: the platform on which a link has it granted something. What a child may do its parent passed on. @param {{ agent: WholeAgent, may: boolean, wanted: string | null }} props */
+/** `may`: whether the viewer may change the grants. `wanted`: the platform for which a link opens the grant dialog. The grants of a child agent come from its parent. @param {{ agent: WholeAgent, may: boolean, wanted: string | null }} props */
 export function Grants({ agent, may, wanted }) {
   const path = /** @type {const} */ (`/owner/agents/${agent.agent_id}/grants`);
   const { answer, error, reload } = useLoaded(path, EVERY_MS);
@@ -26,7 +26,7 @@ export function Grants({ agent, may, wanted }) {
     ),
   );
   useEffect(() => {
-    // Asked once: reloading the page asks nothing again.
+    // The dialog opens once: the parameter is removed, so that a reload does not open it again.
     if (wanted) navigate(pageOf(agent.agent_id), { replace: true });
   }, [wanted]);
   const [removing, remove] = useState(/** @type {OwnedGrant | undefined} */ (undefined));
@@ -78,7 +78,7 @@ function GrantShown({ agent, grant }) {
   </div>`;
 }
 
-/** When the agent last called the platform, whatever became of it. @param {{ agent: WholeAgent, platform: string }} props */
+/** When the agent last called the platform, regardless of the result. @param {{ agent: WholeAgent, platform: string }} props */
 function LastUse({ agent: { id }, platform }) {
   const path = /** @type {const} */ (
     `/owner/audit?agent=${id}&platform=${encodeURIComponent(platform)}&kind=action&limit=1`
@@ -88,7 +88,7 @@ function LastUse({ agent: { id }, platform }) {
 }
 
 /**
- * What a grant is limited to beyond its scopes, a sentence each.
+ * Returns the limits of a grant beyond its scopes, one sentence each.
  *
  * @param {Pick<OwnedGrant, 'repos' | 'refs' | 'ref_changes' | 'recipients' | 'allow_repo_creation'>} grant
  */

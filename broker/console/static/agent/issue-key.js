@@ -17,7 +17,7 @@ const LASTS = /** @type {const} */ ([
   [90 * DAY_S, '90 days'],
 ]);
 
-/** Issuing a static key, which is shown once. @param {{ agent: WholeAgent, onClose: () => void, onDone: () => void }} props */
+/** The dialog that issues a static key, which is shown once. @param {{ agent: WholeAgent, onClose: () => void, onDone: () => void }} props */
 export function IssueKey({ agent, onClose, onDone }) {
   const connections = useLoaded('/owner/connections', 60_000).answer?.connections ?? [];
   const [label, setLabel] = useState('');

@@ -1,4 +1,4 @@
-// A token with which an agent brings another key of its own: how its key is replaced.
+// Issues a bootstrap token with which an agent registers another key: how its key is replaced.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

@@ -1,4 +1,4 @@
-// The words by which an agent is found and grouped.
+// Edits the labels by which agents are filtered and grouped.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

@@ -1,4 +1,4 @@
-// What an agent has used of the limits of the rules that are in force for it.
+// How much of the limits of the rules in force an agent has used.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { Section } from '/console/agent/section.js';
 import { html } from '/console/html.js';
@@ -7,7 +7,7 @@ import { inWords } from '/console/shell/duration.js';
 import { exactly, useNow } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-/** Nothing where no rule has a limit. @param {{ agent: WholeAgent }} props */
+/** Renders nothing when no rule has a limit. @param {{ agent: WholeAgent }} props */
 export function Limits({ agent: { limits } }) {
   const now = useNow(15_000);
   if (limits.length === 0) return null;

@@ -1,4 +1,4 @@
-// Under which policy an agent is.
+// Assigns an agent's policy.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

@@ -1,4 +1,4 @@
-// A part of an agent's page: a heading, what can be done there, and a sheet.
+// A section of an agent's page: a heading, an optional action, and a sheet.
 /** @typedef {import('/console/html.js').Children} Children */
 import { html, useId } from '/console/html.js';
 
@@ -15,5 +15,5 @@ export function Section({ id, title, action, children }) {
   </section>`;
 }
 
-/** What is not there, in a sentence. @param {{ children: Children }} props */
+/** The sentence that replaces an empty list. @param {{ children: Children }} props */
 export const None = ({ children }) => html`<p class="sheet none quiet">${children}</p>`;

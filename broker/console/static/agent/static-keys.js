@@ -22,8 +22,8 @@ const OVER = {
 };
 
 /**
- * What a key is good for: it acts as its agent, so that nothing that stops the agent lets the key work; and one that nobody has
- * used yet has not worked yet.
+ * Returns the state of a static key as a badge. The key acts as its agent, so nothing that stops the agent lets the key work; a key that was never
+ * used is marked so.
  *
  * @param {StaticKey} one
  * @param {WholeAgent} agent

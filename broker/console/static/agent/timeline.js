@@ -1,4 +1,4 @@
-// What an agent did, and what was done to it, newest first.
+// The audit rows of an agent: its calls and the changes made to it, newest first.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { ActivityRow } from '/console/activity/activity-row.js';
 import { Section } from '/console/agent/section.js';

@@ -1,4 +1,4 @@
-// What an agent waits for: held calls, and access that it asked for.
+// What an agent waits for: held calls and access requests.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { Section } from '/console/agent/section.js';
 import { html } from '/console/html.js';
@@ -11,7 +11,7 @@ import { visibleLine } from '/console/visible.js';
 const EVERY_MS = 10_000;
 const SHOWN = 5;
 
-/** Nothing where nothing waits. @param {{ agent: WholeAgent }} props */
+/** Renders nothing when nothing waits. @param {{ agent: WholeAgent }} props */
 export function Waits({ agent: { agent_id, activity } }) {
   const path = /** @type {const} */ (`/owner/approvals?status=pending&agent=${agent_id}&limit=${SHOWN}`);
   const { answer } = useLoaded(path, EVERY_MS);

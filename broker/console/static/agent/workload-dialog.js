@@ -1,4 +1,4 @@
-// By whose tokens an agent is authenticated that keeps no key.
+// Sets the issuer and subject of the tokens that authenticate an agent without a key.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

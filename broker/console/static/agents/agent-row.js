@@ -1,6 +1,6 @@
 /** @typedef {import('../../answers.ts').Agent} Agent */
 /** @typedef {import('/console/agents/words.js').Verb} Verb */
-/** What else is known of agents, by its id. @typedef {{ policies: ReadonlyMap<string, string>, owners: ReadonlyMap<string, string> }} Names */
+/** Names of policies and owners by id. @typedef {{ policies: ReadonlyMap<string, string>, owners: ReadonlyMap<string, string> }} Names */
 import { Why } from '/console/agents/why.js';
 import { badgeOf, callsInWords, MOVE, MOVES, waitingOf } from '/console/agents/words.js';
 import { html } from '/console/html.js';
@@ -10,7 +10,8 @@ import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `names`: of policies and owners, as far as they are known. `may`: whether whoever looks may stop it. `move(verb)` begins to.
+ * `names`: names of policies and owners, as far as loaded. `may`: whether the viewer may stop the agent. `move(verb)` opens the dialog for the
+ * verb.
  *
  * @param {{ agent: Agent, names: Names, may: boolean, move: (verb: Verb) => void }} props
  */
@@ -19,7 +20,7 @@ export function AgentRow({ agent, names, may, move }) {
   const { kind, words } = badgeOf(agent);
   const owner = names.owners.get(agent.owner_id);
   const waiting = waitingOf(agent);
-  // What is done every day; the rest stands on the agent's page.
+  // The everyday action; the others are on the agent's page.
   const verb = contained === 'expired' ? undefined : MOVES[status].find((one) => one !== 'revoke');
   return html`
     <tr class="row" data-agent=${agent_id} data-status=${status} data-contained=${contained}>

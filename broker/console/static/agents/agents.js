@@ -1,4 +1,4 @@
-// The organisation's agents: found, ordered, and stopped.
+// The organisation's agents: filter, order, and stop them.
 /** @typedef {import('../../answers.ts').Agent} Agent */
 /** @typedef {import('/console/agents/words.js').Verb} Verb */
 import { AgentRow } from '/console/agents/agent-row.js';
@@ -16,7 +16,7 @@ import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 
 const EVERY_MS = 10_000;
 const SELDOM_MS = 60_000;
-/** So many are drawn at first, and more each time somebody asks. */
+/** Number of rows drawn first, and added for each press of the button. */
 const PAGE = 50;
 
 /** @param {{ place: URL }} props */

@@ -1,4 +1,4 @@
-// Finding some of many agents: by words, state, policy, owner and label. What is sought stands in the address.
+// Filters agents by words, state, policy, owner and label. The address holds the filter.
 import { STATUS } from '/console/agents/words.js';
 import { html, useEffect, useRef, useState } from '/console/html.js';
 import { Choice } from '/console/shell/choice.js';
@@ -10,10 +10,10 @@ export const NAMES = /** @type {const} */ (['words', 'state', 'policy', 'owner',
 /** @typedef {Record<(typeof NAMES)[number], string>} Sought */
 
 const HERE = '/console/agents';
-/** Long enough to write on, and hardly noticed. */
+/** Delay in which typing continues, hardly noticeable. */
 const PAUSE_MS = 150;
 
-/** The question for the owner API. @param {Sought} sought @param {number} limit */
+/** Returns the query for the owner API. @param {Sought} sought @param {number} limit */
 export function queryOf({ words, state, policy, owner, label, sort }, limit) {
   const asked = {
     q: words.slice(0, 200),
@@ -33,7 +33,7 @@ const STATES = new Map(
     .map(([status, { words }]) => [status, words]),
 );
 
-/** Where there are no heads to order by. */
+/** Orders to choose from where the table has no heads. */
 const ORDERS = new Map([
   ['-last_call', 'Latest call first'],
   ['last_call', 'Longest unused first'],

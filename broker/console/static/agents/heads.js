@@ -1,4 +1,4 @@
-// The heads of the table, by which it is ordered; on a phone a list to choose from stands in their place.
+// The heads of the table, which set its order; on a phone a select replaces them.
 /** @typedef {import('/console/agents/filter.js').Sought} Sought */
 import { html } from '/console/html.js';
 import { seek } from '/console/shell/sought.js';

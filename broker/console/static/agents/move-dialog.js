@@ -1,4 +1,4 @@
-// Nobody is stopped, or let go on, by one click.
+// Asks for confirmation before an agent is suspended, resumed, revoked or deleted.
 /** @typedef {import('../../answers.ts').Agent} Agent */
 /** @typedef {import('/console/agents/words.js').Verb} Verb */
 import { MOVE } from '/console/agents/words.js';

@@ -5,7 +5,7 @@ import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * What halts it, and what ends that.
+ * What stops the agent from acting, and what ends that.
  *
  * @param {{ agent: Agent }} props
  */

@@ -1,4 +1,4 @@
-// What an agent's status means, in words.
+// The status of an agent, in words.
 /** @typedef {import('../../answers.ts').Agent} Agent */
 import { visibleLine } from '../visible.js';
 
@@ -16,7 +16,7 @@ export const STATUS = {
 };
 
 /**
- * What else keeps an agent from acting than its own status.
+ * Reasons other than its own status that stop an agent from acting.
  *
  * @type {Record<NonNullable<Agent['contained']>, Badge & { why?: string }>}
  */
@@ -56,7 +56,7 @@ export const causeInWords = (/** @type {string | null} */ cause) => CAUSES[cause
 const PAUSED = { kind: 'wait', words: 'Paused' };
 
 /**
- * What it is in, as a badge: its own state, unless something else keeps it from acting.
+ * Returns the state of an agent as a badge: its own status, unless something else stops it from acting.
  *
  * @param {Agent} agent
  * @returns {Badge}
@@ -74,7 +74,7 @@ const BREAKERS = {
 };
 
 /**
- * What an open breaker refuses, and for how long.
+ * Describes what an open breaker refuses, and for how long.
  *
  * @param {Agent['breakers'][number]} breaker
  */
@@ -82,7 +82,7 @@ export const pauseInWords = ({ cause, about, retry_after_seconds }) =>
   `${visibleLine(BREAKERS[cause]?.(about) ?? causeInWords(cause))}: such calls are refused for another ${retry_after_seconds} s.`;
 
 /**
- * What an owner can do to an agent in each status.
+ * Actions that an owner can take on an agent in each status.
  *
  * @type {Record<Agent['status'], Verb[]>}
  */
@@ -96,7 +96,7 @@ export const MOVES = {
 };
 
 /**
- * What each of it does, for whoever is about to.
+ * The texts of the confirmation for each action.
  *
  * @type {Record<Verb, { name: string, title: string, what: string, done: string, kind: string }>}
  */
@@ -131,7 +131,7 @@ export const MOVE = {
   },
 };
 
-/** As many calls as the broker counts of one agent. */
+/** The maximum number of calls that the broker counts for one agent. */
 const MOST_COUNTED = 2_000;
 
 /**
@@ -146,6 +146,6 @@ export function callsInWords({ calls, refused, held }) {
     .join(' · ');
 }
 
-/** How much of what an agent asked for waits for a decision. */
+/** Number of held calls and access requests of an agent that wait for a decision. */
 export const waitingOf = (/** @type {Pick<Agent, 'activity'>} */ { activity }) =>
   (activity?.waiting_calls ?? 0) + (activity?.waiting_requests ?? 0);

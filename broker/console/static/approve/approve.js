@@ -1,4 +1,4 @@
-// The page of one held call, /approve/{id}: works on a phone, with a passkey and without a session, or with one.
+// The page of one held call, /approve/{id}: works on a phone, with a passkey and without a session, or with a session.
 /** @typedef {import('/console/approve/held.js').Held} Held */
 /** @typedef {import('/console/html.js').Children} Children */
 import { useHeld } from '/console/approve/held.js';

@@ -1,4 +1,4 @@
-// The bar at the end of a held call's page: what matters now, the note, and the buttons, in the order that they have everywhere.
+// The bar at the end of a held call's page: the most important message, the note, and the buttons, in the same order as on other pages.
 /** @typedef {import('/console/html.js').Children} Children */
 /** @typedef {import('/console/approve/held.js').Me} Me */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
@@ -9,7 +9,7 @@ import { wasCancelled } from '/console/passkeys/ceremony.js';
 import { keepPlace } from '/console/place.js';
 import { NoteField } from '/console/request-view/note-field.js';
 
-/** Leads to sign-in, and from there back. */
+/** Navigates to sign-in, which leads back here. */
 const signIn = () => {
   keepPlace();
   location.assign('/console/sign-in');
@@ -28,7 +28,7 @@ const signIn = () => {
  */
 
 /**
- * `act(verb)` begins to decide, `older()` approves with a passkey that is not discoverable, `choose()` changes between passkey and click.
+ * `act(verb)` starts the decision, `older()` approves with a passkey that is not discoverable, `choose()` switches between passkey and click.
  *
  * @param {Bar & {
  *   note: string, setNote: (note: string) => void,
@@ -49,7 +49,7 @@ export function DecideBar({ note, setNote, act, older, choose, ...bar }) {
     ${busy?.verb === verb ? (busy.device ? 'Waiting for your passkey…' : doing) : byPasskey ? `${words} with passkey` : `${words}…`}
   </button>`;
   const readable = held.request !== null;
-  // Of the agent's owner, whose older passkey can approve, and do nothing else.
+  // An older (not discoverable) passkey of the agent's owner can approve, but not deny.
   const olderToo = !ways.owner && held.passkeys && wasCancelled(problem) && readable && seen && !changed;
   return html`<footer class="decide">
     <${Said} ...${bar} />
@@ -77,7 +77,7 @@ const showFolded = () => {
 };
 
 /**
- * The one sentence above the buttons that matters most now.
+ * The one message above the buttons: the most important for the current state.
  *
  * @param {Bar} props
  */

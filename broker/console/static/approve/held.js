@@ -1,4 +1,4 @@
-// What the approval page knows of its held call, and how it keeps knowing it while somebody looks.
+// The state of the approval page for one held call, and the polling that keeps it current.
 /** @typedef {import('../../answers.ts').DecidedCall} DecidedCall */
 /** @typedef {import('../../answers.ts').DecidedNow} DecidedNow */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
@@ -9,12 +9,12 @@ import { useCallback, useEffect, useRef, useState } from '/console/html.js';
 
 const WAITING_MS = 5_000;
 const UNDER_WAY_MS = 2_000;
-/** A phone may lose its connection without noticing: a question without an answer must not keep the next one waiting. */
+/** Timeout of one poll. A phone may lose its connection without noticing: a request without a response must not block the next poll. */
 const LOOK_MS = 10_000;
 
-/** @typedef {SignedIn & { elsewhere: true }} Stranger Somebody who is signed in to another organisation. */
+/** @typedef {SignedIn & { elsewhere: true }} Stranger The viewer is signed in to another organisation. */
 /** @typedef {SignedIn & { elsewhere?: undefined, details: HeldCall, mayDecide: boolean, passkeys: boolean }} Owner */
-/** What a decision on this page brought: the held call, or who was first. @typedef {{ now?: Partial<DecidedNow>, first?: string }} Answered */
+/** The result of a decision made on this page: the held call, or who decided earlier. @typedef {{ now?: Partial<DecidedNow>, first?: string }} Answered */
 /** @typedef {Stranger | Owner} Me */
 /** @typedef {Omit<WaitingCall, 'request'> & { request: HeldCall['request'] }} Waits */
 /** @typedef {{ kind: 'waiting', held: Waits, changed: boolean, stale?: string }} WaitingState */
@@ -41,7 +41,8 @@ const signedOut = (/** @type {unknown} */ error) => {
 const quietly = (path, within = {}) => ask('GET', path, undefined, { signIn: false, ...within });
 
 /**
- * Who is signed in here, with what they may see of this call, and whether they have a passkey that can decide: undefined without a session of its organisation.
+ * Returns who is signed in, what they may see of this call, and whether they have a passkey that can decide: undefined without a session of the
+ * call's organisation.
  *
  * @param {string} id
  * @returns {Promise<Me | undefined>}
@@ -57,7 +58,7 @@ async function findMe(id) {
 }
 
 /**
- * Who decided before, of a refusal that says so.
+ * Returns who decided earlier, when the error is a refusal that names them.
  *
  * @param {unknown} error
  * @returns {string | undefined}
@@ -72,11 +73,11 @@ const isUnderWay = (/** @type {DecidedCall} */ { status, executed_at, execution_
   status === 'approved' && executed_at === null && execution_error === null;
 
 /**
- * `state`: `loading`, `missing`, `failed`, `waiting` (with `held`; `changed` when it is another request than at first; `stale`
- * when the broker does not answer), `over` (with `outcome`, `held` as it
- * was last seen, and `details` for whoever is signed in). `me`: null until it is
- * known. `mine`: `approved` or `denied`, when that is being done here, or was. `deciding(status, work)` does it, and `answered`
- * is what that brought; `look()` looks again, `lookWho()` at who is signed in, `lookAnew()` takes the request for the one that is being looked at, whatever was there before.
+ * `state`: `loading`, `missing`, `failed`, `waiting` (with `held`; `changed` when the request differs from the one first shown; `stale` when the
+ * broker does not respond), `over` (with `outcome`, `held` as last seen, and `details` for a signed-in viewer). `me`: null until loaded. `mine`:
+ * `approved` or `denied`, while that decision is being made on this page, and after it. `deciding(status, work)` runs the decision, and `answered`
+ * is its result; `look()` polls the held call, `lookWho()` reloads who is signed in, `lookAnew()` accepts the current request as the one being
+ * reviewed, and clears `changed`.
  *
  * @param {string} id
  */
@@ -97,7 +98,7 @@ export function useHeld(id) {
         ? await quietly(/** @type {const} */ (`${path}?known=${known.request_hash}`), { withinMs: LOOK_MS })
         : await quietly(path);
       if (answer.status === 'pending') {
-        // What is known already is not sent again: it may be large.
+        // A request that is already known is not sent again: it may be large.
         const { request = known?.request ?? null, ...more } = answer;
         const held = { ...more, request };
         shown.current = held;
@@ -117,13 +118,13 @@ export function useHeld(id) {
       setState((before) => {
         if (error instanceof Refused && error.status === 404) return { kind: 'missing' };
         const { message } = asError(error);
-        // What stands here already is worth more than the news that there is no news.
+        // The call already shown is more useful than an error page.
         if (before.kind === 'waiting') return { ...before, stale: message };
         return before.kind === 'over' ? { ...before } : { kind: 'failed', message };
       });
     }
   };
-  // One after the other: an older answer must not come after a newer one.
+  // One request after the other, so that an older response cannot replace a newer one.
   const look = useCallback(() => {
     last.current = last.current.then(lookOnce);
     return last.current;
@@ -164,7 +165,7 @@ export function useHeld(id) {
     },
     [look],
   );
-  // What was looked at last is looked at again: for a request that changed meanwhile.
+  // For a request that changed meanwhile: the current one becomes the one under review.
   const lookAnew = useCallback(() => {
     first.current = undefined;
     return look();

@@ -1,4 +1,4 @@
-// Adding a passkey, for whoever is signed in without one.
+// Offers a signed-in owner without a passkey to add one.
 import { asError } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { enrol, suggestedName, withoutPasskeys } from '/console/passkeys/ceremony.js';

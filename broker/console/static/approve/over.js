@@ -1,4 +1,4 @@
-// A call that no longer waits: what became of it, in words.
+// A held call that no longer waits: its outcome, in words.
 /** @typedef {import('../../answers.ts').DecidedCall} DecidedCall */
 /** @typedef {import('../../answers.ts').DecidedNow} DecidedNow */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
@@ -22,7 +22,7 @@ const at = (/** @type {string | null} */ moment) => {
 /** @typedef {{ kind: keyof typeof SIGNS, title: string, text: string, busy?: boolean }} Told */
 
 /**
- * Kind, title and sentence. `mine`: what was decided on this page, just now.
+ * Returns kind, title and sentence of the outcome. `mine`: the decision made just now on this page.
  *
  * @param {DecidedCall} outcome
  * @param {Status | undefined} mine
@@ -67,7 +67,7 @@ function became({ status, decided_at, executed_at, execution_error, result_summa
   };
 }
 
-/** Strokes on a field of 24 by 24. */
+/** SVG paths on a grid of 24 by 24. */
 const SIGNS = {
   good: 'M5 12.5l4.5 4.5L19 7.5',
   bad: 'M6.5 6.5l11 11m0-11l-11 11',
@@ -93,7 +93,7 @@ const HOW = {
 };
 
 /**
- * `held`: the request as it was last looked at, when it was.
+ * `held`: the request as last seen, if it was loaded.
  *
  * @param {{ outcome: DecidedCall, details?: HeldCall, held?: Waits, mine?: Status, answered?: Answered, me: Me | null | undefined }} props
  */
@@ -103,7 +103,7 @@ export function Over({ outcome, details, held, mine, answered, me }) {
   const waiting = answered?.now?.waiting;
   const first = answered?.first;
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
-  // A screen reader hears what became of it, and the keyboard goes on from here.
+  // Moves the focus to the heading, so that a screen reader reads the outcome and keyboard navigation continues from here.
   useLayoutEffect(() => heading.current?.focus(), []);
   return html`<section class="settled outcome" data-kind=${kind}>
     <${Sign} kind=${kind} busy=${busy} />
@@ -124,7 +124,7 @@ export function Over({ outcome, details, held, mine, answered, me }) {
 }
 
 /**
- * The way to what waits next, for whoever has just decided.
+ * The link to the next waiting call, for the owner who has just decided.
  *
  * @param {{ waiting: NonNullable<DecidedNow['waiting']> }} props
  */

@@ -1,4 +1,4 @@
-// A call that waits: the request, and the buttons that decide it.
+// A waiting held call: the request, and the buttons that decide it.
 /** @typedef {import('/console/approve/held.js').Held} Held */
 /** @typedef {import('/console/approve/held.js').Status} Status */
 /** @typedef {import('/console/approve/held.js').WaitingState} WaitingState */
@@ -23,10 +23,10 @@ const BECOMES = { approve: 'approved', deny: 'denied' };
 /** @param {{ id: string, state: WaitingState } & Pick<Held, 'me' | 'deciding' | 'look' | 'lookAnew' | 'lookWho'>} props */
 export function Waiting({ id, state: { held, changed, stale }, me, deciding, look, lookAnew, lookWho }) {
   const [seen, setSeen] = useState(false);
-  /** The verb that is under way, and whether the device has yet to do its part. */
+  /** The verb in flight, and whether the passkey device has yet to respond. */
   const [busy, setBusy] = useState(/** @type {{ verb: Verb, device: boolean } | undefined} */ (undefined));
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
-  /** What is asked once more, and of which request: of another one it is asked no more. */
+  /** The confirmation that is open, and the hash of its request: it closes when the request changes. */
   const [asking, setAsking] = useState(/** @type {{ verb: Verb, hash: string } | undefined} */ (undefined));
   const [note, setNote] = useState('');
   const [byClick, setByClick] = useState(false);
@@ -74,7 +74,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
   };
 
   const { who, how } = recordOf(ways);
-  // Laid out again only when it is another one, not with each second that passes.
+  // Computed again only when the request changes, not with every second of the countdown.
   const view = useMemo(
     () => html`<${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${who} how=${how} />`,
     [held.request, held.request_hash, who, how],

@@ -1,27 +1,27 @@
-// In which ways whoever looks at a held call may decide it.
+// The ways in which the viewer of a held call may decide it.
 /** @typedef {import('/console/approve/held.js').Me} Me */
 /** @typedef {import('/console/approve/held.js').Owner} Owner */
 /** @typedef {'approve' | 'deny'} Verb */
 import { withoutPasskeys } from '/console/passkeys/ceremony.js';
 
 /**
- * `how`: by which way the buttons decide; undefined: by none. `owner`: who is signed in and may decide. `both`: they may choose.
- * `without`: why no passkey can be used here.
+ * `how`: how the buttons decide; undefined: deciding is not possible. `owner`: the signed-in owner who may decide. `both`: they may choose between
+ * passkey and click. `without`: why no passkey can be used here.
  *
  * @typedef {{ how: 'passkey' | 'click' | undefined, owner: Owner | undefined, both: boolean, without: string | undefined }} Ways
  */
 
 /**
- * Without a session by passkey, whosever it is; with one by a click, or by a passkey where there is one.
+ * Without a session only by passkey, of any owner; with a session by a click, or by a passkey when the owner has one.
  *
  * @param {Me | undefined} me
- * @param {boolean} byClick whether whoever may choose has chosen the click
+ * @param {boolean} byClick whether an owner with both ways has chosen the click
  * @returns {Ways}
  */
 export function waysOf(me, byClick) {
   const without = withoutPasskeys();
   const owner = me && !me.elsewhere && me.mayDecide ? me : undefined;
-  // A passkey of somebody who may look and no more decides nothing either.
+  // A viewer may not decide with a passkey either.
   const viewer = me && !me.elsewhere && !me.mayDecide;
   const passkey = !without && !viewer && (!owner || owner.passkeys);
   const how = passkey && !(owner && byClick) ? 'passkey' : owner ? 'click' : undefined;
@@ -29,7 +29,7 @@ export function waysOf(me, byClick) {
 }
 
 /**
- * Who decides, and how, for what will be recorded.
+ * Describes who decides, and how, as it will be recorded.
  *
  * @param {Ways} ways
  */

@@ -1,4 +1,4 @@
-// Where the audit is pushed to: which sinks there are, how far their receivers have it, and adding, changing, trying and removing.
+// The page of audit sinks: where the audit is pushed to, how far each receiver is behind, and adding, changing, testing and removing sinks.
 /** @typedef {import('../../answers.ts').AuditSink} AuditSink */
 import { ask } from '/console/api.js';
 import { MoveSink, RemoveSink } from '/console/audit-sinks/dialogs.js';
@@ -38,7 +38,7 @@ function Sinks() {
   const kinds = useLoaded('/owner/audit-sink-kinds', 3_600_000).answer?.kinds;
   const [asked, setAsked] = useState(/** @type {Asked | undefined} */ (undefined));
   const sinks = answer?.sinks;
-  // A dialog hears of its closing a moment later: what was opened from it meanwhile stays.
+  // A dialog's close event fires a moment later: a dialog that was opened meanwhile must stay open.
   const close = () => setAsked((now) => (now === asked ? undefined : now));
   const made = (/** @type {string} */ name, /** @type {string} */ secret) => setAsked({ what: 'made', name, secret });
   return html`<section class="sheet" aria-label="Audit sinks">

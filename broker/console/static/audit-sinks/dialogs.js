@@ -1,4 +1,4 @@
-// Questions about an audit sink.
+// Confirmation dialogs for an audit sink.
 /** @typedef {import('../../answers.ts').AuditSink} AuditSink */
 import { ask } from '/console/api.js';
 import { rowsInWords } from '/console/audit-sinks/words.js';

@@ -1,4 +1,4 @@
-// An audit sink, added or changed: the fields of its kind as the broker describes them, its secret, format and where it begins.
+// The form of an audit sink, to add or change it: the fields of its kind as the broker describes them, its secret, format and start position.
 /** @typedef {import('../../answers.ts').AuditSink} AuditSink */
 /** @typedef {import('../../answers.ts').AuditSinkKind} AuditSinkKind */
 /** @typedef {import('/console/shell/schema-fields.js').Schema} Schema */
@@ -10,11 +10,11 @@ import { Question } from '/console/shell/question.js';
 import { Field, fieldsOf, givenOf, nameOf, textOf } from '/console/shell/schema-fields.js';
 import { visibleLine } from '/console/visible.js';
 
-/** A secret of one text has the part ''. */
+/** Returns the parts of the secret; a secret of a single text has the part ''. */
 const partsOf = (/** @type {AuditSinkKind} */ { secret_parts: parts }) => (parts.length === 0 ? [''] : parts);
 
 /**
- * Without a `sink`, adds one; `made` hears of a key that the broker made.
+ * Adds a sink when `sink` is absent; `made` receives a key that the broker generated.
  *
  * @param {{ kinds: AuditSinkKind[], sink?: AuditSink, made: (name: string, secret: string) => void, changed: () => Promise<void>, onClose: () => void }} props
  */
@@ -35,7 +35,7 @@ export function SinkForm({ kinds, sink, made, changed, onClose }) {
       fields.map(({ name: field, schema }) => [field, givenOf(field, schema, shown(field, schema))]),
     );
     const secret = secretOf(kind, secrets);
-    // What a kind takes is for the broker to say.
+    // The broker validates the settings of a kind.
     if (sink) {
       const change = /** @type {any} */ ({
         settings: { kind: kindId, ...settings },
@@ -79,7 +79,7 @@ export function SinkForm({ kinds, sink, made, changed, onClose }) {
   <//>`;
 }
 
-/** As the owner API takes it; undefined: none was written. @param {AuditSinkKind} kind @param {Record<string, string>} texts */
+/** Returns the secret for the owner API; undefined when none was entered. @param {AuditSinkKind} kind @param {Record<string, string>} texts */
 function secretOf(kind, texts) {
   if (kind.secret_parts.length === 0) return texts[''] || undefined;
   const written = kind.secret_parts.filter((part) => texts[part]).map((part) => [part, texts[part]]);

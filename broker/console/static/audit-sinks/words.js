@@ -1,4 +1,4 @@
-// What the page of audit sinks says of one.
+// Audit sinks in words.
 /** @typedef {import('../../answers.ts').AuditSink} AuditSink */
 import { visibleLine } from '/console/visible.js';
 
@@ -22,7 +22,7 @@ export function badgeOf({ status, failing_since, delivered_at }) {
   return delivered_at === null ? { words: 'New', kind: '' } : { words: 'Working', kind: 'good' };
 }
 
-/** Where it leads, and in which format. @param {AuditSink} sink */
+/** Returns the destination of the sink and its format. @param {AuditSink} sink */
 export function placeOf({ kind, settings, format, name }) {
   const { url, bucket, prefix } = /** @type {Record<string, string | undefined>} */ (settings);
   const place = kind === 'file' ? `${name}.jsonl` : (url ?? '');
@@ -30,7 +30,7 @@ export function placeOf({ kind, settings, format, name }) {
   return `${visibleLine(`${place}${inside}`)}: ${FORMATS[format]}`;
 }
 
-/** How far its receiver has the audit, and what is wrong. @param {AuditSink} sink */
+/** Returns how far the receiver is behind, and the last error. @param {AuditSink} sink */
 export function stateOf({ rows_behind, delivered_at, failing_since, last_error, retry_at, rejected_rows, next_index }) {
   const far = rows_behind === 0 ? 'Up to date.' : `${rowsInWords(rows_behind)} wait, from row ${next_index} on.`;
   const last = delivered_at ? ` Last batch accepted ${moment(delivered_at)}.` : '';

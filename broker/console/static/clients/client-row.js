@@ -27,7 +27,7 @@ const CAN = {
 };
 
 /**
- * `may`: whether whoever looks may revoke its access.
+ * `may`: whether the viewer may revoke the client's access.
  *
  * @param {{ one: McpAuthorisation, may: boolean, revoke: () => void }} props
  */

@@ -1,4 +1,4 @@
-// The connected MCP clients: who approved each, as which agent, with what, when it was used last; and revoking its access.
+// The connected MCP clients: who approved each, which agent it acts as, its scopes, its last use; and revoking its access.
 /** @typedef {import('../../answers.ts').McpAuthorisation} McpAuthorisation */
 import { ClientRow } from '/console/clients/client-row.js';
 import { Revoke } from '/console/clients/revoke.js';
@@ -11,7 +11,7 @@ import { useLoaded } from '/console/shell/use-loaded.js';
 const EVERY_MS = 15_000;
 
 /**
- * `?agent=<agent_id>`: only those that act as this one.
+ * `?agent=<agent_id>`: only clients that act as this agent.
  *
  * @param {{ place: URL }} props
  */

@@ -1,4 +1,4 @@
-// No access is revoked by one click.
+// Asks for confirmation before a client's access is revoked.
 /** @typedef {import('../../answers.ts').McpAuthorisation} McpAuthorisation */
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

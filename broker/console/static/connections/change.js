@@ -1,4 +1,4 @@
-// What an admin changes of a connection: its secret, its patience, and that it is there at all.
+// The dialogs in which an admin changes a connection: its secret, its timeouts, and its removal.
 /** @typedef {import('../../answers.ts').Connection} Connection */
 /** @typedef {import('../../answers.ts').Tested} Tested */
 /** @typedef {import('/console/connections/credential.js').Written} Written */
@@ -18,7 +18,7 @@ import { visibleLine } from '/console/visible.js';
 
 /** @typedef {{ connection: Connection, onClose: () => void, onDone: () => void }} Props */
 
-/** The new secret replaces the old one only if the platform takes it, or if whoever looks insists. @param {Props} props */
+/** Replaces the secret only if the platform accepts the new one, or if the admin insists. @param {Props} props */
 export function Replace({ connection, onClose, onDone }) {
   const { id, label, platform, secret_from } = connection;
   const { answer, error, reload } = useLoaded(/** @type {const} */ (`/owner/platforms/${platform}`), 600_000);
@@ -60,7 +60,7 @@ export function Replace({ connection, onClose, onDone }) {
 const shown = (/** @type {number | null} */ seconds) => (seconds === null ? '' : String(seconds));
 const sent = (/** @type {string} */ text) => (text.trim() === '' ? null : Number(text));
 
-/** How long it may take: empty is what any connection has. @param {Props} props */
+/** The timeouts of a connection; an empty field means the default. @param {Props} props */
 export function Patience({ connection: { id, label, idle_seconds, wait_seconds, url }, onClose, onDone }) {
   const field = useId();
   const [idle, setIdle] = useState(shown(idle_seconds));
@@ -95,7 +95,7 @@ export function Patience({ connection: { id, label, idle_seconds, wait_seconds, 
   <//>`;
 }
 
-/** It goes with its credential. @param {Props} props */
+/** Removes a connection and its credential. @param {Props} props */
 export function Remove({ connection: { id, label, platform, per_person }, onClose, onDone }) {
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();

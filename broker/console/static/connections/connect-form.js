@@ -73,7 +73,7 @@ export function ConnectForm({ builtIn, known, platforms, connected }) {
         way,
       };
       const { connection, test, consentAt } = await connect(plan);
-      // What was stored is not kept here.
+      // The page does not keep secrets that were stored.
       write({});
       if (consentAt) {
         register(NOTHING);
@@ -105,7 +105,7 @@ export function ConnectForm({ builtIn, known, platforms, connected }) {
   </form>`;
 }
 
-/** Where an address is not one for everybody. @type {Partial<Record<BuiltIn['builtin'], string>>} */
+/** Label of the address field of platforms whose address differs by customer. @type {Partial<Record<BuiltIn['builtin'], string>>} */
 const ADDRESS = {
   jira: 'https://your-site.atlassian.net; with OAuth https://api.atlassian.com/ex/jira/ and the cloud id',
   kubernetes: 'Of the API server, as kubectl cluster-info prints it',
@@ -138,7 +138,7 @@ const Refused = ({
 const labelsOf = (/** @type {readonly Platform[]} */ platforms) =>
   platforms.flatMap(({ connections }) => connections.map(({ label }) => label));
 
-/** The name, or the next one that nothing has. @param {string} name @param {readonly string[]} taken */
+/** Returns the name, or the name with the next free number. @param {string} name @param {readonly string[]} taken */
 function freeName(name, taken) {
   if (!taken.includes(name)) return name;
   for (let number = 2; ; number++) if (!taken.includes(`${name}-${number}`)) return `${name}-${number}`;

@@ -1,4 +1,4 @@
-// One platform: by which way, where, with what; then what came of the test.
+// The page that connects one platform: method, address and credential, then the result of the test.
 /** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
 /** @typedef {import('../../answers.ts').Platform} Platform */
 import { ConnectForm } from '/console/connections/connect-form.js';
@@ -53,7 +53,7 @@ function OnKnown({ id, ...common }) {
   return answer ? html`<${ConnectForm} known=${answer} ...${common} />` : html`<${Loading} />`;
 }
 
-/** What connecting it makes possible, and that nothing follows by itself. @param {{ builtIn: BuiltIn }} props */
+/** What agents can be granted after connecting, and that connecting alone grants nothing. @param {{ builtIn: BuiltIn }} props */
 const Grantable = ({ builtIn: { name, presets, docs } }) => html`
   <section class="sheet grantable stack" aria-labelledby="grantable">
     <h2 id="grantable">What agents can be granted on it</h2>

@@ -10,7 +10,7 @@ import { Id } from '/console/shell/copy.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `may`: whether whoever looks may connect. `wanted`: a link asks for this one. `reload()`: reads the connections again.
+ * `may`: whether the viewer may connect. `wanted`: whether a link asks to connect this one. `reload()` reads the connections again.
  *
  * @param {{ connection: Connection, may: boolean, wanted: boolean, change: (what: Change) => void, reload: () => void }} props
  */
@@ -21,7 +21,7 @@ export function ConnectionRow({ connection, may, wanted, change, reload }) {
   const [leavingTo, setLeavingTo] = useState(/** @type {string | undefined} */ (undefined));
   const name = visibleLine(label);
   useEffect(() => {
-    // Whoever comes back by the browser's Back finds the page as it was left.
+    // After the browser's Back button the page is restored as it was left (from the back/forward cache).
     const back = (/** @type {PageTransitionEvent} */ { persisted }) => persisted && stay();
     addEventListener('pageshow', back);
     return () => removeEventListener('pageshow', back);

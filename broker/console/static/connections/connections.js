@@ -1,4 +1,4 @@
-// The organisation's connections: whose account each uses, what was granted, and what an admin changes of them.
+// The connections page: whose account each connection uses, what was granted, and what an admin can change.
 /** @typedef {import('../../answers.ts').Connection} Connection */
 import { Patience, Remove, Replace } from '/console/connections/change.js';
 import { ConnectionRow } from '/console/connections/connection-row.js';
@@ -18,14 +18,14 @@ import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;
 /** @typedef {import('/console/connections/connection-row.js').Change} Change */
-/** What asks before it changes something. */
+/** Changes that open a confirmation dialog first. */
 const DIALOGS = { disconnect: Disconnect, replace: Replace, patience: Patience, remove: Remove };
 const RANK = { needs_attention: 0, reauth_needed: 0, not_connected: 1, connected: 2 };
 /** @param {Connection} one */
 const rankOf = (one) => RANK[isOfPeople(one) ? 'connected' : one.state];
 
 /**
- * `?connect=<id>`: the one that a link asks to connect. `?connected=<id>`: the one that just was.
+ * `?connect=<id>`: the connection that a link asks to connect. `?connected=<id>`: the connection that was just connected.
  *
  * @param {{ place: URL }} props
  */
@@ -42,7 +42,7 @@ export function ConnectionsPage({ place }) {
   const wanted = place.searchParams.get('connect');
   const done = place.searchParams.get('connected');
   const connections = answer?.connections;
-  // What needs somebody stands first.
+  // Connections that need attention come first.
   const sorted = connections && [...connections].sort((a, b) => rankOf(a) - rankOf(b));
   const just = connections?.find(({ id }) => id === done);
   useEffect(() => {

@@ -1,15 +1,15 @@
-// Where a credential is written: its secret parts are never shown, and stand in no address and no storage.
+// The fields of a credential: its secret parts are never shown, and are kept in no address and no storage.
 /** @typedef {import('../../answers.ts').SecretPart} SecretPart */
 /** @typedef {import('/console/connections/steps.js').Secret} Secret */
 import { html, useId } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
 import { FileInput } from '/console/shell/file-input.js';
 
-/** Values by part; of a secret that is one text under ''. @typedef {Readonly<Record<string, string>>} Written */
+/** Values by part; a secret of a single text is under ''. @typedef {Readonly<Record<string, string>>} Written */
 
-/** What is sent for what was written: undefined, while something is missing. @param {readonly SecretPart[] | null} parts @param {Written} written @returns {Secret | undefined} */
+/** Returns the secret to send; undefined while a part is missing. @param {readonly SecretPart[] | null} parts @param {Written} written @returns {Secret | undefined} */
 export function secretOf(parts, written) {
-  // A key of a service account is a file, which holds all parts.
+  // A service account key is one file with all parts.
   if (!parts || hasFile(parts)) return written['']?.trim() || undefined;
   const given = parts.flatMap(({ name }) => (written[name]?.trim() ? [[name, written[name].trim()]] : []));
   const lacks = parts.some(({ name, optional }) => !optional && !written[name]?.trim());
@@ -19,7 +19,7 @@ export function secretOf(parts, written) {
 const hasFile = (/** @type {readonly SecretPart[]} */ parts) => parts.some(({ name }) => name === 'private_key');
 const capital = (/** @type {string} */ words) => words.slice(0, 1).toUpperCase() + words.slice(1);
 
-/** `what`: what it is called where it is made. @param {{ parts: readonly SecretPart[] | null, what: string, written: Written, write: (written: Written) => void }} props */
+/** `what`: the platform's name for the credential. @param {{ parts: readonly SecretPart[] | null, what: string, written: Written, write: (written: Written) => void }} props */
 export function CredentialFields({ parts, what, written, write }) {
   if (parts && hasFile(parts))
     return html`<${FileField} words="The key file of the service account (JSON)" accept=".json,application/json" read=${(/** @type {string} */ text) => write({ '': text })} />`;
@@ -46,7 +46,7 @@ export function Field({ words, name = '', optional = false, open = false, hint, 
   </div>`;
 }
 
-/** A secret that comes as a file: it is read in the page, and not shown. @param {{ words: string, accept: string, optional?: boolean, read: (text: string) => void }} props */
+/** A field for a secret in a file, which the page reads and does not show. @param {{ words: string, accept: string, optional?: boolean, read: (text: string) => void }} props */
 export function FileField({ words, accept, optional = false, read }) {
   const id = useId();
   return html`<div class="field">

@@ -1,4 +1,4 @@
-// Nothing is disconnected by one click.
+// Asks for confirmation before a connection is disconnected.
 /** @typedef {import('../../answers.ts').Connection} Connection */
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

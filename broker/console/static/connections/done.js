@@ -1,4 +1,4 @@
-// It is connected: what the platform said, and what comes next.
+// The page after connecting: the result of the test, and the next step.
 /** @typedef {import('../../answers.ts').Tested} Tested */
 import { testInWords } from '/console/connections/words.js';
 import { html, useEffect, useId, useRef, useState } from '/console/html.js';
@@ -35,7 +35,7 @@ export function Done({ platform, connection, test, another }) {
   </section>`;
 }
 
-/** Gives what was connected to an agent: on its page, where the scopes are chosen. @param {{ platform: string }} props */
+/** Links to an agent's page, where scopes on the connected platform are granted. @param {{ platform: string }} props */
 export function Give({ platform }) {
   const id = useId();
   const agents = useLoaded('/owner/agents?limit=100&sort=name', 60_000).answer?.agents;

@@ -1,4 +1,4 @@
-// Connecting a platform: which ones the broker knows, and what each takes.
+// The gallery of platforms to connect: the built-in platforms, and the connection methods of each.
 /** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
 /** @typedef {import('../../answers.ts').Connection} Connection */
 /** @typedef {import('../../answers.ts').Platform} Platform */
@@ -18,10 +18,10 @@ const SELDOM_MS = 600_000;
 
 export const GALLERY = '/console/connections/new';
 
-/** What stands at the head, by what is written down. @type {Record<string, string>} */
+/** The heading by kind of platform that is not built in. @type {Record<string, string>} */
 const OWN = { rest: 'Connect an API of your own', mcp: 'Connect an MCP server' };
 
-/** `?platform=github`: the one that is connected. `?own=rest`, `?own=mcp`: one that is not built in. `?to=crm`: such a one that is there. @param {{ place: URL }} props */
+/** `?platform=github`: the built-in platform to connect. `?own=rest`, `?own=mcp`: a new platform that is not built in. `?to=crm`: an existing platform that is not built in. @param {{ place: URL }} props */
 export function GalleryPage({ place }) {
   const owner = useOwner();
   const may = mayChange(owner);
@@ -35,7 +35,7 @@ export function GalleryPage({ place }) {
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
   const before = useRef(step);
   useEffect(() => {
-    // Whoever chose a platform goes on below its name, also by keyboard.
+    // After a step change the focus moves to the heading, so that keyboard navigation continues there.
     if (before.current !== step) heading.current?.focus();
     before.current = step;
   }, [step]);

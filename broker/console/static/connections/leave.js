@@ -1,11 +1,11 @@
-// Nobody is sent to another site without being shown which one: an MCP server may have chosen it.
+// Shows the host before the browser navigates to another site: an MCP server may have chosen the site.
 import { html } from '/console/html.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @param {{ connection: { label: string, platform: string }, url: string, onClose: () => void }} props */
 export function Leave({ connection: { label, platform }, url, onClose }) {
-  // Of a name in other scripts this is the form in ASCII, which no other name looks like.
+  // An internationalised host name is shown in its ASCII form (punycode), which cannot imitate another name.
   const { host } = new URL(url);
   return html`<${Dialog} title="Continue to another site?" onClose=${onClose} onSubmit=${() => location.assign(url)}>
     <p>To connect <strong class="theirs">${visibleLine(label)}</strong> you sign in and consent at

@@ -1,4 +1,4 @@
-// The manifest of a platform of one's own: written as one text, looked at as what it changes, then in force.
+// Edits the manifest of a platform that is not built in: as one text, with a preview of the changes before they apply.
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
 /** @typedef {Record<string, unknown>} Entry */
 /** @typedef {{ entry: Entry, changes: readonly string[], warnings: readonly string[] }} Tried */
@@ -13,7 +13,7 @@ import { Loading } from '/console/shell/empty.js';
 import { useDoing } from '/console/shell/use-doing.js';
 import { visible, visibleLine } from '/console/visible.js';
 
-/** What a manifest references in its `auth` instead of writing it. */
+/** Secrets that a manifest's `auth` references instead of containing them. */
 const SECRETS = /** @type {const} */ ({
   client_id: 'Client id',
   client_secret: 'Client secret',
@@ -28,7 +28,7 @@ const referencedIn = (/** @type {Entry} */ { auth }) =>
 
 const FIRST = ['kind', 'name', 'base_url', 'auth', 'scopes'];
 
-/** As YAML, what a person looks for first at the top. @param {Entry} manifest */
+/** Returns the manifest as YAML, with the most important members first. @param {Entry} manifest */
 async function textOf(manifest) {
   const { stringify } = await import('/console/vendor/yaml/index.js');
   const names = [...new Set([...FIRST, ...Object.keys(manifest)])].filter((name) => manifest[name] !== undefined);
@@ -128,7 +128,7 @@ export function Changes({ changes, warnings }) {
   `;
 }
 
-/** What the broker refused, all of it; of another version, the way to it. @param {{ problem: Error | undefined, reload: () => void }} props */
+/** All errors of the broker; when the version is outdated, a button that reloads the current one. @param {{ problem: Error | undefined, reload: () => void }} props */
 function Wrong({ problem, reload }) {
   if (!problem) return null;
   const { problems, version } = /** @type {{ problems?: unknown, version?: unknown }} */ (

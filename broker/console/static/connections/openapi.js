@@ -1,9 +1,9 @@
-// What an OpenAPI document says of an API: its name, its address, how it wants its credential, and scopes by its tags.
+// Extracts the fields of a platform from an OpenAPI document: name, address, authentication, and scopes by tag.
 /** @typedef {import('/console/connections/own-entry.js').Own} Own */
 /** @typedef {import('/console/connections/own-entry.js').Scopes} Scopes */
 import { scopesAsText } from './own-entry.js';
 
-/** By what they do: reading, changing and deleting are granted apart. @type {Record<string, string>} */
+/** Methods by their effect: reading, writing and deleting are separate scopes. @type {Record<string, string>} */
 const KIND = { get: 'read', post: 'write', put: 'write', patch: 'write', delete: 'delete' };
 
 /** @param {unknown} value @returns {Record<string, unknown>} */
@@ -21,7 +21,7 @@ const slug = (/** @type {string} */ words) =>
     .slice(0, 60);
 
 /**
- * OpenAPI 3 or Swagger 2, as JSON or YAML. Throws Error for a person.
+ * Parses OpenAPI 3 or Swagger 2, as JSON or YAML. Throws Error with a message for a person.
  *
  * @param {string} written
  * @returns {Promise<Partial<Own> & { operations: number }>}
@@ -45,12 +45,12 @@ export async function readOpenApi(written) {
   };
 }
 
-/** As many as a platform's entry may have. */
+/** The maximum number of headers in a platform's entry. */
 const MOST_HEADERS = 100;
 
 /**
- * Headers that calls are told by (`X-Dry-Run`), in lower case: unmodified clients send them on. Parameters of paths and operations, and
- * those that they refer to. @param {Record<string, unknown>} document
+ * Returns the documented request headers (such as `X-Dry-Run`) in lower case, which unmodified clients may pass on. Covers parameters of paths and operations, and
+ * those that they reference. @param {Record<string, unknown>} document
  */
 function headersOf(document) {
   const shared = record(document.parameters ?? record(document.components).parameters);
@@ -84,7 +84,7 @@ async function parsed(written) {
   }
 }
 
-/** By the first tag of each operation, else by the first part of its path. @param {Record<string, unknown>} paths */
+/** Groups operations into scopes by the first tag, or without tags by the first part of the path. @param {Record<string, unknown>} paths */
 function scopesOf(paths) {
   /** @type {Scopes} */
   const scopes = {};
@@ -106,7 +106,7 @@ function scopesOf(paths) {
   };
 }
 
-/** The first server that is a whole address. @param {Record<string, unknown>} document */
+/** Returns the first server that is an absolute URL. @param {Record<string, unknown>} document */
 function addressOf(document) {
   const { host, basePath, schemes } = document;
   if (text(host))
@@ -122,7 +122,7 @@ function addressOf(document) {
   return undefined;
 }
 
-/** The first way of signing in that a broker can take. @param {Record<string, unknown>} document @returns {Partial<Own>} */
+/** Returns the first security scheme that the broker supports. @param {Record<string, unknown>} document @returns {Partial<Own>} */
 function authOf(document) {
   const schemes = Object.values(
     record(document.securityDefinitions ?? record(document.components).securitySchemes),
@@ -131,7 +131,7 @@ function authOf(document) {
     if (type === 'basic' || (type === 'http' && text(scheme).toLowerCase() === 'basic')) return { auth: 'basic' };
     if (type === 'http' && text(scheme).toLowerCase() === 'bearer') return { auth: 'bearer' };
     if (type === 'apiKey' && where === 'query') return { auth: 'query', parameter: text(name) };
-    // A bearer token written as a key: the word before it belongs to what is sent.
+    // A bearer token declared as an API key in `Authorization`: the scheme before the token is part of the sent value.
     if (type === 'apiKey' && where === 'header' && text(name).toLowerCase() !== 'authorization')
       return { auth: 'header', header: text(name) };
   }

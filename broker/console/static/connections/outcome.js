@@ -1,4 +1,4 @@
-// What is known of a connection, in its row.
+// What is known about a connection's state, in its row.
 /** @typedef {import('../../answers.ts').Connection} Connection */
 import { badgeOf, outcomeOf, STATE } from '/console/connections/words.js';
 import { html } from '/console/html.js';
@@ -11,7 +11,7 @@ export function OutcomeBadge({ connection }) {
   return html`<span class="badge" data-kind=${kind}>${words}${at && html` <${Ago} at=${at} />`}</span>`;
 }
 
-/** What came of the last try, in words, and which scopes need more of the platform's consent. @param {{ connection: Connection }} props */
+/** The result of the last test or use, in words, and which scopes need further consent at the platform. @param {{ connection: Connection }} props */
 export function OutcomeDetail({ connection }) {
   const { state, lacks_consent_for: lacking } = connection;
   const outcome = state === 'not_connected' ? undefined : outcomeOf(connection);

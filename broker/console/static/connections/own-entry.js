@@ -1,9 +1,9 @@
-// What is written about an API or an MCP server of one's own, as the entry of a governance file.
+// Converts the form for an API or an MCP server to a platform entry of a governance file.
 /** @typedef {'rest' | 'mcp'} Kind */
 /** @typedef {Record<string, string[]>} Scopes */
 
 /**
- * `scopes`: as text, a scope on a line of its own above what it allows. `more`: further members of the entry, in YAML.
+ * `scopes`: text, each scope on a line of its own above what it allows. `more`: further members of the entry, in YAML.
  *
  * @typedef {{
  *   id: string, name: string, address: string, auth: AuthType, header: string, prefix: string, parameter: string, issuer: string,
@@ -41,7 +41,7 @@ export const NOTHING = {
 const OPERATION = /^(?:(?:GET|HEAD|POST|PUT|PATCH|DELETE)\s+\/|(?:tool|query|mutation)\s+\S)/;
 
 /**
- * The scopes of a text, each named after the platform. Throws Error for a person.
+ * Parses the text of scopes, and prefixes each scope with the platform's id. Throws Error with a message for a person.
  *
  * @param {string} text
  * @param {string} id
@@ -73,13 +73,13 @@ export function scopesIn(text, id) {
   return scopes;
 }
 
-/** The same as text. @param {Scopes} scopes */
+/** Formats scopes as the text that scopesIn parses. @param {Scopes} scopes */
 export const scopesAsText = (scopes) =>
   Object.entries(scopes)
     .map(([name, rules]) => [name.slice(name.indexOf(':') + 1), ...rules.map((rule) => `  ${rule}`)].join('\n'))
     .join('\n');
 
-/** Where an exported governance file looks for the client secret. @param {string} id */
+/** Returns the reference by which an exported governance file names the client secret. @param {string} id */
 const reference = (id) => ({
   env: `${id}_client_secret`
     .toUpperCase()
@@ -103,7 +103,7 @@ function authOf({ auth, header, prefix, parameter, issuer, client_id, client_sec
 }
 
 /**
- * The entry of `POST /owner/platforms`. `more`: what else it has. Throws Error for a person.
+ * Returns the entry for `POST /owner/platforms`. `more`: further members. Throws Error with a message for a person.
  *
  * @param {Kind} kind
  * @param {Own} own
@@ -118,7 +118,7 @@ export const entryOf = (kind, own, more) => ({
   ...more,
 });
 
-/** Members in YAML, which is loaded when there are any. Throws Error for a person. @param {string} text @returns {Promise<Record<string, unknown>>} */
+/** Parses members in YAML; the YAML library is loaded only when the text is not empty. Throws Error with a message for a person. @param {string} text @returns {Promise<Record<string, unknown>>} */
 export async function membersIn(text) {
   if (text.trim() === '') return {};
   const { parse } = await import('/console/vendor/yaml/index.js');

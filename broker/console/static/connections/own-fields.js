@@ -1,4 +1,4 @@
-// Where an API or an MCP server is, how it wants its credential, and what agents can be granted on it.
+// The fields of an API or an MCP server that is not built in: address, authentication, and the scopes that agents can be granted.
 /** @typedef {import('/console/connections/own-entry.js').AuthType} AuthType */
 /** @typedef {import('/console/connections/own-entry.js').Kind} Kind */
 /** @typedef {import('/console/connections/own-entry.js').Own} Own */
@@ -74,7 +74,7 @@ export function Scopes({ kind, own: { scopes, more }, change }) {
   `;
 }
 
-/** Fills the form from an OpenAPI document, which stays in the page. @param {Pick<Props, 'change'>} props */
+/** Fills the form from an OpenAPI document, which is not uploaded. @param {Pick<Props, 'change'>} props */
 export function FromOpenApi({ change }) {
   const field = useId();
   const [found, setFound] = useState(0);

@@ -1,4 +1,4 @@
-// An API that is not built in, or an MCP server: written down, connected, tested; of one that is there, another account, or its end.
+// The page of a platform that is not built in: describe it, connect it and test it; for an existing one, connect another account or remove it.
 /** @typedef {import('../../answers.ts').Platform} Platform */
 /** @typedef {import('../../answers.ts').Tested} Tested */
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
@@ -24,7 +24,7 @@ import { useLoaded } from '/console/shell/use-loaded.js';
 import { ToolServer } from '/console/tools/tools.js';
 import { visibleLine } from '/console/visible.js';
 
-/** One that is there. @param {{ platform: Platform, changed: () => void }} props */
+/** The page of an existing platform. @param {{ platform: Platform, changed: () => void }} props */
 export function OnOwn({ platform, changed }) {
   const { answer, error, reload } = useLoaded(
     /** @type {const} */ (`/owner/platforms/${platform.platform_id}`),
@@ -60,7 +60,7 @@ export function OnOwn({ platform, changed }) {
   `;
 }
 
-/** `known`: the platform to which another account is connected. `taken`: ids of others. @param {{ kind: Kind, known?: WholePlatform, taken: readonly string[], changed: () => void }} props */
+/** `known`: the platform to which another account is connected. `taken`: ids of other platforms. @param {{ kind: Kind, known?: WholePlatform, taken: readonly string[], changed: () => void }} props */
 export function OwnForm({ kind, known, taken, changed }) {
   const [own, setOwn] = useState({ ...NOTHING, isNamed: false, ...(kind === 'mcp' && { scopes: 'use\n  tool *' }) });
   const [label, setLabel] = useState('');
@@ -80,7 +80,7 @@ export function OwnForm({ kind, known, taken, changed }) {
     setOwn((before) => {
       const isNamed = before.isNamed || 'id' in to;
       const next = { ...before, ...to, isNamed };
-      // Until somebody names it, its id follows from its name or its address.
+      // Until a person enters an id, it is derived from the name or the address.
       return isNamed ? next : { ...next, id: freeId(next, taken) };
     });
   const lacks = (!isOAuth && secret === undefined) || (!known && (!own.address.trim() || !id || !own.scopes.trim()));
@@ -131,10 +131,10 @@ export function OwnForm({ kind, known, taken, changed }) {
   </form>`;
 }
 
-/** What a credential of one text is called. @type {Record<string, string>} */
+/** Label of a credential that is a single text. @type {Record<string, string>} */
 const WHAT = { basic: 'user:password', app: 'the number of the installation' };
 
-/** Such as `crm` of https://api.crm.example/v2. @param {Own} own @param {readonly string[]} taken */
+/** Derives an unused id, such as `crm` from https://api.crm.example/v2. @param {Own} own @param {readonly string[]} taken */
 function freeId({ name, address }, taken) {
   const host = URL.parse(address.trim())?.hostname ?? '';
   const [first = ''] = host.replace(/^(?:www|api|mcp)\./, '').split('.');

@@ -1,4 +1,4 @@
-// The steps of connecting: what fails leaves nothing behind.
+// The steps of connecting a platform: a failed step leaves nothing behind.
 /** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
 /** @typedef {import('../../answers.ts').Tested} Tested */
 /** @typedef {import('/console/connections/ways.js').Way} Way */
@@ -7,7 +7,7 @@ import { ask } from '/console/api.js';
 /** @typedef {string | Record<string, string>} Secret */
 
 /**
- * `known`: the platform is there. `entry`: of one that is not. `secrets`: of its `auth`.
+ * `known`: whether the platform exists. `entry`: the entry of a platform to create. `secrets`: the secrets of its `auth`.
  *
  * @typedef {{
  *   platformId: string, known: boolean, entry: () => Promise<Record<string, unknown>>,
@@ -16,8 +16,8 @@ import { ask } from '/console/api.js';
  */
 
 /**
- * Makes the platform where it is not there, and the connection; then tests it, or says where to consent. A credential that the platform
- * does not take is not kept. Throws Refused and Unreachable.
+ * Creates the platform if it does not exist, and the connection; then tests it, or returns the URL for the consent. A credential that the platform
+ * does not accept is not kept. Throws Refused and Unreachable.
  *
  * @param {Plan} plan
  * @returns {Promise<{ connection: { id: string, label: string }, test?: Tested, consentAt?: string }>}
@@ -51,14 +51,14 @@ async function makePlatform({ platformId, entry, secrets }) {
   await ask('POST', '/owner/platforms', { platform: platformId, entry: await entry(), ...(needed && { secrets }) });
 }
 
-/** The entry of a built-in platform. `where`: the members of the address that make it. @param {BuiltIn['builtin']} builtin @param {Record<string, string>} where */
+/** Returns the entry of a built-in platform. `where`: its members that form the address. @param {BuiltIn['builtin']} builtin @param {Record<string, string>} where */
 export async function builtInEntry(builtin, where) {
   const path = /** @type {const} */ (`/owner/built-in-platforms/${builtin}/entry?${new URLSearchParams(where)}`);
   return (await ask('GET', path)).entry;
 }
 
 /**
- * Tries another credential on a connection of its own, so that a bad one replaces nothing; one that works is stored.
+ * Tests another credential on a temporary connection, so that a bad credential replaces nothing; stores it when the test succeeds.
  *
  * @param {{ id: string, platform: string }} connection
  * @param {Secret} secret
@@ -75,7 +75,7 @@ export async function replaceTested({ id, platform }, secret) {
   }
 }
 
-/** Stores it, and has the platform asked, so that the list says what came of it. @param {string} id @param {Secret} secret */
+/** Stores the credential, then tests it, so that the list shows the result. @param {string} id @param {Secret} secret */
 export async function replaceUntested(id, secret) {
   await ask('POST', `/owner/connections/${id}/secret`, { secret });
   await ask('POST', `/owner/connections/${id}/test`, {});

@@ -6,7 +6,7 @@ import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * Asks the platform, harmlessly, whether it takes the credential. `tested()` is called when the answer is stored.
+ * Tests the credential with a harmless request to the platform. `tested()` is called when the result is stored.
  *
  * @param {{ connection: Connection, tested: () => void }} props
  */
@@ -17,7 +17,7 @@ export function TestButton({ connection: { id, label }, tested }) {
   const test = () =>
     run(async () => {
       const { ok, detail } = await ask('POST', `/owner/connections/${id}/test`, {});
-      // It stands in the row, too: here it is for whoever listens.
+      // The row shows the result, too; this announcement is for screen readers.
       announce(`“${name}”: ${detail}`, ok ? 'good' : 'wait');
       tested();
     });

@@ -1,4 +1,4 @@
-// Built-in platforms whose manifest is of an earlier release: what an update changes, and the update.
+// Built-in platforms whose manifest is from an earlier release: what an update changes, and the update itself.
 /** @typedef {import('../../answers.ts').Platform} Platform */
 /** @typedef {{ version: number, changes: readonly string[], warnings: readonly string[] }} Tried */
 import { ask } from '/console/api.js';
@@ -11,7 +11,7 @@ import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
-/** Nothing where there is none. */
+/** Renders nothing when no update exists. */
 export function Updates() {
   const { answer, reload } = useLoaded('/owner/platforms', 600_000);
   const [looking, setLooking] = useState(/** @type {Platform | undefined} */ (undefined));

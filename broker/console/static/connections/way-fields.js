@@ -1,4 +1,4 @@
-// What is entered for each way, and where it comes from.
+// The fields for each connection method, with where to find their values.
 /** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
 /** @typedef {import('../../answers.ts').SecretPart} SecretPart */
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
@@ -9,7 +9,7 @@ import { html, useState } from '/console/html.js';
 import { Id } from '/console/shell/copy.js';
 import { useOwner } from '/console/shell/owner.js';
 
-/** What is known of a registration at the platform. @typedef {Record<'client_id' | 'client_secret' | 'app_id' | 'installation_id' | 'private_key', string>} Registered */
+/** The values of a registration at the platform. @typedef {Record<'client_id' | 'client_secret' | 'app_id' | 'installation_id' | 'private_key', string>} Registered */
 /**
  * @typedef {{
  *   builtIn: BuiltIn, known: WholePlatform | undefined, way: Way, parts: readonly SecretPart[] | null, written: Written,
@@ -66,10 +66,10 @@ function App({ builtIn: { name, app }, known, registered: { app_id, installation
   `;
 }
 
-/** The form for an App where the platform is, for an organisation of it. @param {string} form @param {string} address @param {string} org */
+/** Returns the URL of the platform's form for an App, for one of its organisations. @param {string} form @param {string} address @param {string} org */
 function registrationAt(form, address, org) {
   const { pathname, search } = new URL(form);
-  // The API of an Enterprise Cloud has a host of its own.
+  // The API of GitHub Enterprise Cloud has a separate host.
   const origin = (URL.parse(address.trim()) ?? new URL(form)).origin.replace('//api.', '//');
   return `${origin}${org.trim() && `/organizations/${encodeURIComponent(org.trim())}`}${pathname}${search}`;
 }

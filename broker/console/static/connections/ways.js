@@ -1,4 +1,4 @@
-// The ways by which a platform is connected, in words.
+// The connection methods of a platform, in words.
 /** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
 /** @typedef {BuiltIn['ways'][number]['way']} Way */
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
@@ -14,7 +14,7 @@ export function waysInWords(ways) {
   return said.slice(0, 1).toUpperCase() + said.slice(1);
 }
 
-/** The way that a platform which is there takes. @param {WholePlatform} platform @returns {Way} */
+/** Returns the connection method of an existing platform. @param {WholePlatform} platform @returns {Way} */
 export function wayOf({ manifest }) {
   const { type } = /** @type {{ type?: string }} */ (manifest.auth ?? {});
   return type === 'oauth2' ? 'oauth' : type === 'app' ? 'app' : 'token';

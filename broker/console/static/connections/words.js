@@ -1,11 +1,11 @@
-// Whether a connection works, as far as anybody knows: a stored credential that was never used is not yet a connection that works.
+// Whether a connection works, as far as known: a stored credential that was never used does not prove that it works.
 /** @typedef {import('../../answers.ts').Connection} Connection */
 /** @typedef {{ kind: string, words: string }} Badge */
 /** @typedef {Badge & { at: string, detail: string }} Outcome */
 import { isSuccess } from '../request-view/answer.js';
 
 /**
- * What a test showed. An answer such as 404 at the base address shows that the platform was reached, and no more.
+ * Returns the result of a test as a badge. A response such as 404 at the base address shows only that the platform was reached.
  *
  * @param {{ ok: boolean, upstream_status: number | null }} test
  * @returns {Badge}
@@ -13,7 +13,7 @@ import { isSuccess } from '../request-view/answer.js';
 export function testInWords({ ok, upstream_status: status }) {
   if (ok) return status !== null && isSuccess(status) ? { kind: 'good', words: 'Worked' } : REACHED;
   if (status === null) return { kind: 'bad', words: 'Not reached' };
-  // A success that is none: the platform refused the credential in the body, as Slack does.
+  // A success status without success: the platform refused the credential in the body, as Slack does.
   const isRefusal = status === 401 || status === 403 || isSuccess(status);
   return { kind: 'bad', words: isRefusal ? 'Refused' : 'Failed' };
 }
@@ -31,7 +31,7 @@ function ofUse({ at, ok, upstream_status: status }) {
 }
 
 /**
- * The newest of what is known; undefined: nobody has tried it yet.
+ * Returns the newer of the last test and the last use; undefined when the connection was never used.
  *
  * @param {Pick<Connection, 'last_test' | 'last_use'>} connection
  * @returns {Outcome | undefined}
@@ -41,33 +41,33 @@ export function outcomeOf({ last_test, last_use }) {
   return known.sort((a, b) => b.at.localeCompare(a.at))[0];
 }
 
-/** What has to be said whatever was tried. @type {Partial<Record<Connection['state'], Badge>>} */
+/** Badges of states that matter more than any test result. @type {Partial<Record<Connection['state'], Badge>>} */
 export const STATE = {
   reauth_needed: { kind: 'bad', words: 'Needs to be connected again' },
   needs_attention: { kind: 'bad', words: 'Needs attention' },
   not_connected: { kind: 'wait', words: 'Not connected' },
 };
 
-/** Whether nothing is missing though it has no credential: people give their own. @param {Pick<Connection, 'state' | 'per_person'>} connection */
+/** Whether the connection needs no credential of its own because each person connects their own account. @param {Pick<Connection, 'state' | 'per_person'>} connection */
 export const isOfPeople = ({ state, per_person }) => per_person && state === 'not_connected';
 
 /**
- * The badge of a connection: its state where somebody has to do something, else what came of the last try.
+ * Returns the badge of a connection: its state when somebody has to act, otherwise the result of the last test or use.
  *
  * @param {Pick<Connection, 'state' | 'per_person' | 'last_test' | 'last_use'>} connection
- * @returns {Badge & { at?: string }} `at`: when it was tried
+ * @returns {Badge & { at?: string }} `at`: when it was tested or used
  */
 export const badgeOf = (connection) =>
   isOfPeople(connection)
     ? { kind: '', words: 'One token per person' }
     : (STATE[connection.state] ?? outcomeOf(connection) ?? { kind: '', words: 'Not tried yet' });
 
-/** From the worst to the best. */
+/** Badge kinds from the worst to the best. */
 const WORST_FIRST = ['bad', 'wait', '', 'good'];
 
 /**
- * One badge for all connections of a platform: the worst of theirs, and of how many it is. Those that nobody connected yet say
- * nothing; undefined: there are no others.
+ * Returns one badge for all connections of a platform: the worst of theirs, with their number. Connections that nobody connected yet are not
+ * counted; undefined when no others exist.
  *
  * @param {readonly Pick<Connection, 'state' | 'per_person' | 'last_test' | 'last_use'>[]} connections
  * @returns {Badge | undefined} `words`: `1 connection · Worked`, `3 connections · 1 needs attention`

@@ -1,4 +1,4 @@
-// What the application says of itself, what it gets, and the two buttons.
+// What the application says about itself, what it would get, and the two buttons.
 /** @typedef {import('../../answers.ts').Consent} Consent */
 /** @typedef {import('../../answers.ts').ConsentDecision} ConsentDecision */
 /** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
@@ -30,7 +30,7 @@ export function Asked({ asked, decide }) {
   const [state, setState] = useState(/** @type {{ busy?: boolean, message?: string }} */ ({}));
   const grants = choice === SINGLE ? picked : grantsOf(offer, choice);
   const choose = (/** @type {string} */ next) => {
-    // Whoever goes on to single scopes begins with what stands there.
+    // Choosing single scopes starts with the scopes of the previous choice.
     if (next === SINGLE) setPicked(grants);
     setChoice(next);
   };
@@ -41,7 +41,7 @@ export function Asked({ asked, decide }) {
   const allow = (/** @type {Event} */ event) => {
     event.preventDefault();
     const as = agent === '' ? { name: name.trim(), grants, ...(policy && { policy }) } : { agent };
-    // The broker names the scopes that were asked for; those that it does not know it refuses.
+    // The broker lists the requested scopes, and refuses scopes that it does not know.
     const kept = /** @type {Allowing['scopes']} */ (given);
     say({ allow: true, ...as, ...(kept && { scopes: kept }), owner_id: owner.id });
   };
@@ -84,7 +84,7 @@ export function Asked({ asked, decide }) {
 }
 
 /**
- * What it asked for; of two things an admin may take one away.
+ * The requested MCP scopes; of two, an admin may remove one.
  *
  * @param {{ scopes: string[], given: string[], setGiven: (given: string[]) => void, may: boolean }} props
  */

@@ -1,4 +1,4 @@
-// An MCP client asks for access: who it is, what it will be able to do, and the decision of whoever is signed in here.
+// The consent page for an MCP client that asks for access: who it is, what it could do, and the decision of the signed-in owner.
 /** @typedef {import('../../answers.ts').Consent} Question */
 /** @typedef {import('../../answers.ts').ConsentDecision} ConsentDecision */
 import { asError, ask, Refused } from '/console/api.js';
@@ -35,7 +35,7 @@ function Consent() {
     );
   useEffect(() => void look(), []);
   useEffect(() => {
-    // Whoever signs in in another tab and comes back goes on here.
+    // After the owner signed in in another tab, the page continues when this tab is focused again.
     if (state.kind !== 'signed_out') return undefined;
     const seen = () => document.visibilityState === 'visible' && look();
     for (const sign of ['visibilitychange', 'focus']) addEventListener(sign, seen);
@@ -48,7 +48,7 @@ function Consent() {
       const { location: to } = await ask('POST', `${place}/decision`, decision, { signIn: false });
       goOn(to, decision.allow ? 'Connected' : 'Not connected');
     } catch (error) {
-      // In another tab, or here, and the answer got lost: what was decided then is what the application hears.
+      // Decided in another tab, or here with a lost response: the application receives that earlier decision.
       const isConflict = error instanceof Refused && error.code === 'conflict';
       const now = isConflict ? await ask('GET', `${place}/request`, undefined, { signIn: false }) : undefined;
       if (!now?.decided) throw error;

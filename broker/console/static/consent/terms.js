@@ -1,4 +1,4 @@
-// As which agent a client is authorised: one that there is, or a new one, and what that may do.
+// The agent as which a client is authorised: an existing one, or a new one and its grants.
 /** @typedef {import('../../answers.ts').ConsentOffer} ConsentOffer */
 /** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
 /** @typedef {import('/console/html.js').Children} Children */
@@ -6,7 +6,7 @@ import { html, useId } from '/console/html.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
-/** As many as the broker takes at once. */
+/** The maximum number of platforms that the broker accepts in one request. */
 const MOST_PLATFORMS = 20;
 const MOST_SCOPES = 100;
 
@@ -30,7 +30,7 @@ const chosen = (platforms, scopesOf) =>
     .slice(0, MOST_PLATFORMS);
 
 /**
- * What a choice that is not single scopes grants.
+ * Returns the grants of a choice other than single scopes.
  *
  * @param {ConsentOffer} offer
  * @param {string} choice
@@ -129,7 +129,7 @@ export function Terms({
   `;
 }
 
-/** As many names as are read in one line. */
+/** The maximum number of names shown in one line. */
 const MOST_NAMES = 3;
 
 const listOf = (/** @type {string[]} */ names) =>
@@ -149,7 +149,7 @@ const Choice = ({ name, choice, choose, children }) => html`
 `;
 
 /**
- * Every scope that can be granted, by platform; `picked` are grants.
+ * Every scope that can be granted, by platform; `picked`: the granted ones.
  *
  * @param {Pick<TermsProps, 'picked' | 'setPicked'> & { platforms: OfferedPlatform[] }} props
  */

@@ -1,4 +1,4 @@
-// The last applies of governance files: who made which, what each changed, and the way back to before it.
+// The last applied governance files: who applied each, what it changed, and the way to undo it.
 /** @typedef {import('../../answers.ts').GovernanceApply} GovernanceApply */
 import { ask } from '/console/api.js';
 import { Changes, sumOf } from '/console/governance/changes.js';
@@ -15,7 +15,7 @@ import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 30_000;
 
-/** `goBack`: hears the file that goes back. @param {{ goBack: (text: string) => void }} props */
+/** `goBack` receives the file that undoes an apply. @param {{ goBack: (text: string) => void }} props */
 export function Applies({ goBack }) {
   const { answer, error, reload } = useLoaded('/owner/governance/applies', EVERY_MS);
   const owners = useChangers();

@@ -1,4 +1,4 @@
-// Before a governance file is in force: what it removes is said by name.
+// Confirms a governance file before it is applied, with the names of everything that it removes.
 /** @typedef {import('../../answers.ts').GovernancePlan} GovernancePlan */
 /** @typedef {import('../../answers.ts').GovernanceApplied} GovernanceApplied */
 /** @typedef {import('/console/governance/references.js').Sent} Sent */

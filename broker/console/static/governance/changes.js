@@ -1,4 +1,4 @@
-// What a governance file changes, in words.
+// The changes of a governance file, in words.
 /** @typedef {import('../../answers.ts').GovernancePlan} GovernancePlan */
 /** @typedef {GovernancePlan['changes'][number]} Change */
 import { html } from '/console/html.js';
@@ -27,7 +27,7 @@ const KINDS = {
   grant: 'the grant',
 };
 
-/** So many are drawn: a file may change thousands. */
+/** Maximum number of changes shown: a file may change thousands. */
 const MOST = 200;
 
 /** `3 new, 1 changed, 2 removed`. @param {readonly Change[]} changes */

@@ -1,4 +1,4 @@
-// The organisation's governance file: what is in force as a file, and a file that is looked at before it is applied.
+// The governance file page: the current state as a file, and a file that is reviewed before it is applied.
 /** @typedef {import('../../answers.ts').GovernancePlan} GovernancePlan */
 /** @typedef {import('../../answers.ts').GovernanceApplied} GovernanceApplied */
 /** @typedef {import('/console/governance/references.js').Reference} Reference */
@@ -52,7 +52,7 @@ export function GovernancePage() {
     run(async () => {
       setPlan(undefined);
       setApplied(undefined);
-      // An owner who may not apply it gives no secrets, and is told nothing of them.
+      // An owner who may not apply the file cannot give secrets, and does not see which are needed.
       const named = (await referencesOf(of.text)).filter(({ isKey }) => may || isKey);
       setReferences(named);
       const body = { ...of, values: given(named), keep_secrets: may, without_secrets: !may };
@@ -103,7 +103,7 @@ export function GovernancePage() {
   `;
 }
 
-/** Of a text that is no YAML there are none: the broker says what is wrong with it. @param {string} text */
+/** Returns the references in the text. None when it is not YAML: the broker reports the syntax error. @param {string} text */
 async function referencesOf(text) {
   const { parse } = await import('/console/vendor/yaml/index.js');
   try {

@@ -1,15 +1,15 @@
-// What a governance file names instead of writing it: whoever applies it gives the values.
+// References in a governance file to values that it does not contain: whoever applies the file gives them.
 
-/** `key`: as the broker takes it, such as `env:CRM_TOKEN`. `isKey`: of an agent, which is no secret. @typedef {{ key: string, isKey: boolean }} Reference */
-/** What is sent of a file. @typedef {{ text: string, file: string, values: Record<string, string>, keep_secrets: boolean }} Sent */
+/** `key`: as the broker expects it, such as `env:CRM_TOKEN`. `isKey`: the public key of an agent, which is not secret. @typedef {{ key: string, isKey: boolean }} Reference */
+/** The request that plans or applies a file. @typedef {{ text: string, file: string, values: Record<string, string>, keep_secrets: boolean }} Sent */
 
-/** More than any file has, also one that leads to itself. */
+/** Depth limit: deeper than any real file, and it stops at YAML aliases that refer to themselves. */
 const MOST_DEEP = 20;
 
 /**
- * Each once, in the order of the file.
+ * Returns each reference once, in the order of the file.
  *
- * @param {unknown} document as it was parsed
+ * @param {unknown} document the parsed file
  * @returns {Reference[]}
  */
 export function referencesIn(document) {
@@ -30,5 +30,5 @@ export function referencesIn(document) {
   return [...found.values()];
 }
 
-/** As the command line reads it: one line break at the end is not part of it. @param {string} text */
+/** Removes one line break at the end of a value, as the command line does. @param {string} text */
 export const withoutLastBreak = (text) => text.replace(/\r?\n$/, '');

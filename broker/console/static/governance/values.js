@@ -1,4 +1,4 @@
-// The values of what a governance file names: written here or taken from files, sent with the file, and shown nowhere.
+// The fields for values that a governance file references: entered or taken from files, sent with the file, and not shown.
 /** @typedef {import('/console/governance/references.js').Reference} Reference */
 import { withoutLastBreak } from '/console/governance/references.js';
 import { html, useId } from '/console/html.js';
@@ -8,7 +8,7 @@ import { visibleLine } from '/console/visible.js';
 
 /** By key. @typedef {Readonly<Record<string, string>>} Values */
 
-/** `needs`: keys of those that are not stored yet. @param {{ references: readonly Reference[], needs: readonly string[], values: Values, write: (values: Values) => void }} props */
+/** `needs`: keys of values that are not stored yet. @param {{ references: readonly Reference[], needs: readonly string[], values: Values, write: (values: Values) => void }} props */
 export function ValueFields({ references, needs, values, write }) {
   return html`<fieldset class="values" id="values">
     <legend>What the file names</legend>

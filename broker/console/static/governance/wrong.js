@@ -1,9 +1,9 @@
-// What the broker says against a governance file.
+// The broker's errors about a governance file.
 import { Refused } from '/console/api.js';
 import { html } from '/console/html.js';
 import { visible } from '/console/visible.js';
 
-/** Each with its line. @param {{ problem: Error | undefined }} props */
+/** One item per error, with its line. @param {{ problem: Error | undefined }} props */
 export function Wrong({ problem }) {
   if (!problem) return null;
   const { problems } = /** @type {{ problems?: unknown }} */ (problem instanceof Refused ? problem.answer : {});

@@ -1,4 +1,4 @@
-// Granting an agent something, and changing what it is granted: what would change is said before it is saved.
+// The dialog that creates or changes a grant; it lists the changes before they are saved.
 /** @typedef {import('../../answers.ts').ChangedGrant} ChangedGrant */
 /** @typedef {import('../../answers.ts').OwnedGrant} OwnedGrant */
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
@@ -19,7 +19,7 @@ import { visibleLine } from '/console/visible.js';
 
 const SELDOM_MS = 60_000;
 
-/** `grant`: the one to change; undefined: a new one, on the platform `wanted` if that is said. @param {{ agent: WholeAgent, wanted?: string | undefined, grant: OwnedGrant | undefined, grants: readonly OwnedGrant[], onClose: () => void, onDone: () => void }} props */
+/** `grant`: the grant to change; undefined: a new grant, on the platform `wanted` if given. @param {{ agent: WholeAgent, wanted?: string | undefined, grant: OwnedGrant | undefined, grants: readonly OwnedGrant[], onClose: () => void, onDone: () => void }} props */
 export function GrantDialog({ agent, wanted, grant, grants, onClose, onDone }) {
   const id = useId();
   const { answer, error, reload } = useLoaded('/owner/platforms', SELDOM_MS);
@@ -28,7 +28,7 @@ export function GrantDialog({ agent, wanted, grant, grants, onClose, onDone }) {
   const platforms = answer?.platforms ?? [];
   const platform = chosen || (platforms.length === 1 ? (platforms[0]?.platform_id ?? '') : '');
   const connections = platforms.find(({ platform_id }) => platform_id === platform)?.connections ?? [];
-  // What is there already on this connection is what would be changed.
+  // An existing grant on this connection is changed instead of creating another one.
   const changed =
     grant ?? grants.find((one) => one.platform === platform && (one.connection?.label ?? '') === connection);
   return html`<${Dialog} title=${grant ? `What ${visibleLine(agent.name)} may do on ${visibleLine(grant.platform)}` : `Grant ${visibleLine(agent.name)} something`} onClose=${onClose}>

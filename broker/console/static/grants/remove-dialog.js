@@ -1,4 +1,4 @@
-// Taking a grant away.
+// The dialog that removes a grant.
 /** @typedef {import('../../answers.ts').OwnedGrant} OwnedGrant */
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { ask } from '/console/api.js';
@@ -8,13 +8,13 @@ import { Dialog } from '/console/shell/dialog.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-/** `others`: whether it has further grants on the platform. @param {{ agent: WholeAgent, grant: OwnedGrant, others: boolean, onClose: () => void, onDone: () => void }} props */
+/** `others`: whether the agent has further grants on the platform. @param {{ agent: WholeAgent, grant: OwnedGrant, others: boolean, onClose: () => void, onDone: () => void }} props */
 export function RemoveDialog({ agent, grant, others, onClose, onDone }) {
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   const name = visibleLine(agent.name);
   const { platform, connection, scopes } = grant;
-  // A grant on the default connection cannot be named apart from others.
+  // A grant on the default connection cannot be addressed separately from the platform's other grants.
   const all = others && !connection?.label;
   const remove = () =>
     run(async () => {

@@ -1,4 +1,4 @@
-// The fields of a grant: scopes with what each allows, sets of them, limits, end, and whether every call waits.
+// The fields of a grant: scopes with what each allows, presets of scopes, limits, expiry, and whether every call needs approval.
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
 /** @typedef {import('/console/grants/terms.js').ListName} ListName */
 /** @typedef {import('/console/grants/terms.js').Terms} Terms */
@@ -22,7 +22,7 @@ const LIST_WORDS = {
 const MOST_RULES = 3;
 
 /**
- * `lists`: the limits that can be said here. `ends`: until when the grant lasts now, in words; undefined: it is a new one.
+ * `lists`: the limits that can be set here. `ends`: when the existing grant expires, in words; undefined for a new grant.
  *
  * @param {{ platform: WholePlatform, terms: Terms, ends?: string | undefined, lists?: readonly ListName[], change: (more: Partial<Terms>) => void }} props
  */
@@ -59,7 +59,7 @@ function Scopes({ platform, chosen, choose }) {
     choose([...order.filter((one) => some.includes(one)), ...some.filter((one) => !order.includes(one))]);
   const isSet = (/** @type {readonly string[]} */ set) =>
     set.length === chosen.length && set.every((one) => chosen.includes(one));
-  // One that the platform has no more can only be taken away.
+  // A scope that the platform no longer has can only be removed.
   const unknown = chosen.filter((one) => !order.includes(one));
   return html`<fieldset class="scopes-to-grant">
     <legend>Scopes <span class="quiet">(${chosen.length} chosen)</span></legend>

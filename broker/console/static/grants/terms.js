@@ -1,11 +1,11 @@
-// The terms of a grant as a person writes them, as the owner API takes them, and what a change of them means.
+// The terms of a grant as a form, their conversion for the owner API, and the meaning of a change in words.
 /** @typedef {import('../../answers.ts').OwnedGrant} OwnedGrant */
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
 import { visibleLine } from '../visible.js';
 
 const DAY_S = 24 * 3600;
 
-/** For how long, the safe choice first and the endless one last. @type {readonly [value: string, words: string][]} */
+/** Durations, the safe choice first and "no expiry" last. @type {readonly [value: string, words: string][]} */
 export const LASTS = [
   [String(30 * DAY_S), '30 days'],
   [String(7 * DAY_S), '7 days'],
@@ -14,15 +14,15 @@ export const LASTS = [
   [String(90 * DAY_S), '90 days'],
   ['', 'No expiry'],
 ];
-/** Of a grant that is there already. */
+/** Keeps the expiry of an existing grant. */
 export const SAME = 'same';
 
-/** Lists are texts, an entry a line; empty: no limit. */
+/** Each list is a text with one entry per line; empty: no limit. */
 const LISTS = /** @type {const} */ (['repos', 'refs', 'recipients']);
 /** @typedef {(typeof LISTS)[number]} ListName */
 /** @typedef {{ scopes: readonly string[], lasts: string, approval: boolean } & Record<ListName, string>} Terms */
 
-/** Those of a new grant, or of one that is there. @param {OwnedGrant | undefined} grant @returns {Terms} */
+/** Returns the terms of the grant, or of a new grant. @param {OwnedGrant | undefined} grant @returns {Terms} */
 export const termsOf = (grant) => ({
   scopes: grant?.scopes ?? [],
   lasts: grant && !grant.expired ? SAME : (LASTS[0]?.[0] ?? ''),
@@ -34,7 +34,7 @@ export const termsOf = (grant) => ({
 
 const linesOf = (/** @type {readonly string[] | null | undefined} */ list) => (list ?? []).join('\n');
 
-/** The entries of a list. */
+/** Returns the entries of a list. */
 const entriesOf = (/** @type {string} */ text) =>
   text
     .split(/[\s,]+/)
@@ -45,7 +45,7 @@ const isSame = (/** @type {readonly string[]} */ a, /** @type {readonly string[]
   JSON.stringify([...a].sort()) === JSON.stringify([...b].sort());
 
 /**
- * What the owner API is sent: of lists only those that are others now.
+ * Returns the body for the owner API, with only those lists that changed.
  *
  * @param {OwnedGrant | undefined} grant
  * @param {Terms} terms
@@ -67,7 +67,7 @@ export function bodyOf(grant, terms) {
 const NAMED = { repos: 'repositories', refs: 'branches and tags that it may write', recipients: 'recipients' };
 
 /**
- * What saving would change, a sentence each; nothing: nothing would.
+ * Returns the changes that saving would make, one sentence each; empty when nothing would change.
  *
  * @param {OwnedGrant | undefined} grant
  * @param {Terms} terms
@@ -103,7 +103,7 @@ const said = (/** @type {readonly string[]} */ some) => {
   return some.length > 8 ? `${shown} and ${some.length - 8} more` : shown;
 };
 
-/** Which limits mean anything on a platform. @param {WholePlatform} platform @returns {ListName[]} */
+/** Returns the limits that apply on a platform. @param {WholePlatform} platform @returns {ListName[]} */
 export function listsOn({ builtin, manifest }) {
   const recipients = /** @type {object | undefined} */ (manifest.recipients);
   const hasRepos = builtin === 'github' || manifest.refs !== undefined || manifest.git_base_url !== undefined;

@@ -1,4 +1,4 @@
-// What an approval of an access request would give.
+// The grant that an approval of an access request would create.
 /** @typedef {import('../../answers.ts').AccessRequest} AccessRequest */
 import { html } from '/console/html.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
@@ -15,15 +15,15 @@ const LASTS = [
   ['', 'No expiry'],
 ];
 
-/** Of a new grant: what is needed for longer is asked for again, or given for longer by whoever decides. */
+/** The default duration of a new grant. An agent that needs it longer asks again, or the deciding owner chooses longer. */
 const USUAL_LASTS = String(30 * DAY_S);
 
 /** @typedef {Pick<AccessRequest, 'grants' | 'connections'>} Ground */
 /** @typedef {{ scopes: string[], lasts: string, approval: boolean, connection: string }} AccessTerms */
-/** What is said of them so far. @typedef {{ [Name in keyof AccessTerms]?: AccessTerms[Name] | undefined }} Said */
+/** The terms that the owner chose so far. @typedef {{ [Name in keyof AccessTerms]?: AccessTerms[Name] | undefined }} Said */
 
 /**
- * Whether a connection has to be named: there are grants on several, and none on the default one.
+ * Whether a connection has to be named: the agent has grants on several connections, and none on the default one.
  *
  * @param {Ground} ground
  */
@@ -34,7 +34,7 @@ export function hasToChoose({ grants, connections }) {
 }
 
 /**
- * The grant that gains the scopes, as the broker chooses it: `connection` is empty when none is named.
+ * Returns the grant that gains the scopes, as the broker would choose it: `connection` is empty when none is named.
  *
  * @param {Ground} ground
  */
@@ -47,7 +47,7 @@ export function grantOn({ grants, connections }, connection = '') {
 }
 
 /**
- * Just what was asked for, for 30 days. A grant that goes on keeps its end.
+ * Returns the initial terms: exactly the requested scopes, for 30 days. An existing grant keeps its expiry.
  *
  * @param {AccessRequest} request
  * @param {string | undefined} connection
@@ -61,7 +61,7 @@ export function startingTerms(request, connection) {
   };
 }
 
-/** The terms as the owner API takes them. */
+/** Converts the terms for the owner API. */
 export const wordOf = (/** @type {AccessTerms} */ { scopes, lasts, approval, connection }) => ({
   scopes,
   require_approval: approval,
@@ -70,7 +70,7 @@ export const wordOf = (/** @type {AccessTerms} */ { scopes, lasts, approval, con
 });
 
 /**
- * `change(more)` takes the terms that are others now.
+ * `change(more)` receives the changed terms.
  *
  * @param {{ request: AccessRequest, terms: AccessTerms, change: (more: Said) => void }} props
  */

@@ -1,4 +1,4 @@
-// An access request that was opened: what the agent lacks, and what it would get.
+// The view of an opened access request: what the agent lacks, and what it would get.
 /** @typedef {import('../../answers.ts').AccessGrant} AccessGrant */
 /** @typedef {import('../../answers.ts').AccessRequest} AccessRequest */
 /** @typedef {import('/console/inbox/access-terms.js').AccessTerms} AccessTerms */
@@ -18,7 +18,7 @@ import { exactly } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * As Approval takes it; `shown` hears the terms as well.
+ * Props as for Approval; `shown` also receives the terms.
  *
  * @param {import('/console/inbox/entries.js').Opened<AccessEntry>} props
  */
@@ -64,7 +64,7 @@ export function Access({ entry, version, waits, busy, shown, act }) {
 }
 
 /**
- * What has to be chosen before it can be approved.
+ * Returns what the owner has to choose before the request can be approved.
  *
  * @param {AccessRequest} request
  * @param {AccessTerms} terms
@@ -76,7 +76,7 @@ function whatLacks(request, terms) {
 }
 
 /**
- * What was said, and for the rest what the grant on that connection suggests.
+ * Returns the terms that the owner chose, completed from the grant on that connection.
  *
  * @param {AccessRequest} request
  * @param {Said} changed

@@ -1,13 +1,13 @@
-// What calls of a group would move, by currency. Nothing is said of an amount whose currency was not read.
+// Sums of the amounts in a group of calls, by currency. An amount whose currency is unknown is not summed.
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 
-/** As a sentence writes an amount: `1,234.50 EUR`. */
+/** An amount as a sentence writes it: `1,234.50 EUR`. */
 const AMOUNT = /^(-?)([0-9]{1,3}(?:,[0-9]{3})*)(?:\.([0-9]+))? ([A-Z]{3})$/;
 
-/** In the smallest unit that was written, so that sums are exact. @typedef {{ currency: string, digits: number, units: bigint }} Money */
+/** An amount in the smallest unit that was written, so that sums are exact. @typedef {{ currency: string, digits: number, units: bigint }} Money */
 
 /**
- * The one amount in the sentence of a call; undefined: there is none, more than one, or one that is not certain.
+ * Returns the one amount in the sentence of a call; undefined when there is none, several, or an uncertain one.
  *
  * @param {CallEntry} entry
  * @returns {Money | undefined}
@@ -22,7 +22,7 @@ function amountOf({ item: { sentence } }) {
 }
 
 /**
- * An amount as sentences write it.
+ * Formats an amount as sentences do.
  *
  * @param {bigint} units
  * @param {number} digits
@@ -34,7 +34,7 @@ function written(units, digits) {
 }
 
 /**
- * `350.00–8,400.00 EUR, 61,200.00 EUR in all`, each currency by itself, and how many calls are in no sum; empty: no amount was read.
+ * Returns `350.00–8,400.00 EUR, 61,200.00 EUR in all`, one part per currency, and how many calls are in no sum; empty when no amount was found.
  *
  * @param {readonly CallEntry[]} entries
  */
@@ -45,7 +45,7 @@ export function sumsInWords(entries) {
   for (const entry of entries) {
     const money = amountOf(entry);
     if (!money) without++;
-    // A platform may count a currency in another unit: what was written in different ones is never added.
+    // A platform may count a currency in another unit: amounts with different numbers of decimals are never added.
     else
       byCurrency.set(`${money.currency} ${money.digits}`, [
         ...(byCurrency.get(`${money.currency} ${money.digits}`) ?? []),

@@ -1,4 +1,4 @@
-// A held call that was opened: the exact request, and the buttons that decide it.
+// The view of an opened held call: the exact request, and the buttons that decide it.
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 import { html, useState } from '/console/html.js';
 import { Buttons } from '/console/inbox/buttons.js';
@@ -9,8 +9,8 @@ import { Failed, Loading } from '/console/shell/empty.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 
 /**
- * `version` changes when it has to be read again. `shown` hears which request is on the screen, and whether all of it was
- * seen: nothing else is ever approved. `passkeys`: whether this owner has any that work here.
+ * `version` changes when the call has to be read again. `shown` receives the request that is on the screen, and whether all of it was seen: nothing
+ * else is ever approved. `passkeys`: whether this owner has a passkey that works here.
  *
  * @param {import('/console/inbox/entries.js').Opened<CallEntry> & { passkeys: boolean }} props
  */
@@ -21,7 +21,7 @@ export function Approval({ entry, version, waits, busy, passkeys, shown, act }) 
   useShown(shown, held, seen, held && { request_hash: held.request_hash });
   if (error) return html`<${Failed} error=${error} again=${load} />`;
   if (!held) return html`<${Loading} />`;
-  // Without a request that can be read there is nothing to approve.
+  // A held call whose request cannot be decrypted or parsed cannot be approved.
   const readable = held.request !== null;
   const passkey = readable && passkeys;
   return html`

@@ -1,4 +1,4 @@
-// The question that is asked once more before what is open is decided.
+// The confirmation before the open entry is decided.
 /** @typedef {import('/console/inbox/entries.js').Act} Act */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
@@ -10,7 +10,7 @@ import { Reject } from '/console/inbox/reject.js';
 import { ConfirmCall } from '/console/request-view/confirm-call.js';
 
 /**
- * `others`: as othersOf answers it. `approve(note)`, `deny(note, all)`: notes are empty without one.
+ * `others`: the result of othersOf. `approve(note)`, `deny(note, all)`: the note is empty when none was written.
  *
  * @param {{
  *   what: Exclude<Act, 'passkey'>, entry: Entry, deciding: Deciding, others: number,

@@ -1,17 +1,17 @@
-// The buttons that decide, at the end of what they decide on.
+// The decision buttons at the end of an opened entry.
 /** @typedef {import('/console/inbox/entries.js').Act} Act */
 import { html, useEffect, useState } from '/console/html.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 
-/** A button that just came under a pointer takes no click that was meant for something else. */
+/** A button that just appeared under the pointer ignores clicks for this time, since they were meant for something else. */
 const SETTLES_MS = 500;
 /** @type {readonly [words: string, doing: string]} */
 const DENY = ['Deny…', 'Denying…'];
 
 /**
- * `approve`: what the first button says; nothing without one. `passkey`: whether one can be used. `seen`: whether all of
- * it was; `why`: why it cannot be approved yet, or by this owner. `busy`: what is under way. `act(what)` begins it. `deny`: what
- * the last button says, and says while it is under way. `not`: why this owner decides nothing here.
+ * `approve`: the text of the approve button; without it the button is omitted. `passkey`: whether a passkey can be used. `seen`: whether all of the
+ * entry was seen; `why`: why it cannot be approved yet, or by this owner. `busy`: the action in flight. `act(what)` starts an action. `deny`: the
+ * text of the deny button, and its text in flight. `not`: why this owner cannot decide here.
  *
  * @param {{
  *   approve: string | false, passkey?: boolean, deny?: typeof DENY, seen: boolean, why: string | false | undefined,

@@ -1,4 +1,4 @@
-// One thing that waits, closed or open. Closed ones, and those that were decided, are all of one height.
+// The card of one inbox entry, closed or open. Closed and decided cards all have the same height.
 /** @typedef {import('/console/html.js').Children} Children */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {import('/console/inbox/words.js').Became} Ended */
@@ -10,12 +10,12 @@ import { Sentence } from '/console/request-view/sentence.js';
 import { Ago, Left } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-/** The id of the button that opens an entry: where the focus is while one moves through the list. */
+/** Returns the id of the button that opens an entry: it has the focus while a person moves through the list. */
 export const openerOf = (/** @type {string} */ key) => `open-${key}`;
 
 /**
- * `open`: whether it is; `toggle()` changes that. `picking`: how it is selected; undefined: it cannot be. `children`: what there is to
- * see of it when it is open.
+ * `open`: whether the card is open; `toggle()` opens or closes it. `picking`: how it is selected; undefined when it cannot be. `children`: the
+ * content of the open card.
  *
  * @param {{
  *   entry: Entry, open: boolean, toggle: () => void, picking?: Parameters<typeof Pick>[0] | undefined, children: Children,
@@ -26,7 +26,7 @@ export function Card({ entry, open, toggle, picking, children }) {
   const waits = !became && !gone;
   const card = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
-    // Where there is no room left below it, its content would open out of sight. One above may have closed, too.
+    // Scrolls when the content would open below the window. A card above may have closed at the same time, which moves this one.
     const shown = card.current;
     if (!open || !shown) return;
     if (shown.getBoundingClientRect().top > innerHeight / 3) shown.scrollIntoView();
@@ -79,7 +79,7 @@ function aboutInWords({ kind, item }) {
 }
 
 /**
- * What an agent that is stopped asked for before: an approved call of it is refused.
+ * The note on an entry of a stopped agent: an approved call of this agent is refused.
  *
  * @param {{ agent: { status: string } }} props
  */

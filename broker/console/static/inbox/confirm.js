@@ -1,4 +1,4 @@
-// The second step of approving an access request or an agent by key: the first may have been meant for another window.
+// The confirmation before an access request or a registration is approved by key press: the key may have been meant for another window.
 /** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
 /** @typedef {import('/console/inbox/entries.js').AccessEntry} AccessEntry */
 /** @typedef {import('/console/inbox/entries.js').RegistrationEntry} RegistrationEntry */
@@ -16,7 +16,7 @@ const ABOUT = {
 };
 
 /**
- * `scopes`: what is granted, of an access request or a registration.
+ * `scopes`: the scopes to grant, of an access request or a registration.
  *
  * @param {{ entry: AccessEntry | RegistrationEntry, scopes: string[] | ScopesOn | undefined, onApprove: () => void, onClose: () => void }} props
  */

@@ -1,4 +1,4 @@
-// Correcting a held call before it is decided: what is approved then is what is written here.
+// Edits a held call before it is decided: the approval is for the edited request.
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
@@ -7,7 +7,7 @@ import { valueTo } from '/console/shell/fields.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { visible } from '/console/visible.js';
 
-/** Nothing where it cannot be corrected. `done()`: it is another request now. @param {{ held: HeldCall, done: () => void }} props */
+/** Renders nothing when the call cannot be edited. `done()` is called when the request was replaced. @param {{ held: HeldCall, done: () => void }} props */
 export function Correct({ held, done }) {
   const owner = useOwner();
   const [asking, setAsking] = useState(false);
@@ -23,7 +23,7 @@ export function Correct({ held, done }) {
   `;
 }
 
-/** Throws where a text is no object of JSON. @param {string} text */
+/** Throws when a text is not a JSON object. @param {string} text */
 function expectObject(text) {
   const value = JSON.parse(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value))

@@ -1,4 +1,4 @@
-// One decision on several calls: each is confirmed by the hash of the request that was shown, and each is told of.
+// Decides several held calls: each is confirmed by the hash of the request that was shown, and each result is reported.
 /** @typedef {import('../../answers.ts').SettledCall} SettledCall */
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 /** @typedef {import('/console/inbox/words.js').Became} Became */
@@ -6,7 +6,7 @@ import { ask } from '/console/api.js';
 import { whatBecame } from '/console/inbox/words.js';
 import { visibleLine } from '/console/visible.js';
 
-/** As many as the broker takes at once. */
+/** The maximum number of calls that the broker decides in one request. */
 const AT_ONCE = 100;
 
 /** @typedef {{ approval_id: string, request_hash: string }} Item */
@@ -14,8 +14,8 @@ const AT_ONCE = 100;
 export const itemOf = (/** @type {CallEntry} */ { id, item }) => ({ approval_id: id, request_hash: item.request_hash });
 
 /**
- * Decides on exactly these requests; `heard` gets each answer as soon as it is there. Throws what ends it all: what was heard of before
- * that is decided.
+ * Decides exactly these requests, in batches; `heard` receives the results of each batch as they arrive. Throws the error that stops the rest:
+ * batches reported before it are decided.
  *
  * @param {'approve' | 'deny'} decision
  * @param {readonly Item[]} items
@@ -33,7 +33,7 @@ export async function decideSeveral(decision, items, note, heard) {
 const SETTLED = new Set(['approved', 'denied', 'already_decided', 'approval_expired', 'not_found']);
 
 /**
- * What became of one; undefined: it still waits.
+ * Returns the outcome of one call; undefined when it still waits.
  *
  * @param {SettledCall} result
  * @returns {Became | undefined}
@@ -55,7 +55,7 @@ const SAID = {
 };
 
 /**
- * What became of all of them, in a sentence; `good` only if each was decided as it was meant, and the platform took each that was made.
+ * Returns the outcome of all calls in a sentence; `good` only if each was decided as intended, and the platform accepted each call that was made.
  *
  * @param {readonly SettledCall[]} results
  * @returns {Became}

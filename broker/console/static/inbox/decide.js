@@ -1,4 +1,4 @@
-// An owner's word on what waits, by click, key or passkey.
+// An owner's decision on an inbox entry, by click, key or passkey.
 /** @typedef {import('../../answers.ts').AccessRequest} AccessRequest */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('../../answers.ts').Registration} Registration */
@@ -16,11 +16,11 @@ const PATHS = /** @type {const} */ ({
   registration: '/owner/registrations',
 });
 
-/** All of what an entry stands for, by its kind. @typedef {{ approval: HeldCall, access: AccessRequest, registration: Registration }} Wholes */
+/** The complete item of an entry, by its kind. @typedef {{ approval: HeldCall, access: AccessRequest, registration: Registration }} Wholes */
 /** @typedef {keyof Wholes} Kind */
 /** @typedef {{ kind: Kind, id: string }} One */
 /**
- * What goes along with a decision.
+ * The body of a decision request.
  *
  * @typedef {import('../../answers.ts').Body<'POST', '/owner/approvals/x/approve'>
  *   | import('../../answers.ts').Body<'POST', '/owner/access-requests/x/approve'>
@@ -29,7 +29,7 @@ const PATHS = /** @type {const} */ ({
 /** @typedef {{ changed: true } | { changed?: undefined, became: Became, late?: string }} Decided */
 
 /**
- * All that there is to know of one. `kind` and `id`: as an entry has them.
+ * Reads the complete item. `kind` and `id`: of an entry.
  *
  * @template {Kind} K
  * @param {{ kind: K, id: string }} one
@@ -41,9 +41,9 @@ export async function find({ kind, id }) {
 }
 
 /**
- * Decides; `what` is approve or deny. `word`: what goes along, such as the hash of the request that was shown, a note,
- * scopes. Answers `{ became }`; with `late`, somebody else was first, or time was over; `{ changed: true }` when the
- * request is no longer the one that was shown. Throws what is neither.
+ * Sends a decision; `what` is approve or deny. `word`: the request body, such as the hash of the shown request, a note, scopes. Returns `{ became
+ * }`; with `late` when somebody else decided first, or the entry expired; `{ changed: true }` when the request is no longer the shown one. Throws
+ * any other error.
  *
  * @param {One} one
  * @param {'approve' | 'deny'} what
@@ -54,13 +54,13 @@ export async function decide(one, what, word) {
   const verb = what === 'deny' && one.kind === 'registration' ? 'reject' : what;
   return await settling(one, async () => {
     const now = await ask('POST', `${PATHS[one.kind]}/${one.id}/${verb}`, word);
-    // Which scopes no platform has stands in the whole of it only.
+    // Only the complete registration lists scopes that no platform has any more.
     return one.kind === 'registration' ? { ...(await find(one).catch(() => {})), ...now } : now;
   });
 }
 
 /**
- * The same by a passkey of whoever is signed in, of a held call.
+ * Decides a held call with a passkey of the signed-in owner; otherwise as decide.
  *
  * @param {{ kind: 'approval', id: string }} one
  * @param {'approve' | 'deny'} purpose
@@ -75,7 +75,7 @@ export async function decideCallByPasskey(one, purpose, requestHash, note) {
 }
 
 /**
- * Approves a held call along with the next ones like it.
+ * Approves a held call together with a standing approval for future calls like it.
  *
  * @param {{ kind: 'approval', id: string }} one
  * @param {string} requestHash
@@ -87,7 +87,7 @@ export async function approveWithStanding(one, requestHash, standing, note) {
 }
 
 /**
- * Denies every held call of an agent that waits. Answers their ids.
+ * Denies every waiting held call of an agent. Returns their ids.
  *
  * @param {string} agentId
  * @param {string} note
@@ -103,7 +103,7 @@ export async function denyAllOf(agentId, note) {
 }
 
 /**
- * Rejects every registration from a network that waits and may be decided. Answers their ids.
+ * Rejects every registration from a network that waits and may be decided. Returns their ids.
  *
  * @param {string} network
  */

@@ -1,4 +1,4 @@
-// Saying no to an access request, with a reason that the agent can act on.
+// The dialog that denies an access request, with a reason that the agent can act on.
 /** @typedef {import('/console/inbox/entries.js').AccessEntry} AccessEntry */
 import { html } from '/console/html.js';
 import { oneLine } from '/console/inbox/words.js';
@@ -7,7 +7,7 @@ import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `onDeny(note)`: note is empty without a reason.
+ * `onDeny(note)`: the note is empty without a reason.
  *
  * @param {{ entry: AccessEntry, onDeny: (note: string) => void, onClose: () => void }} props
  */

@@ -1,5 +1,5 @@
-// What stands in the inbox. An entry never moves while somebody looks at the list: what is new comes last, and what was
-// decided stays in its place until it is put away, so that no button slips from under a finger.
+// The entries of the inbox. An entry never moves while the list is shown: new entries come last, and decided entries keep
+// their place until they are cleared, so that no button moves under a pointer.
 /** @typedef {import('../../answers.ts').ListedAccessRequest} ListedAccessRequest */
 /** @typedef {import('../../answers.ts').ListedCall} ListedCall */
 /** @typedef {import('../../answers.ts').ListedRegistration} ListedRegistration */
@@ -12,18 +12,18 @@
 /** @typedef {Standing & { kind: 'access', item: ListedAccessRequest }} AccessEntry */
 /** @typedef {Standing & { kind: 'registration', item: ListedRegistration }} RegistrationEntry */
 /** @typedef {CallEntry | AccessEntry | RegistrationEntry} Entry */
-/** What the buttons of an entry do. @typedef {'approve' | 'passkey' | 'deny' | 'deny-passkey'} Act */
-/** What is on the screen to be decided on. @typedef {{ subject: Wholes[keyof Wholes], seen: boolean, word: Word | undefined }} Shown */
+/** The actions of an entry's buttons. @typedef {'approve' | 'passkey' | 'deny' | 'deny-passkey'} Act */
+/** The item on the screen that a decision applies to. @typedef {{ subject: Wholes[keyof Wholes], seen: boolean, word: Word | undefined }} Shown */
 /** @typedef {(now: Shown | undefined) => void} HearShown */
 /**
- * What the view of an entry that was opened takes.
+ * Props of the view of an opened entry.
  *
  * @template {Entry} E
  * @typedef {{ entry: E, version: number, waits: boolean, busy?: Act, shown: HearShown, act: (what: Act) => void }} Opened
  */
 
 /**
- * The id of a held call, an access request or a registration, as the owner API answers it.
+ * Returns the id of a held call, an access request or a registration, as the owner API returns it.
  *
  * @param {Entry['item']} item
  */
@@ -33,19 +33,19 @@ export function idOf(item) {
 }
 
 /**
- * `{ key, kind, id, item, deadline }` of one.
+ * Returns the entry `{ key, kind, id, item, deadline }` of an item.
  *
  * @template {Pick<Entry, 'kind' | 'item'>} One
  * @param {One} one
  */
 export function entryOf(one) {
   const id = idOf(one.item);
-  // Whole seconds left, by the broker's clock: this machine's may be wrong.
+  // Computed from the remaining whole seconds by the broker's clock: this machine's clock may be wrong.
   return { ...one, key: `${one.kind}-${id}`, id, deadline: Date.now() + (one.item.expires_in_seconds ?? 0) * 1000 };
 }
 
 /**
- * Takes in what waits now. Who is no longer among it is `gone`: what became of it is not known yet.
+ * Merges the waiting entries into the list. Entries that no longer wait are marked `gone`: their outcome is not known yet.
  *
  * @param {Entry[]} entries
  * @param {Entry[]} found
@@ -63,7 +63,7 @@ export function merge(entries, found) {
 }
 
 /**
- * What became of one, in words and with a kind (good, bad or nothing): it waits no longer.
+ * Records the outcome of an entry, in words and with a kind (good, bad or empty): it no longer waits.
  *
  * @param {Entry[]} entries
  * @param {string} key
@@ -75,7 +75,7 @@ export const settled = (entries, key, became) =>
 export const isWaiting = (/** @type {Entry} */ entry) => !entry.became && !entry.gone;
 
 /**
- * How many more wait that can be denied along with it: calls of the same agent, registrations from the same network.
+ * Returns how many more waiting entries can be denied together with this one: calls of the same agent, registrations from the same network.
  *
  * @param {Entry[]} entries
  * @param {Entry} entry

@@ -1,4 +1,4 @@
-// What an open card has inside.
+// The content of an open card.
 /** @typedef {import('/console/inbox/entries.js').Act} Act */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {ReturnType<typeof import('/console/inbox/use-deciding.js').useDeciding>} Deciding */
@@ -12,7 +12,7 @@ import { Suspend } from '/console/inbox/suspend.js';
 const KINDS = { approval: Approval, access: Access, registration: Registration };
 
 /**
- * `passkeys`: whether this owner can decide by one here. `act(what)` begins a decision; `reload()` looks at once.
+ * `passkeys`: whether this owner can decide by passkey here. `act(what)` starts a decision; `reload()` reads the inbox immediately.
  *
  * @param {{ entry: Entry, deciding: Deciding, passkeys: boolean, act: (what: Act) => void, reload: () => void }} props
  */

@@ -1,4 +1,4 @@
-// Finding some of what waits: by agent, platform, kind and words. The filter stands in the address, so that it survives a reload.
+// Filters the inbox by agent, platform, kind and words. The address holds the filter, so that it survives a reload.
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 import { html, useRef } from '/console/html.js';
 import { isWaiting } from '/console/inbox/entries.js';
@@ -40,7 +40,7 @@ export function fits(entry, { agent, platform, kind, words }) {
 }
 
 /**
- * `shown`: how many fit.
+ * `shown`: the number of matching entries.
  *
  * @param {{ entries: readonly Entry[], sought: Sought, shown: number }} props
  */

@@ -1,8 +1,8 @@
-// Where the focus is in the list, and where it goes when something was decided.
+// Moves the focus in the list, and to the next entry after a decision.
 import { useLayoutEffect, useRef, useState } from '/console/html.js';
 import { openerOf } from '/console/inbox/card.js';
 
-/** The key of the entry, or the id of the group, that has the focus, if one has. */
+/** Returns the key of the entry, or the id of the group, that has the focus; undefined when none has. */
 export function keyAtFocus() {
   const found = /** @type {HTMLElement | null | undefined} */ (
     document.activeElement?.closest('[data-entry], [data-slot]')
@@ -11,7 +11,8 @@ export function keyAtFocus() {
 }
 
 /**
- * Focuses the entry with this key, or the group with this id, and brings its head into the window; without a key, or where it is not drawn, the heading.
+ * Focuses the entry with this key, or the group with this id, and scrolls its head into view; without a key, or when it is not drawn, focuses the
+ * heading.
  *
  * @param {string | undefined} key
  */
@@ -22,7 +23,7 @@ export function focusOn(key) {
 }
 
 /**
- * Answers `later(key)`: focuses once what changes now was drawn. Before that the height of what closes above would be wrong.
+ * Returns `later(key)`, which sets the focus after the next render. Before it, the layout would still include the content that closes above.
  *
  * @returns {(key: string | undefined) => void}
  */

@@ -1,4 +1,4 @@
-// Equal calls in one line: how many, by whom, of what, and since when. Opened, each of them is a card of its own.
+// A group of equal calls in one line: number, agent, operation, and age. Opened, it shows a card for each call.
 /** @typedef {import('/console/html.js').Children} Children */
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 /** @typedef {import('/console/inbox/rows.js').Row} Row */
@@ -12,8 +12,8 @@ import { Ago, Left } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `picking`: how its calls are selected; undefined: this owner decides nothing. `more()`: draws what came since it was opened, or
- * further ones. `children`: the cards of it that are drawn.
+ * `picking`: how the group's calls are selected; undefined when this owner cannot decide. `more()` draws calls that arrived since the group was
+ * opened, or further ones. `children`: the drawn cards.
  *
  * @param {{
  *   row: Row, picking?: { all: boolean, some: boolean, pick: (on: boolean) => void }, toggle: () => void, more: () => void,
@@ -27,7 +27,7 @@ export function Group({ row, picking, toggle, more, children }) {
   const [first] = waiting.length > 0 ? waiting : entries;
   if (!first) return null;
   const { agent, platform_name, method, held_because, scope, created_at } = first.item;
-  // Said even when there is none, so that nothing moves when one comes.
+  // Shown even when the number is 0, so that nothing moves when a call arrives.
   const hidden = entries.length - drawn.length;
   const lead = leadOf(first);
   const title = `${visibleLine(agent.name)}: ${lead ?? method} on ${visibleLine(platform_name)}`;
@@ -61,7 +61,7 @@ export function Group({ row, picking, toggle, more, children }) {
 }
 
 /**
- * The words of the template before its first value, which all of the group have: `refund`, `create an issue in`.
+ * Returns the words of the sentence template before its first value, which all calls of the group share: `refund`, `create an issue in`.
  *
  * @param {CallEntry} entry
  */

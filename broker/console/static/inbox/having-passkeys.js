@@ -5,7 +5,7 @@ import { withoutPasskeys } from '/console/passkeys/ceremony.js';
 import { mayDecide } from '/console/shell/owner.js';
 
 /**
- * Whether this owner can decide by passkey here.
+ * Returns whether this owner can decide by passkey here.
  *
  * @param {Me} owner
  */

@@ -16,7 +16,7 @@ const KEYS = [
 ];
 
 /**
- * The keys of the inbox.
+ * The dialog that lists the keyboard shortcuts of the inbox.
  *
  * @param {{ onClose: () => void }} props
  */

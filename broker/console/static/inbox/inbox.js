@@ -1,4 +1,4 @@
-// The inbox: what waits for a person, who looks at it and decides, by pointer or by keys.
+// The inbox page: entries that wait for a decision, and deciding them by pointer or keyboard.
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 /** @typedef {import('/console/inbox/entries.js').Act} Act */
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
@@ -32,11 +32,11 @@ import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { isSought, soughtIn } from '/console/shell/sought.js';
 
-/** From so many on there is something to look for. */
+/** The filter is shown from this number of entries on. */
 const FILTERED_FROM = 6;
 
 /**
- * `inbox`: as useInbox answers it.
+ * `inbox`: the result of useInbox.
  *
  * @param {{ place: URL, inbox: InboxState }} props
  */
@@ -52,7 +52,7 @@ export function Inbox({ place, inbox }) {
   const { rows, shown, hidden, draw, more, arrangeAgain } = useRows(entries, sought, openKey);
   const open = entries?.find(({ key }) => key === openKey);
   const focusLater = useFocusLater();
-  /** Goes on to the next, unless somebody went on already while the answer was on its way. */
+  /** Opens the next entry, unless the owner moved on while the response was in flight. */
   const latest = useRef({ rows, openKey });
   latest.current = { rows, openKey };
   const done = (/** @type {string} */ key) => {
@@ -82,7 +82,7 @@ export function Inbox({ place, inbox }) {
     else if (reaches) selection.reach(key);
     else selection.toggle([key]);
   };
-  /** By key: what is selected; else only what is open and was seen whole, and never in one step. */
+  /** Decision by key press: applies to the selection; without one, to the open entry if it was seen completely, and always with a confirmation. */
   const askFor = (/** @type {'approve' | 'deny'} */ what) => {
     const key = openKey ?? keyAtFocus();
     if (!mayDecide(owner)) return;
@@ -96,14 +96,14 @@ export function Inbox({ place, inbox }) {
     else if (deciding.ready('deny'))
       announce('It cannot be approved yet: what is missing is shown above the buttons.', 'wait');
   };
-  /** Both ways ask once more, whatever is decided; a passkey asks by itself, and a denial is given its reason before. */
+  /** Every decision opens a confirmation, except by passkey: the device confirms it. A denial asks for its reason there. */
   const begin = (/** @type {Act} */ what) => (what === 'passkey' ? deciding.act(what) : setAsking(what));
   /** @type {(what: Act, note?: string, standing?: StandingBody) => void} */
   const finish = (what, note, standing) => {
     setAsking(undefined);
     deciding.act(what, note, standing);
   };
-  /** `all`: the other calls of the same agent, or registrations from the same network, too. */
+  /** `all`: also the other calls of the same agent, or registrations from the same network. */
   const deny = (/** @type {string | undefined} */ note, /** @type {boolean | undefined} */ all) => {
     if (!all || !open || open.kind === 'access') return finish(asking === 'deny-passkey' ? asking : 'deny', note);
     setAsking(undefined);
@@ -133,7 +133,7 @@ export function Inbox({ place, inbox }) {
   });
 
   const decided = (entries ?? []).filter((entry) => !isWaiting(entry)).length;
-  /** Once it is there it stays: what is under it must not move. */
+  /** Once the filter was shown it stays, so that the list below does not move. */
   const filtered = useRef(false);
   filtered.current ||= isSought(sought) || (entries?.length ?? 0) >= FILTERED_FROM;
   return html`

@@ -1,4 +1,4 @@
-// The list itself: cards and groups, as far as they are drawn.
+// The list of cards and groups, as far as they are drawn.
 /** @typedef {import('/console/html.js').Children} Children */
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
@@ -14,8 +14,9 @@ import { Boundary } from '/console/shell/boundary.js';
 /** @typedef {{ has: (key: string) => boolean, toggle: (keys: readonly string[], on?: boolean) => void, reach: (key: string) => void }} Selecting */
 
 /**
- * `hidden`: how many rows are not drawn; `more()` draws some of them. `selecting`: undefined where this owner decides nothing.
- * `body(entry)`: what an open card has inside. `draw(row)` opens a group, closes it, or draws more of it: `opened` is how many then.
+ * `hidden`: the number of rows that are not drawn; `more()` draws more of them. `selecting`: undefined when this owner cannot decide. `body(entry)`
+ * returns the content of an open card. `draw(row, opened)` opens a group, closes it, or draws more of it: `opened` is the number of cards drawn
+ * then.
  *
  * @param {{
  *   rows: readonly Row[], hidden: number, more: () => void, open: Entry | undefined, toggle: (key: string) => void,
@@ -57,7 +58,7 @@ export function List({ rows, hidden, more, open, toggle, draw, selecting, body }
 }
 
 /**
- * A component of its own, so that what one entry cannot be shown with does not reach the others.
+ * A component for each entry, so that a rendering error in one entry does not affect the others.
  *
  * @param {{
  *   entry: Entry, open: boolean, toggle: () => void, selecting: Selecting | undefined, body: (entry: Entry) => Children,

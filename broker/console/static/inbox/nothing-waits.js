@@ -1,4 +1,4 @@
-// An empty inbox says why it is empty, and what fills it.
+// The empty inbox: says why it is empty, and what would fill it.
 /** @typedef {import('../../answers.ts').Agent} Agent */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
@@ -8,7 +8,7 @@ import { Empty } from '/console/shell/empty.js';
 import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 
-/** `reload`: reads the inbox again. @param {{ reload: () => unknown }} props */
+/** `reload` reads the inbox again. @param {{ reload: () => unknown }} props */
 export function NothingWaits({ reload }) {
   const owner = useOwner();
   const [agents, setAgents] = useState(/** @type {Agent[] | undefined} */ (undefined));

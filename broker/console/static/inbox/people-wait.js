@@ -1,4 +1,4 @@
-// Accounts of people that wait for an owner. They are decided on their own page, where what they mean is said.
+// The note about person accounts that wait for confirmation. They are confirmed on their own page, which explains the consequences.
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
@@ -6,7 +6,7 @@ import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 
 /**
- * How many wait; asked for again whenever the inbox was.
+ * Returns how many accounts wait; read again after each reading of the inbox.
  *
  * @param {Entry[] | undefined} entries
  */
@@ -15,7 +15,7 @@ export function usePeopleWaiting(entries) {
   const [count, setCount] = useState(0);
   useEffect(() => {
     if (!entries || !mayDecide(owner)) return;
-    // The inbox itself says when the broker does not answer.
+    // Errors are ignored: the inbox itself reports an unavailable broker.
     ask('GET', '/owner/people?state=unconfirmed').then(
       ({ tokens }) => setCount(tokens.length),
       () => {},

@@ -1,7 +1,7 @@
 import { html, useLayoutEffect, useRef } from '/console/html.js';
 
 /**
- * The box that selects an entry, or a group of them. `pick(on, reach)`: `reach` when everything up to it is meant, as with Shift.
+ * The checkbox that selects an entry, or a group of them. `pick(on, reach)`: `reach` selects the range up to it, as with Shift.
  *
  * @param {{
  *   label: string, on: boolean, some?: boolean, disabled?: boolean, pick: (on: boolean, reach: boolean) => void,

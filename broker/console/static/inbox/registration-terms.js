@@ -1,4 +1,4 @@
-// What an approval of a registration would give: what was asked for, or less.
+// The terms of an approved registration: the requested scopes, or fewer.
 /** @typedef {import('../../answers.ts').Registration} Registration */
 import { html, useId } from '/console/html.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
@@ -13,7 +13,7 @@ const isKnown = (
 ) => !unknown_scopes.some((one) => one.platformId === platformId && one.scopes.includes(scope));
 
 /**
- * The approval as the owner API takes it. `left`: the keys of scopes that are left out. The policy is the one on the screen.
+ * Returns the approval for the owner API. `left`: keys of scopes that are left out. The policy is the one on the screen.
  *
  * @param {Registration} asked
  * @param {ReadonlySet<string>} left
@@ -38,7 +38,7 @@ const NOTHING = 'It asks for no scopes. As an agent it may call nothing until an
 const Unknown = () => html`<span class="badge" data-kind="wait">not known here</span>`;
 
 /**
- * Each scope that was asked for, chosen. `leave` takes the keys of those that are left out.
+ * The requested scopes, all selected at first. `leave` receives the keys of those that are left out.
  *
  * @param {{ asked: Registration, left: ReadonlySet<string>, leave: (left: Set<string>) => void }} props
  */
@@ -84,7 +84,7 @@ export function Scopes({ asked, left, leave }) {
 }
 
 /**
- * The same for whoever only looks.
+ * The same for an owner who may not decide.
  *
  * @param {{ asked: Registration }} props
  */
@@ -106,7 +106,7 @@ export const Asked = ({ asked }) => html`
 `;
 
 /**
- * Two agents of one name are taken for each other.
+ * A field for another name when an agent with the requested name exists: two agents with one name are confused.
  *
  * @param {{ asked: Registration, name: string, change: (name: string) => void }} props
  */

@@ -1,4 +1,4 @@
-// Somebody who asks to become an agent: what they say of themselves, and what they would get.
+// The view of an opened registration: what the future agent says about itself, and what it would get.
 /** @typedef {import('../../answers.ts').Me} Me */
 /** @typedef {import('../../answers.ts').Registration} Asking */
 /** @typedef {import('/console/inbox/entries.js').RegistrationEntry} RegistrationEntry */
@@ -17,7 +17,7 @@ import { visibleLine } from '/console/visible.js';
 const REJECT = ['Reject…', 'Rejecting…'];
 
 /**
- * As Approval takes it; `shown` hears what would be granted as well.
+ * Props as for Approval; `shown` also receives the scopes to grant.
  *
  * @param {import('/console/inbox/entries.js').Opened<RegistrationEntry>} props
  */

@@ -1,4 +1,4 @@
-// Turning away who asks to become an agent.
+// The dialog that rejects a registration.
 /** @typedef {import('/console/inbox/entries.js').RegistrationEntry} RegistrationEntry */
 import { html, useState } from '/console/html.js';
 import { oneLine } from '/console/inbox/words.js';
@@ -7,7 +7,7 @@ import { checkedTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * As Deny, without a reason: there is nobody yet who would read it. `others`: how many more wait that came from the same network.
+ * As Deny, without a reason: no agent exists yet that would read it. `others`: how many more registrations wait from the same network.
  *
  * @param {{
  *   entry: RegistrationEntry, others: number, onDeny: (note: string | undefined, all: boolean) => void, onClose: () => void,

@@ -1,18 +1,18 @@
-// What of the list is drawn: of a long one the beginning, and of a group its head until it is opened.
+// The rows of the list that are drawn: the beginning of a long list, and of a group only its head until it is opened.
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {import('/console/inbox/slots.js').Slot} Slot */
 import { isWaiting } from '/console/inbox/entries.js';
 
-/** So many are drawn at first, and more each time somebody asks: a page of 500 cards answers slowly. */
+/** Number of rows drawn first, and added on request: a page of 500 cards responds slowly. */
 export const DRAWN = 50;
 
-/** `drawn`: of a group no more than when it was opened, because what comes then must not push others down. */
+/** `drawn`: the drawn members of a group, no more than when it was opened, because later calls must not push other rows down. */
 /** @typedef {{ slot: Slot, entries: Entry[], open: boolean, drawn: Entry[] }} Row */
 
 /**
  * @param {readonly Slot[]} slots
- * @param {ReadonlyMap<string, Entry>} shown those that pass the filter, by key
- * @param {ReadonlyMap<string, number>} opened how many members are drawn of each group that is open, by its id
+ * @param {ReadonlyMap<string, Entry>} shown entries that pass the filter, by key
+ * @param {ReadonlyMap<string, number>} opened the number of drawn members of each open group, by its id
  * @returns {Row[]}
  */
 export const rowsOf = (slots, shown, opened) =>
@@ -25,7 +25,7 @@ export const rowsOf = (slots, shown, opened) =>
     .filter(({ entries }) => entries.length > 0);
 
 /**
- * What can have the focus, from top to bottom: keys of entries and ids of groups, of those that wait.
+ * Returns the keys of waiting entries and the ids of their groups that can have the focus, from top to bottom.
  *
  * @param {readonly Row[]} rows
  * @param {string | undefined} openKey
@@ -37,7 +37,7 @@ export const focusables = (rows, openKey) =>
   });
 
 /**
- * What comes after it in the list and waits; the first that does when nothing comes after.
+ * Returns the next waiting entry after this one in the list, or the first waiting one when none follows.
  *
  * @param {readonly Row[]} rows
  * @param {string} key

@@ -1,8 +1,8 @@
-// What is selected, and what can be done with it. It floats: the list stays where it is.
+// The bar with the number of selected calls and the actions on them. It floats, so that the list does not move.
 import { html } from '/console/html.js';
 
 /**
- * `busy`: what is under way, in words.
+ * `busy`: the action in flight, in words.
  *
  * @param {{ count: number, busy: string | undefined, ask: (what: 'approve' | 'deny') => void, clear: () => void }} props
  */

@@ -1,4 +1,4 @@
-// One of several calls that are about to be decided: what it does and why, and its whole request when somebody wants to see it.
+// One of several calls that are about to be decided: what it does and why, and its complete request on demand.
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 import { html, useState } from '/console/html.js';
 import { useWhole } from '/console/inbox/use-whole.js';
@@ -11,7 +11,7 @@ import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `closed`: it has to be opened yet. `seen(all)` hears whether all of its request was shown.
+ * `closed`: whether it still has to be opened. `seen(all)` receives whether all of its request was shown.
  *
  * @param {{ entry: CallEntry, closed: boolean, seen: (all: boolean) => void }} props
  */
@@ -33,7 +33,7 @@ function Whole({ entry, seen }) {
   const { whole: held, error, load } = useWhole(entry, 0);
   if (error) return html`<${Failed} error=${error} again=${load} />`;
   if (!held) return html`<${Loading} />`;
-  // What is decided is what was listed, by its hash: another request must not be looked at in its place.
+  // The decision is for the listed request, by its hash: another request must not be shown in its place.
   if (held.request_hash !== entry.item.request_hash)
     return html`<p class="notice" data-kind="bad" role="alert">This is no longer the request that was listed. It will not be decided: close this, and look again.</p>`;
   return html`<${RequestView} held=${held} onSeen=${seen} who=${mayDecide(owner) ? owner.email : 'whoever decides'} />`;

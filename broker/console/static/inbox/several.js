@@ -1,4 +1,4 @@
-// Deciding on several calls: what is selected stands there once more, one by one, before anything is decided.
+// The dialog that decides several calls: it lists each selected call before anything is decided.
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 import { html, useState } from '/console/html.js';
 import { sumsInWords } from '/console/inbox/amounts.js';
@@ -10,7 +10,8 @@ import { Dialog } from '/console/shell/dialog.js';
 const calls = (/** @type {number} */ count) => (count === 1 ? '1 call' : `${count} calls`);
 
 /**
- * `entries`: as they were when it was asked for; what changes meanwhile is not decided. `onDecide(note)`: note is empty without one.
+ * `entries`: as they were when the dialog opened; a request that changes later is not decided. `onDecide(note)`: the note is empty when none was
+ * written.
  *
  * @param {{
  *   what: 'approve' | 'deny', entries: readonly CallEntry[], onDecide: (note: string) => void, onClose: () => void,

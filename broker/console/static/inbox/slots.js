@@ -1,21 +1,20 @@
-// The order of the list. Equal calls stand in one place, so that thirty of them are one line. Nothing moves while somebody looks: what
-// comes joins its group or stands last, and two lines never become one.
+// The order of the list. Equal calls share one slot, so that thirty of them are one line. Nothing moves while the list is shown: a new call
+// joins its group or comes last, and two lines never merge.
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 import { isWaiting } from '/console/inbox/entries.js';
 
 /**
- * A place in the list: of one entry, or of a group. `of`: what its calls have in common; undefined of what is no call.
+ * A position in the list, for one entry or for a group. `of`: what its calls have in common; undefined for an entry that is not a call.
  *
  * @typedef {{ id: string, of: string | undefined, grouped: boolean, keys: readonly string[] }} Slot
  */
 
-/** From so many equal calls on they are a group: fewer are read faster one by one. */
+/** The number of equal calls from which on they form a group: fewer are easier to read one by one. */
 const GROUPED_FROM = 5;
 
 /**
- * What calls have in common that are one group: agent, platform, connection, scope and operation, which is the template of their
- * sentence, else the method. Data, never a text that names of
- * agents or paths could imitate.
+ * Returns the key that equal calls share: agent, platform, connection, scope and operation (the template of their sentence, or the method). It is
+ * encoded data, never a text that names of agents or paths could imitate.
  *
  * @param {Entry} entry
  */
@@ -27,7 +26,7 @@ function groupOf({ kind, item }) {
 }
 
 /**
- * The places after entries came and went. `before`: as they were; none: everything is arranged at once.
+ * Returns the slots after entries arrived and left. `before`: the previous slots; empty: everything is arranged from scratch.
  *
  * @param {readonly Slot[]} before
  * @param {readonly Entry[]} entries
@@ -45,7 +44,7 @@ export function arrange(before, entries) {
   for (const entry of fresh) {
     const of = groupOf(entry);
     const same = of === undefined ? [] : slots.filter((slot) => slot.of === of);
-    // One that was decided whole is over: what comes then is new.
+    // A group whose calls are all decided is closed: later calls start a new one.
     const group = same.findLast(({ grouped, keys }) => grouped && keys.some((key) => waiting.has(key)));
     if (group) group.keys = [...group.keys, entry.key];
     else {

@@ -1,4 +1,4 @@
-// Stopping the agent that asks, from what it asks for.
+// Suspends the agent of an inbox entry from within the entry.
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 import { MoveDialog } from '/console/agents/move-dialog.js';
 import { html, useState } from '/console/html.js';
@@ -6,7 +6,7 @@ import { mayChange, useOwner } from '/console/shell/owner.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `done()` is called when something was tried.
+ * `done()` is called after an attempt.
  *
  * @param {{ entry: Entry, done: () => void }} props
  */

@@ -1,12 +1,12 @@
-// Updates of built-in platforms, told where an admin looks every day: they may bring what refuses, masks or limits more.
+// The note about updates of built-in platforms, in the inbox since admins open it daily: an update may bring rules that refuse, mask or limit more.
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 
-/** They come with a release alone. */
+/** Updates only come with a release of the broker. */
 const EVERY_MS = 3_600_000;
 
-/** For admins. Nothing where there is none; whether the broker answers, the inbox itself says. */
+/** For admins. Renders nothing when no update exists; errors are ignored, since the inbox itself reports an unavailable broker. */
 export function UpdatesWait() {
   const { answer } = useLoaded('/owner/platforms', EVERY_MS);
   const count = answer?.platforms.filter((one) => one.update_available).length ?? 0;

@@ -1,5 +1,5 @@
-// Deciding on what is open: only what is on the screen, and only when all of it was seen. A platform may take its time to
-// answer an approved call; meanwhile others can be looked at and decided.
+// Decides the open entry: only the request on the screen, and only when all of it was seen. A platform may respond slowly to
+// an approved call; meanwhile other entries can be opened and decided.
 /** @typedef {import('/console/inbox/entries.js').Act} Act */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {import('/console/inbox/entries.js').HearShown} HearShown */
@@ -26,20 +26,20 @@ const denies = (/** @type {Act} */ what) => what === 'deny' || what === 'deny-pa
  */
 
 /**
- * `open`: the entry that is. `done(key)` is called when it was decided.
+ * `open`: the open entry. `done(key)` is called when an entry was decided.
  *
  * @param {Deciding} deciding
  */
 export function useDeciding({ open, settle, reload, done }) {
   const announce = useAnnounce();
-  /** What is under way, by the key of its entry. */
+  /** Actions in flight, by the key of their entry. */
   const [busy, setBusy] = useState(/** @type {Record<string, Act>} */ ({}));
-  /** Read again when the request is not what was shown. */
+  /** Incremented to read the entry again when its request is no longer the shown one. */
   const [version, setVersion] = useState(0);
-  /** `{ subject, seen, word }`, or nothing while there is nothing to decide on. */
+  /** `{ subject, seen, word }`, or undefined while there is nothing to decide. */
   const onScreen = useRef(/** @type {Shown | undefined} */ (undefined));
 
-  /** What is on the screen and open, if it may be decided now. */
+  /** Returns the shown item of the open entry, if it may be decided now. */
   const ready = (/** @type {Act} */ what) => {
     const now = onScreen.current;
     if (!now || !open || idOf(now.subject) !== open.id || busy[open.key]) return undefined;
@@ -60,13 +60,13 @@ export function useDeciding({ open, settle, reload, done }) {
       } else {
         const { became, late } = decided;
         settle(entry.key, became);
-        // What went as it was meant to stands in the card, too: here it is for whoever listens.
+        // The card shows the outcome, too; this announcement is for screen readers.
         announce(late ? `${late} ${became.words}` : became.words, late ? 'wait' : denies(what) ? 'good' : became.kind);
         done(entry.key);
       }
     } catch (failure) {
       announce(asError(failure).message, wasCancelled(failure) ? 'wait' : 'bad');
-      // Something else is no longer as it was shown, such as a name that is taken by now.
+      // Something other than the request changed, such as a name that is taken by now.
       if (failure instanceof Refused && ['conflict', 'invalid_request'].includes(failure.code ?? ''))
         setVersion((before) => before + 1);
     } finally {
@@ -79,12 +79,12 @@ export function useDeciding({ open, settle, reload, done }) {
   const shown = (now) => {
     onScreen.current = now;
   };
-  /** What an approval of what is on the screen would grant. */
+  /** Returns the scopes that an approval of the shown item would grant. */
   const scopes = () => {
     const word = onScreen.current?.word;
     return word && 'scopes' in word ? word.scopes : undefined;
   };
-  /** The held call on the screen, if that is one. */
+  /** Returns the held call on the screen, if the shown item is one. */
   const held = () => {
     const subject = onScreen.current?.subject;
     return subject && 'approval_id' in subject ? subject : undefined;

@@ -9,8 +9,8 @@ const DENIED_ALL = { kind: 'bad', words: 'Denied, with the other calls of this a
 const REJECTED_ALL = { kind: 'bad', words: 'Rejected, with the others from the same network.' };
 
 /**
- * Denies all calls of an agent that wait, or all registrations from one network, by somebody who looked at one of them: who floods the
- * inbox is not read one by one. `settle`, `reload`: as useInbox answers them; `done(key)` is called when it was done.
+ * Denies all waiting calls of an agent, or all registrations from one network, after an owner reviewed one of them, so that a flood need not be
+ * reviewed one by one. `settle`, `reload`: from useInbox; `done(key)` is called afterwards.
  *
  * @param {{ settle: (key: string, became: Became) => void, reload: () => void, done: (key: string) => void }} props
  * @returns {(entry: CallEntry | RegistrationEntry, note: string) => Promise<void>}

@@ -1,4 +1,4 @@
-// Everything that waits for the owners, kept up to date for as long as the console is open.
+// Polls everything that waits for the owners, for as long as the console is open.
 /** @typedef {import('../../answers.ts').Me} Me */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {import('/console/inbox/words.js').Became} Became */
@@ -9,18 +9,18 @@ import { entryOf, isWaiting, merge, settled } from '/console/inbox/entries.js';
 import { whatBecame } from '/console/inbox/words.js';
 import { followNews } from '/console/shell/news.js';
 
-/** How long the next reading waits at most after one that took long. */
+/** The maximum pause between two reads after a slow read. */
 const MOST_PAUSE_MS = 2_000;
-/** So many are asked for at once how they ended. */
+/** Maximum number of concurrent requests for outcomes. */
 const ASKED_AT_ONCE = 6;
-/** How often a call that is under way is asked for. */
+/** Interval at which a call in flight is polled. */
 const UNDER_WAY_MS = 1_000;
 const pause = (/** @type {number} */ ms) => new Promise((over) => setTimeout(over, ms));
-/** As many as the broker answers at once. */
+/** The page size: the maximum that the broker returns in one response. */
 const MOST = 200;
 
 /**
- * Everything that waits, to the last page.
+ * Reads all pages of a list.
  *
  * @template T
  * @param {(query: string) => Promise<{ items: T[], next: string | null }>} read
@@ -63,15 +63,15 @@ async function findWaiting() {
     ...requests.map((item) => entryOf({ kind: /** @type {const} */ ('access'), item })),
     ...registrations.map((item) => entryOf({ kind: /** @type {const} */ ('registration'), item })),
   ];
-  // Who waits longest stands first.
+  // The longest-waiting entries come first.
   return found.sort((a, b) => a.item.created_at.localeCompare(b.item.created_at));
 }
 
 /** @typedef {ReturnType<typeof useInbox>} InboxState */
 
 /**
- * `entries`: undefined until they were read once. `live`: whether news arrive by themselves. `settle(key, became)` says
- * what became of one here; `tidy()` puts away what was decided; `reload()` looks at once.
+ * `entries`: undefined until the first read. `live`: whether updates arrive by server-sent events. `settle(key, became)` records an outcome of a
+ * decision made here; `tidy()` removes decided entries; `reload()` reads immediately.
  *
  * @param {Me} owner
  */
@@ -88,7 +88,7 @@ export function useInbox(owner) {
     state.now = true;
     try {
       for (let took = 0; state.again; ) {
-        // Half of the time at most goes into reading a large inbox of which much is decided.
+        // A pause as long as the read, so that at most half of the time is spent reading a large inbox in which much is decided.
         if (took > 0) await pause(took);
         state.again = false;
         const began = performance.now();
@@ -115,7 +115,7 @@ export function useInbox(owner) {
     [],
   );
 
-  // Decided elsewhere, or too late: how it ended is asked for once; of a call that is under way, until it has ended.
+  // Entries decided elsewhere or expired: the outcome is read once; for a call in flight, until it has ended.
   const asked = useRef(/** @type {Set<string>} */ (new Set()));
   useEffect(() => {
     for (const entry of entries ?? []) {
@@ -127,7 +127,7 @@ export function useInbox(owner) {
         .finally(() => asked.current.delete(entry.key))
         .then(
           (now) => settle(entry.key, whatBecame(entry.kind, now)),
-          // A registration is forgotten a day after its time was over.
+          // A registration is deleted a day after it expired.
           (failure) =>
             failure instanceof Refused && failure.code === 'not_found'
               ? settle(entry.key, whatBecame(entry.kind, {}))

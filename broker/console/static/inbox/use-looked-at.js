@@ -1,16 +1,16 @@
-// Which of several calls somebody still has to open before all of them are approved. By one key and Enter nothing is approved
-// that the card of a single call would not let pass: what folds, or is odd, is seen first.
+// Tracks which of several calls an owner still has to open before all of them are approved: key press and Enter approve nothing
+// that the card of a single call would not allow. Requests with folded or unusual content must be seen first.
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 import { useEffect, useRef, useState } from '/console/html.js';
 import { find } from '/console/inbox/decide.js';
 import { hasToBeOpened } from '/console/request-view/look-closely.js';
 
-/** Requests that are read at the same time. */
+/** Maximum number of concurrent reads. */
 const AT_ONCE = 6;
 
 /**
- * Reads each request once. `wanted`: whether anything has to be seen, as before an approval. `unread`: how many are not read yet;
- * `closed`: the keys of those that have to be opened; `seen(key, all)` hears whether all of an opened one was shown.
+ * Reads each request once. `wanted`: whether requests have to be seen, as before an approval. `unread`: how many are not read yet; `closed`: keys
+ * of entries that have to be opened; `seen(key, all)` receives whether all of an opened entry was shown.
  *
  * @param {readonly CallEntry[]} entries
  * @param {boolean} wanted
@@ -24,7 +24,7 @@ export function useLookedAt(entries, wanted) {
     const left = [...entries];
     const readNext = async () => {
       for (let entry = left.shift(); entry && !gone.current; entry = left.shift()) {
-        // One that cannot be read now is read again by whoever opens it; another request than was listed is not decided at all.
+        // A request that cannot be read now is read again when its entry is opened; a request that differs from the listed one is not decided.
         const held = await find(entry).catch(() => undefined);
         const { key } = entry;
         if (!held || (held.request_hash === entry.item.request_hash && hasToBeOpened(held)))

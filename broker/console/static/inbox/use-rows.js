@@ -1,4 +1,4 @@
-// What of the inbox is shown, arranged and drawn.
+// The rows of the inbox: filtered, arranged and drawn.
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {import('/console/inbox/filter.js').Sought} Sought */
 /** @typedef {import('/console/inbox/rows.js').Row} Row */
@@ -9,13 +9,13 @@ import { DRAWN, rowsOf } from '/console/inbox/rows.js';
 import { arrange } from '/console/inbox/slots.js';
 
 /**
- * `rows`: those that are drawn, and `hidden`: how many are not; `more()` draws some of them. `shown`: every entry that passes the filter,
- * drawn or not, in the order of the list. `draw(row, count)` opens a group with so many members, or closes it without a count.
- * `arrangeAgain()`: groups everything as if the page had just been opened.
+ * `rows`: the drawn rows, and `hidden`: how many are not drawn; `more()` draws more of them. `shown`: every entry that passes the filter, drawn or
+ * not, in the order of the list. `draw(row, count)` opens a group with that many members, or closes it without a count. `arrangeAgain()` groups
+ * everything as on a fresh page.
  *
  * @param {Entry[] | undefined} entries
  * @param {Sought} sought
- * @param {string | undefined} openKey what is open is shown whatever the filter says
+ * @param {string | undefined} openKey an open entry is shown regardless of the filter
  */
 export function useRows(entries, sought, openKey) {
   const slots = useRef(/** @type {Slot[]} */ ([]));

@@ -1,4 +1,4 @@
-// Several calls that are decided together. What no longer waits, or is no longer shown, is not selected.
+// The selection of calls to decide together. An entry that no longer waits, or is no longer shown, is not selected.
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 import { useEffect, useRef, useState } from '/console/html.js';
@@ -8,9 +8,9 @@ import { useAnnounce } from '/console/shell/announce.js';
 const NOTHING = /** @type {ReadonlySet<string>} */ (new Set());
 
 /**
- * `shown`: what of the list passes the filter, in its order. `isOurs(key)`: whether a decision of this page is under way. Answers the
- * selected entries; `toggle(keys, on)` selects or deselects, by itself the opposite of what they are; `reach(key)` selects all from the
- * one selected last; `clear()`.
+ * `shown`: the entries that pass the filter, in list order. `isOurs(key)`: whether a decision of this page is in flight. Returns the selected
+ * entries; `toggle(keys, on)` selects or deselects, without `on` the opposite of the current state; `reach(key)` selects the range from the entry
+ * selected last; `clear()`.
  *
  * @param {readonly Entry[]} shown
  * @param {(key: string) => boolean} isOurs

@@ -1,4 +1,4 @@
-// Deciding on what is selected: asked once more, sent, and told of each.
+// Decides the selected calls, and reports the result of each.
 /** @typedef {import('../../answers.ts').SettledCall} SettledCall */
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 /** @typedef {import('/console/inbox/words.js').Became} Became */
@@ -10,7 +10,7 @@ import { useAnnounce } from '/console/shell/announce.js';
 /** @typedef {{ what: 'approve' | 'deny', entries: readonly CallEntry[] }} Asked */
 
 /**
- * `settle(key, became)`, `reload()`: as useInbox answers them. `done()` is called when all was told.
+ * `settle(key, became)`, `reload()`: from useInbox. `done()` is called when all results are reported.
  *
  * @param {{ settle: (key: string, became: Became) => void, reload: () => void, done: () => void }} props
  */
@@ -18,7 +18,7 @@ export function useSeveral({ settle, reload, done }) {
   const announce = useAnnounce();
   const [asked, setAsked] = useState(/** @type {Asked | undefined} */ (undefined));
   const [busy, setBusy] = useState(/** @type {string | undefined} */ (undefined));
-  /** What is decided here now: news of it are no news. */
+  /** Keys being decided here now: updates about them are ignored. */
   const ours = useRef(/** @type {ReadonlySet<string>} */ (new Set()));
 
   const run = async (/** @type {string} */ note) => {

@@ -7,7 +7,7 @@ import { useCallback, useEffect, useLayoutEffect, useState } from '/console/html
 import { find } from '/console/inbox/decide.js';
 
 /**
- * All of an entry that was opened; read again when `version` changes.
+ * Reads the complete item of an opened entry; again when `version` changes.
  *
  * @template {Kind} K
  * @param {{ kind: K, id: string }} entry
@@ -28,7 +28,7 @@ export function useWhole({ kind, id }, version) {
 }
 
 /**
- * Tells whoever decides what is on the screen: `subject`, whether all of it was `seen`, and the `word` that goes along.
+ * Reports to the deciding component what is on the screen: `subject`, whether all of it was `seen`, and the decision's body `word`.
  *
  * @param {HearShown} shown
  * @param {Wholes[Kind] | undefined} subject
@@ -36,7 +36,7 @@ export function useWhole({ kind, id }, version) {
  * @param {Word | undefined} word
  */
 export function useShown(shown, subject, seen, word) {
-  // Before the browser paints: a key must decide on what is there to be seen, and not on what was there before.
+  // Before the browser paints: a key press must decide what is visible now, not what was visible before.
   useLayoutEffect(() => {
     shown(subject && { subject, seen, word });
     return () => shown(undefined);

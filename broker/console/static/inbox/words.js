@@ -1,4 +1,4 @@
-// What waits and what became of it, in sentences.
+// Inbox entries and their outcomes, in sentences.
 /** @typedef {import('../../answers.ts').AccessRequest} AccessRequest */
 /** @typedef {import('../../answers.ts').DecidedAccessRequest} DecidedAccessRequest */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
@@ -18,7 +18,7 @@ const REASONS = {
 };
 
 /**
- * Which rule held a call: `rule refunds-wait`, `guardrail no-deletes`.
+ * Returns which rule held a call: `rule refunds-wait`, `guardrail no-deletes`.
  *
  * @param {ListedCall['held_because']} because
  */
@@ -28,7 +28,7 @@ export function heldBy({ reason, detail, rules }) {
   return holding.map(ruleInWords).join(' and ');
 }
 
-/** One that has no name of its own is told by what it says; where that is not known, it is called `rule 2` already. */
+/** A rule without a name of its own is described by its effect; where that is unknown, its name is already `rule 2`. */
 const ruleInWords = (/** @type {ListedCall['held_because']['rules'][number]} */ { source, name, says }) =>
   says
     ? `the rule “${visibleLine(says)}”`
@@ -45,25 +45,25 @@ const LACKS = {
   scope_denied: 'Its policy or a guardrail denies it',
 };
 
-/** Why an agent could not, when it asked for access. */
+/** Why the agent's call was refused when it asked for access. */
 export const lackInWords = (/** @type {string} */ reasonCode) => LACKS[reasonCode] ?? reasonCode.replaceAll('_', ' ');
 
-/** What an access request is about, for a title: a scope, or the platform as a whole. */
+/** What an access request is for, as a title: a scope, or the whole platform. */
 export const askedScope = (/** @type {Pick<AccessRequest, 'scope'>} */ { scope }) =>
   scope === null ? 'access' : visibleLine(scope);
 
-/** Scopes in words, one by one: as they are, or `demo:read on demo` when they come by platform. */
+/** Returns the names of scopes: as they are, or `demo:read on demo` when grouped by platform. */
 export const namesOf = (/** @type {readonly (string | ScopesOn[number])[]} */ scopes) =>
   scopes.flatMap((one) =>
     typeof one === 'string' ? [one] : one.scopes.map((scope) => `${scope} on ${one.platformId}`),
   );
 
 /**
- * What waits, as it is listed, by its kind.
+ * An item in the inbox list, by kind.
  * @typedef {{ kind: 'approval', item: ListedCall } | { kind: 'access', item: ListedAccessRequest } | { kind: 'registration', item: ListedRegistration }} Listed
  */
 
-/** What waits, in one line, for where there is no markup: `refund 45.00 EUR of payment pay_1 on sandbox for triage`. */
+/** Describes an item in one line without markup: `refund 45.00 EUR of payment pay_1 on sandbox for triage`. */
 export const oneLine = (/** @type {Listed} */ { kind, item }) =>
   visibleLine(
     kind === 'registration'
@@ -74,14 +74,13 @@ export const oneLine = (/** @type {Listed} */ { kind, item }) =>
 const byWhom = (/** @type {{ decided_by_email?: string | null }} */ { decided_by_email }) =>
   decided_by_email ? ` by ${visibleLine(decided_by_email)}` : '';
 
-/** `underWay`: more is to come. @typedef {{ kind: string, words: string, underWay?: true }} Became */
+/** `underWay`: the outcome is not final yet. @typedef {{ kind: string, words: string, underWay?: true }} Became */
 
 const EXPIRED = { kind: '', words: 'Nobody decided in time. The agent has to ask again.' };
 const GONE = { kind: '', words: 'It no longer waits.' };
 
 /**
- * What became of a held call, as the owner API states it: `kind` is good, wait, bad or nothing. Only what was made and was a success
- * is good.
+ * Returns the outcome of a held call: `kind` is good, wait, bad or empty. Only a call that was made and succeeded is good.
  *
  * @param {Partial<HeldCall>} held
  * @returns {Became}
@@ -98,12 +97,12 @@ function ofCall(held) {
   return { kind, words: `Approved${by} and made: ${visibleLine(held.result_summary ?? 'the platform answered')}.` };
 }
 
-/** In its own words, where it said any. */
+/** The platform's own error message, when it gave one. */
 const platformSays = (/** @type {Partial<HeldCall>} */ { platform_message }) =>
   platform_message ? ` The platform says: “${visibleLine(platform_message)}”` : '';
 
 /**
- * Approved, and it came to no answer: some of these calls were made, and of some nobody knows.
+ * Approved, but without a response: some of these calls were made, and for some it is unknown.
  *
  * @param {string} by
  * @param {string} error
@@ -130,7 +129,7 @@ function ofRequest(request) {
     : { kind: 'good', words: `${granted} It is in force now.` };
 }
 
-/** A list that nobody wants to hear to its end is cut. */
+/** Maximum number of listed scopes, so that a screen reader does not read an endless list. */
 const MOST = 8;
 
 /** @param {ScopesOn} scopes */
@@ -141,7 +140,7 @@ function listed(scopes) {
 }
 
 /**
- * Those scopes of one list for which it is true.
+ * Filters the scopes of one list by the predicate.
  *
  * @param {ScopesOn} scopesOn
  * @param {(platformId: string, scope: string) => boolean} is
@@ -152,7 +151,7 @@ const only = (scopesOn, is) =>
 const stands = (/** @type {ScopesOn} */ scopesOn, /** @type {string} */ platformId, /** @type {string} */ scope) =>
   scopesOn.some((one) => one.platformId === platformId && one.scopes.includes(scope));
 
-/** Until its key is collected an agent is pending. */
+/** An agent is pending until its key is collected. */
 function ofKey(/** @type {Partial<Registration>} */ { claimed_at, claim_until }) {
   if (claimed_at) return 'It has collected its key.';
   if (Date.parse(claim_until ?? '') <= Date.now()) return 'It did not collect its key in time.';
@@ -180,10 +179,10 @@ function ofRegistration(asked) {
   return { kind: 'good', words: sentences.filter(Boolean).join(' ') };
 }
 
-/** What is known of one that was decided, if anything. @typedef {Partial<HeldCall> | Partial<DecidedAccessRequest> | Partial<Registration>} Known */
+/** What is known about a decided item, if anything. @typedef {Partial<HeldCall> | Partial<DecidedAccessRequest> | Partial<Registration>} Known */
 
 /**
- * What became of one that waited: `kind` is good, wait, bad or nothing. Of one that is forgotten, nothing is known.
+ * Returns the outcome of an item that waited: `kind` is good, wait, bad or empty. About a deleted item nothing is known.
  *
  * @param {Listed['kind']} kind
  * @param {Known} item

@@ -14,7 +14,7 @@ const SELDOM_MS = 60_000;
 
 /** @typedef {{ platform: string, terms: Terms }} Granting */
 
-/** What the agent will be. `invited` gets the invite with its secret. @param {{ invited: (invite: NewInvite) => void }} props */
+/** The form of the invite. `invited` receives the invite with its secret. @param {{ invited: (invite: NewInvite) => void }} props */
 export function Form({ invited }) {
   const platforms = useLoaded('/owner/platforms', SELDOM_MS).answer?.platforms;
   const policies = useLoaded('/owner/policies', SELDOM_MS).answer?.policies ?? [];
@@ -24,7 +24,7 @@ export function Form({ invited }) {
   const [grants, setGrants] = useState(/** @type {readonly Granting[]} */ ([]));
   const { busy, problem, run, clear } = useDoing();
   const left = (platforms ?? []).filter(({ platform_id }) => !grants.some(({ platform }) => platform === platform_id));
-  // Not by choosing alone: the arrows would add every platform that they come over.
+  // Not on selection alone: moving with the arrow keys would add every platform passed.
   const add = () => {
     setGrants([...grants, { platform: next, terms: termsOf(undefined) }]);
     setNext('');

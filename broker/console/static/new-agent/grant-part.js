@@ -6,7 +6,7 @@ import { Failed, Loading } from '/console/shell/empty.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
-/** What an invited agent may do on one platform; branches are limited once it is there. @param {{ platformId: string, terms: Terms, change: (more: Partial<Terms>) => void, drop: () => void }} props */
+/** The grant of an invited agent on one platform; branches can be limited after it has joined. @param {{ platformId: string, terms: Terms, change: (more: Partial<Terms>) => void, drop: () => void }} props */
 export function GrantPart({ platformId, terms, change, drop }) {
   const { answer, error, reload } = useLoaded(/** @type {const} */ (`/owner/platforms/${platformId}`), 60_000);
   return html`<section class="grant-part stack" data-platform=${platformId} aria-label=${`What it may do on ${platformId}`}>

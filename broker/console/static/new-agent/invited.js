@@ -1,4 +1,4 @@
-// The line for each client, shown once; and whether the agent is there.
+// The command line for each client, shown once; and whether the agent has joined.
 /** @typedef {import('../../answers.ts').Invite} Invite */
 /** @typedef {import('../../answers.ts').NewInvite} NewInvite */
 import { html, useState } from '/console/html.js';
@@ -9,11 +9,11 @@ import { Link } from '/console/shell/router.js';
 import { exactly } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-/** Any program. */
+/** The choice for any program, without a known client. */
 const PLAIN = 'plain';
 const SDK = 'sdk';
 
-/** `now`: the same without its secret, as it stands by now. @param {{ invite: NewInvite, now: Invite | undefined, again: () => void }} props */
+/** `now`: the current state of the invite, without its secret. @param {{ invite: NewInvite, now: Invite | undefined, again: () => void }} props */
 export function Invited({ invite, now, again }) {
   const [client, choose] = useState(/** @type {string} */ (CLIENTS[0][0]));
   const name = visibleLine(invite.agent_name);

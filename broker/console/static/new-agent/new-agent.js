@@ -1,4 +1,4 @@
-// Inviting an agent: its name, what it may do, and the line that makes it on its machine. Those that nobody has used yet stand below.
+// The page that invites an agent: its name, its grants, and the command line that sets it up on its machine. Open invites are listed below.
 /** @typedef {import('../../answers.ts').NewInvite} NewInvite */
 import { html, useState } from '/console/html.js';
 import { Form } from '/console/new-agent/form.js';

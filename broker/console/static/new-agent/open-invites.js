@@ -6,7 +6,7 @@ import { Ago, exactly } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-/** Invites that nobody has used yet; nothing where there are none. @param {{ invites: readonly Invite[], may: boolean, changed: () => void }} props */
+/** The list of unused invites; renders nothing when there are none. @param {{ invites: readonly Invite[], may: boolean, changed: () => void }} props */
 export function OpenInvites({ invites, may, changed }) {
   const { problem, run } = useDoing();
   const announce = useAnnounce();
