@@ -1,18 +1,18 @@
-// Where somebody wanted to go before signing in came in between. Kept for this tab only.
+// Stores the page to return to after sign-in, for this tab only.
 const KEY = 'svc-place';
 const OURS = /^\/(console|approve|oauth\/consent)(\/|$)/;
 
-/** Whether this page is about to lead to signing in. */
+/** Whether this page is about to navigate to sign-in. */
 let signingIn = false;
 export const isSigningIn = () => signingIn;
 
-/** Keeps where this page is. */
+/** Stores the address of this page. */
 export function keepPlace() {
   signingIn = true;
   sessionStorage.setItem(KEY, location.pathname + location.search);
 }
 
-/** Takes what was kept: a path of this origin that is a page of ours, else the console. */
+/** Removes and returns the stored address: a path of a console page on this origin, otherwise the console. */
 export function takePlace() {
   const kept = sessionStorage.getItem(KEY);
   sessionStorage.removeItem(KEY);

@@ -105,7 +105,7 @@ export function ConnectForm({ builtIn, known, platforms, connected }) {
   </form>`;
 }
 
-/** Label of the address field of platforms whose address differs by customer. @type {Partial<Record<BuiltIn['builtin'], string>>} */
+/** Hint of the address field, for platforms whose address differs by customer. @type {Partial<Record<BuiltIn['builtin'], string>>} */
 const ADDRESS = {
   jira: 'https://your-site.atlassian.net; with OAuth https://api.atlassian.com/ex/jira/ and the cloud id',
   kubernetes: 'Of the API server, as kubectl cluster-info prints it',

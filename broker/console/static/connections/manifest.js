@@ -103,7 +103,7 @@ export function ChangeManifest({ platform, changed, onClose }) {
   <//>`;
 }
 
-/** What was pressed is there no more: the keyboard goes on here. @param {HTMLElement | null} button */
+/** Focuses this button, since the one that was pressed is no longer on the page. @param {HTMLElement | null} button */
 const focusIt = (button) => button?.focus();
 
 /** @param {{ text: string, write: (event: { currentTarget: HTMLTextAreaElement }) => void, isWrong: boolean }} props */

@@ -1,4 +1,4 @@
-// A channel, added or changed: the fields of its kind as the broker describes them, its secret, and what is told on it.
+// The form of a channel, to add or change it: the fields of its kind as the broker describes them, its secret, and its notice rules.
 /** @typedef {import('../../answers.ts').Channel} Channel */
 /** @typedef {import('../../answers.ts').ChannelKind} ChannelKind */
 /** @typedef {import('/console/shell/schema-fields.js').Schema} Schema */
@@ -12,7 +12,7 @@ import { Field, fieldsOf, givenOf, textOf } from '/console/shell/schema-fields.j
 import { visibleLine } from '/console/visible.js';
 
 /**
- * Without a `channel`, adds one; `made` hears of a key that the broker made.
+ * Adds a channel when `channel` is absent; `made` receives a key that the broker generated.
  *
  * @param {{ kinds: ChannelKind[], channel?: Channel, made: (name: string, secret: string) => void, changed: () => Promise<void>, onClose: () => void }} props
  */

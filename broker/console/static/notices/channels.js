@@ -1,4 +1,4 @@
-// Channels that the whole organisation has: which there are, whether they take messages, and adding, changing, trying and removing.
+// The organisation's notice channels: the list with their state, and adding, changing, testing and removing them.
 /** @typedef {import('../../answers.ts').Channel} Channel */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
@@ -31,7 +31,7 @@ function List() {
   const kinds = useLoaded('/owner/channel-kinds', 3_600_000).answer?.kinds;
   const [asked, setAsked] = useState(/** @type {Asked | undefined} */ (undefined));
   const channels = answer?.channels;
-  // A dialog hears of its closing a moment later: what was opened from it meanwhile stays.
+  // A dialog's close event fires a moment later: a dialog that was opened meanwhile must stay open.
   const close = () => setAsked((now) => (now === asked ? undefined : now));
   const made = (/** @type {string} */ name, /** @type {string} */ secret) => setAsked({ what: 'made', name, secret });
   return html`

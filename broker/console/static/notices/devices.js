@@ -1,4 +1,4 @@
-// Devices of whoever is signed in, this one first.
+// The push devices of the signed-in owner, this one first.
 /** @typedef {import('../../answers.ts').PushDevice} PushDevice */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';

@@ -1,4 +1,4 @@
-// Questions about a device or a channel.
+// Dialogs about a device or a channel.
 /** @typedef {import('../../answers.ts').Channel} Channel */
 /** @typedef {import('../../answers.ts').PushDevice} PushDevice */
 import { html, useState } from '/console/html.js';

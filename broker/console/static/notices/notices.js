@@ -1,4 +1,4 @@
-// How owners are told of what waits: on their own devices, and on channels of the organisation.
+// The notices page: how owners are notified of what waits, on their own devices and on channels of the organisation.
 import { html } from '/console/html.js';
 import { Channels } from '/console/notices/channels.js';
 import { Devices } from '/console/notices/devices.js';

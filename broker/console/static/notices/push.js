@@ -1,4 +1,4 @@
-// Web Push on this device: what the browser can, whether it is on, turning it on and off.
+// Web Push on this device: browser support, current state, turning it on and off.
 /** @typedef {import('../../answers.ts').PushDevice} PushDevice */
 import { ask } from '/console/api.js';
 
@@ -9,7 +9,7 @@ const isApplePhone = () =>
   /iPhone|iPad/.test(navigator.userAgent) || (/Macintosh/.test(navigator.userAgent) && navigator.maxTouchPoints > 1);
 const isInstalled = () => matchMedia('(display-mode: standalone)').matches;
 
-/** Why this browser cannot be told, for a person; undefined where it can. */
+/** Returns why this browser cannot receive push messages, for a person; undefined when it can. */
 export function withoutPush() {
   if (!isSecureContext)
     return 'Push notices need https, or localhost. Open the console with https: see “Reach it from your phone”.';
@@ -22,7 +22,7 @@ export function withoutPush() {
   return undefined;
 }
 
-/** As the broker names an endpoint. @param {string} endpoint */
+/** Returns the broker's identifier of an endpoint. @param {string} endpoint */
 async function hashOf(endpoint) {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(endpoint));
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -30,13 +30,13 @@ async function hashOf(endpoint) {
 
 const registered = () => navigator.serviceWorker.getRegistration(SCOPE);
 
-/** What the broker calls this browser's subscription; undefined: it has none. */
+/** Returns the broker's identifier of this browser's subscription; undefined when there is none. */
 export async function ownHash() {
   const subscription = withoutPush() ? undefined : await (await registered())?.pushManager.getSubscription();
   return subscription ? await hashOf(subscription.endpoint) : undefined;
 }
 
-/** Whether two keys are the same: a browser that knew another broker at this address has to subscribe again. */
+/** Whether the subscription uses this key: a browser that subscribed to another broker at this address has to subscribe again. */
 function isOf(/** @type {PushSubscription} */ subscription, /** @type {string} */ key) {
   const bytes = new Uint8Array(subscription.options.applicationServerKey ?? new ArrayBuffer(0));
   const text = btoa(String.fromCharCode(...bytes))
@@ -47,7 +47,8 @@ function isOf(/** @type {PushSubscription} */ subscription, /** @type {string} *
 }
 
 /**
- * Turns it on. To be called on a click: it asks for permission. Throws, in words, when the browser refuses.
+ * Turns push on. Must be called in a click handler, since it asks for permission. Throws an error with a message for a person when the browser
+ * refuses.
  *
  * @param {string} key of the broker
  * @param {string} name of the device
@@ -71,12 +72,12 @@ export async function turnOn(key, name) {
   return await ask('POST', '/owner/push-subscriptions', { endpoint, keys: { p256dh, auth }, device_name: name });
 }
 
-/** Turns it off in this browser. */
+/** Turns push off in this browser. */
 export async function turnOff() {
   await (await (await registered())?.pushManager.getSubscription())?.unsubscribe();
 }
 
-/** Hears where a click on a notice leads, while a window of the console is open. @param {(path: string) => void} hear */
+/** Calls `hear` with the path of a clicked notice, while a window of the console is open. @param {(path: string) => void} hear */
 export function onNoticeClick(hear) {
   navigator.serviceWorker?.addEventListener('message', ({ data }) => {
     if (typeof data?.open === 'string') hear(data.open);

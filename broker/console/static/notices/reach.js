@@ -1,4 +1,4 @@
-// Whether a phone could open the links of notices, and how to have it so.
+// Whether a phone could open the links in notices, and how to make the broker reachable.
 import { html } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
 import { useLoaded } from '/console/shell/use-loaded.js';

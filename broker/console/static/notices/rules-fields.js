@@ -1,11 +1,11 @@
-// What is told on a channel or a device, and when: the same for all kinds.
+// The fields of notice rules, which set what a channel or device is notified of, and when: the same for all kinds.
 /** @typedef {import('../../answers.ts').Channel['rules']} Rules */
 import { html, useId } from '/console/html.js';
 import { EVENTS } from '/console/notices/words.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
 import { listOf } from '/console/shell/schema-fields.js';
 
-/** What is in the fields. @typedef {{ events: string[], agents: string, platforms: string, from: string, to: string, zone: string, days: string[], remind: string }} Written */
+/** The contents of the fields. @typedef {{ events: string[], agents: string, platforms: string, from: string, to: string, zone: string, days: string[], remind: string }} Written */
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 const ALL = Object.keys(EVENTS);
@@ -28,7 +28,7 @@ export const writtenOf = ({
   remind: remind_minutes === undefined ? '' : String(remind_minutes),
 });
 
-/** The rules that they make. Throws in words. @param {Written} written @returns {Rules} */
+/** Converts the fields to rules. Throws an error with a message for a person. @param {Written} written @returns {Rules} */
 export function rulesOf({ events, agents, platforms, from, to, zone, days, remind }) {
   if (events.length === 0) throw new Error('Choose at least one kind of notice.');
   if ((from === '') !== (to === '')) throw new Error('Quiet hours: write both times, or none.');

@@ -1,4 +1,4 @@
-// What the page of notices says of channels and devices.
+// Channels and devices in words.
 /** @typedef {import('../../answers.ts').Channel} Channel */
 import { nameOf } from '/console/shell/schema-fields.js';
 import { visibleLine } from '/console/visible.js';

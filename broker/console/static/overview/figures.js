@@ -1,11 +1,11 @@
-// Numbers without a plot: sums, the busiest agents, the platforms that fail.
+// Numbers without a plot: totals, the busiest agents, the failing platforms.
 /** @typedef {import('../../answers.ts').Stats} Stats */
 import { html } from '/console/html.js';
 import { inWords } from '/console/shell/duration.js';
 import { Link } from '/console/shell/router.js';
 import { visibleLine } from '/console/visible.js';
 
-/** The time of the activity that fits. @type {Readonly<Record<string, string>>} */
+/** The period of the activity page that matches the range. @type {Readonly<Record<string, string>>} */
 const TIMES = { day: '24h', week: '7d', month: '30d' };
 
 /** @param {Stats} stats @param {Record<string, string>} more */

@@ -1,4 +1,4 @@
-// Numbers about calls: over time, how long decisions took, busiest agents, failing platforms.
+// The overview page, with statistics of calls: over time, time to decision, busiest agents, failing platforms.
 /** @typedef {import('../../answers.ts').Stats} Stats */
 
 import { zoneInWords } from '/console/activity/period.js';
@@ -15,7 +15,7 @@ import { exactly } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 
 const EVERY_MS = 30_000;
-/** What is shown when nobody chose. */
+/** The default range. */
 const USUAL = 'week';
 
 const RANGES = new Map([

@@ -1,4 +1,4 @@
-// One plot with its legend, what stands under the pointer, and the same numbers as a table.
+// One plot with its legend, the values under the pointer, and the same numbers as a table.
 /** @typedef {import('/console/overview/series.js').Series} Series */
 /** @typedef {import('/console/overview/series.js').Stats} Stats */
 import { html, useEffect, useRef, useState } from '/console/html.js';
@@ -11,7 +11,7 @@ export function PlotPart({ id, title, stats, series }) {
   useEffect(() => {
     let isOver = false;
     let leave = () => {};
-    // The library is fetched by pages with plots alone.
+    // Only pages with plots load the library.
     import('/console/overview/plot.js')
       .then(({ draw }) => (isOver || !box.current ? undefined : draw(box.current, stats, series, setAt)))
       .then(
@@ -64,6 +64,6 @@ const momentOf = (at, step) =>
     step === 'hour' ? { dateStyle: 'medium', timeStyle: 'short' } : { dateStyle: 'medium' },
   );
 
-/** How a line looks. @param {{ color: string, dash: number[] }} props */
+/** A sample of a line, for the legend. @param {{ color: string, dash: number[] }} props */
 const Sample = ({ color, dash }) =>
   html`<svg class="sample" data-color=${color} width="28" height="8" aria-hidden="true"><line x1="0" y1="4" x2="28" y2="4" stroke-width="2.5" stroke-dasharray=${dash.join(' ')} /></svg>`;

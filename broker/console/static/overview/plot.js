@@ -1,4 +1,4 @@
-// Draws a plot with uPlot. Loaded by pages with plots alone.
+// Draws a plot with uPlot. Only pages with plots load this module.
 /** @typedef {import('/console/overview/series.js').Series} Series */
 /** @typedef {import('/console/overview/series.js').Stats} Stats */
 import UPlot from '/console/vendor/uplot.js';
@@ -7,13 +7,13 @@ const HEIGHT = 220;
 const STYLE = '/console/vendor/uplot.css';
 
 /**
- * Draws into an element, which it fills, also after its size or the person's colours have changed.
+ * Draws a plot that fills the element, and redraws it when the element's size or the colour scheme changes.
  *
  * @param {HTMLElement} box
  * @param {Stats} stats
  * @param {Series} series
- * @param {(at: number | undefined) => void} point hears which bucket the pointer is at
- * @returns {Promise<() => void>} takes it away
+ * @param {(at: number | undefined) => void} point receives the index of the bucket under the pointer
+ * @returns {Promise<() => void>} removes the plot
  */
 export async function draw(box, { buckets }, series, point) {
   await styled();
@@ -86,7 +86,7 @@ function options(box, { lines, words, room, steps }, point) {
   };
 }
 
-/** A moment under the plot: the day, or the hour within one. @param {number} seconds @param {number} step */
+/** Formats a tick of the time axis: the day, or the hour when steps are shorter than a day. @param {number} seconds @param {number} step */
 function tickOf(seconds, step) {
   const at = new Date(seconds * 1000);
   const isDay = step >= 86_400 || (at.getHours() === 0 && at.getMinutes() === 0);
@@ -95,7 +95,7 @@ function tickOf(seconds, step) {
     : at.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', hour12: false });
 }
 
-/** What the page's colours are now, as a canvas takes them. @param {HTMLElement} box */
+/** Returns the page's current colours in a form that a canvas accepts. @param {HTMLElement} box */
 function colorsOf(box) {
   const probe = document.createElement('span');
   box.append(probe);
@@ -113,7 +113,7 @@ function colorsOf(box) {
   return (/** @type {string} */ name) => known[name] ?? 'currentcolor';
 }
 
-/** The library's style sheet, once. @returns {Promise<void>} */
+/** Loads the library's style sheet, once. @returns {Promise<void>} */
 function styled() {
   if (document.querySelector(`link[href="${STYLE}"]`)) return Promise.resolve();
   const link = document.createElement('link');

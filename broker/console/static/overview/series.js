@@ -1,16 +1,16 @@
-// What plots draw: names, members of a bucket, and how lines look. Lines differ by their dashes, too, not by colour alone.
+// Definitions of the plots: names, values of a bucket, and line styles. Lines differ by their dashes, too, not by colour alone.
 /** @typedef {import('../../answers.ts').Stats} Stats */
 import { inWords } from '/console/shell/duration.js';
 
 /** @typedef {Stats['buckets'][number]} Bucket */
 
 /**
- * `color`: a custom property of overview.css. `dash`: lengths in pixels. `value`: undefined where there is none.
+ * `color`: a custom property of overview.css. `dash`: lengths in pixels. `value`: null when the bucket has no value.
  *
  * @typedef {{ name: string, color: string, dash: number[], value: (bucket: Bucket) => number | null }} Line
  */
 
-/** `words`: of a value. `room`: for words beside the plot, in pixels. `steps`: between them. @typedef {{ lines: readonly Line[], words: (value: number) => string, room: number, steps?: number[] }} Series */
+/** `words` formats a value. `room`: width of the axis labels, in pixels. `steps`: allowed distances between axis labels. @typedef {{ lines: readonly Line[], words: (value: number) => string, room: number, steps?: number[] }} Series */
 
 /** @type {Series} */
 export const CALLS = {
@@ -28,7 +28,7 @@ export const CALLS = {
 export const DECISIONS = {
   words: (value) => inWords(value * 1000),
   room: 80,
-  // Seconds, minutes, hours and days in numbers that people use.
+  // Round seconds, minutes, hours and days.
   steps: [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 604_800],
   lines: [
     { name: 'Half within (p50)', color: '--plot-calls', dash: [], value: (bucket) => bucket.decision_p50_seconds },

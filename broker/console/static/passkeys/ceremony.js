@@ -1,4 +1,4 @@
-// Enrolling a passkey, signing in and deciding with one. What goes wrong is said in words, with what to do.
+// WebAuthn ceremonies: enrolling a passkey, signing in and deciding with one. Errors have a message that says what to do.
 /** @typedef {import('/console/vendor/simplewebauthn-browser.js').PublicKeyCredentialCreationOptionsJSON} PublicKeyCredentialCreationOptionsJSON */
 /** @typedef {import('/console/vendor/simplewebauthn-browser.js').PublicKeyCredentialRequestOptionsJSON} PublicKeyCredentialRequestOptionsJSON */
 /** @typedef {import('../../answers.ts').DecidedNow} DecidedNow */
@@ -12,7 +12,7 @@ import {
 const PATH = '/v1/approvals/passkeys';
 const ASSERT = '/owner/passkeys/assert';
 
-/** What did not happen, for the sentences about what went wrong. */
+/** What did not happen, for the error messages. */
 const NOTHING = {
   decided: 'Nothing was decided; try again.',
   signedIn: 'You are not signed in; try again.',
@@ -21,7 +21,7 @@ const NOTHING = {
 };
 /** @typedef {keyof typeof NOTHING} Intent */
 
-/** Something that a person has to hear; `cancelled`: they know, because they did it. */
+/** A failed ceremony, with a message for a person; `cancelled`: the person cancelled it and needs no message. */
 export class CeremonyFailed extends Error {
   /**
    * @param {string} message
@@ -30,18 +30,18 @@ export class CeremonyFailed extends Error {
   constructor(message, { cancelled = false, ended = false, cause } = {}) {
     super(message, { cause });
     this.cancelled = cancelled;
-    /** The call itself no longer waits: look at it again. */
+    /** Whether the held call no longer waits, so that it has to be read again. */
     this.ended = ended;
   }
 }
 
-/** Whether somebody stopped it themselves. */
+/** Whether the person cancelled the ceremony. */
 export const wasCancelled = (/** @type {unknown} */ error) => error instanceof CeremonyFailed && error.cancelled;
 
-/** Whether the call of a ceremony that failed no longer waits. */
+/** Whether the ceremony failed because the held call no longer waits. */
 export const hasEnded = (/** @type {unknown} */ error) => error instanceof CeremonyFailed && error.ended;
 
-/** Why no passkey can be used here at all; undefined when one can. */
+/** Returns why no passkey can be used here at all; undefined when one can. */
 export function withoutPasskeys() {
   if (browserSupportsWebAuthn()) return undefined;
   return window.isSecureContext
@@ -49,9 +49,7 @@ export function withoutPasskeys() {
     : 'Passkeys need https. Ask whoever runs the broker to put it behind TLS, or sign in another way.';
 }
 
-/**
- * Signs in with a passkey of this device, whosever it is. Answers who that is. Throws CeremonyFailed.
- */
+/** Signs in with any owner's passkey on this device. Returns the signed-in owner. Throws CeremonyFailed. */
 export async function signInWithPasskey() {
   return await step('signedIn', async () => {
     const response = await touched(await ask('POST', `${ASSERT}/begin`, { purpose: 'sign-in' }, { signIn: false }));
@@ -60,8 +58,8 @@ export async function signInWithPasskey() {
 }
 
 /**
- * Decides a held call with a passkey of whoever may; `signed` hears that the device has done its part. `session`: the passkey has to
- * be one of whoever is signed in. Answers the held call as it is now. Throws CeremonyFailed.
+ * Decides a held call with a passkey of any owner who may decide; `signed` is called when the device has signed. `session`: the passkey has to
+ * belong to the signed-in owner. Returns the current held call. Throws CeremonyFailed.
  *
  * @param {{ purpose: 'approve' | 'deny', id: string, requestHash: string, note?: string, session?: boolean }} decision
  * @returns {Promise<DecidedNow>}
@@ -80,7 +78,7 @@ export async function decideWithPasskey({ purpose, id, requestHash, note, sessio
 }
 
 /**
- * Approves a held call along with the next ones like it, with a passkey of whoever is signed in. Throws CeremonyFailed.
+ * Approves a held call together with a standing approval for future calls like it, with a passkey of the signed-in owner. Throws CeremonyFailed.
  *
  * @param {{ id: string, requestHash: string, standing: import('../../answers.ts').StandingBody, note?: string }} decision
  * @returns {Promise<DecidedNow>}
@@ -97,11 +95,11 @@ export async function signStanding({ id, requestHash, standing, note }) {
 }
 
 /**
- * Approves a held call with a passkey of its agent's owner, also with one that is not discoverable; `signed` hears that the device has
- * done its part. Throws CeremonyFailed.
+ * Approves a held call with a passkey of its agent's owner, including one that is not discoverable; `signed` is called when the device has signed.
+ * Throws CeremonyFailed.
  *
  * @param {string} approvalId
- * @param {string} requestHash of the request that was shown
+ * @param {string} requestHash the hash of the shown request
  */
 export async function approveWithOlderPasskey(approvalId, requestHash, signed = () => {}) {
   return await step('decided', async () => {
@@ -114,7 +112,7 @@ export async function approveWithOlderPasskey(approvalId, requestHash, signed = 
 }
 
 /**
- * What the device answers to these options.
+ * Returns the device's assertion for these options.
  *
  * @param {object} options
  */
@@ -125,7 +123,7 @@ async function touched(options) {
 }
 
 /**
- * What a passkey of whoever is signed in answers where the sign-in is too old, for exactly this. Throws CeremonyFailed.
+ * Returns an assertion by a passkey of the signed-in owner, which confirms exactly this action when the sign-in is too old. Throws CeremonyFailed.
  *
  * @param {{ purpose: 'add-passkey' } | { purpose: 'remove-passkey', passkey_id: string }} what
  */
@@ -134,10 +132,10 @@ export async function confirmed(what) {
 }
 
 /**
- * Enrols a passkey of this device for the owner who is signed in. Answers what `register/finish` says. Throws CeremonyFailed.
+ * Enrols a passkey of this device for the signed-in owner. Returns the response of `register/finish`. Throws CeremonyFailed.
  *
  * @param {string} deviceName
- * @param {boolean} [byPasskey] whether one that the owner has confirms it first
+ * @param {boolean} [byPasskey] whether an existing passkey of the owner confirms it first
  */
 export async function enrol(deviceName, byPasskey = false) {
   const proof = byPasskey ? { assertion: await confirmed({ purpose: 'add-passkey' }) } : {};
@@ -149,7 +147,7 @@ async function enrolOnce(deviceName, proof) {
   const optionsJSON = /** @type {PublicKeyCredentialCreationOptionsJSON} */ (
     await ask('POST', `${PATH}/register/begin`, proof)
   );
-  // The specified options leave it to the device; only a discoverable passkey can sign in and deny.
+  // The broker's options leave it to the device; only a discoverable passkey can sign in and deny.
   /** @type {PublicKeyCredentialCreationOptionsJSON['authenticatorSelection']} */
   const authenticatorSelection = {
     ...optionsJSON.authenticatorSelection,
@@ -183,7 +181,7 @@ async function step(intent, work) {
 }
 
 /**
- * By the name that WebAuthn gives an error (section 5.1.3, 5.1.4), and by the broker's codes.
+ * Converts an error to a message, by the error names of WebAuthn (sections 5.1.3, 5.1.4) and the broker's codes.
  *
  * @param {Error} error
  * @param {string} nothing
@@ -229,7 +227,7 @@ const BROWSER = {
   UnknownError: 'The device could not use the passkey. Try again.',
 };
 
-/** A name for this device by what the browser says of itself: a suggestion, no more. */
+/** Suggests a name for this device from the user agent. */
 export function suggestedName(agent = navigator.userAgent) {
   const device = DEVICES.find(([pattern]) => pattern.test(agent))?.[1];
   const browser = BROWSERS.find(([pattern]) => pattern.test(agent))?.[1];

@@ -1,4 +1,4 @@
-// Questions about one passkey.
+// Dialogs about one passkey.
 /** @typedef {import('../../answers.ts').Passkey} Passkey */
 /** @typedef {import('/console/html.js').Children} Children */
 import { asError, ask } from '/console/api.js';
@@ -13,7 +13,7 @@ import { visibleLine } from '/console/visible.js';
 /** @typedef {{ onClose: () => void, onDone: () => void }} Hearers */
 
 /**
- * `work` answers what to say afterwards; `byPasskey`: a passkey shall say who asks, where the sign-in does not.
+ * `work` returns the text to announce afterwards; `byPasskey`: whether a passkey confirms who asks, when the sign-in is too old.
  *
  * @param {{ title: string, verb: string, kind: string, work: (byPasskey: boolean) => Promise<string>, children: Children } & Hearers} props
  */
@@ -50,7 +50,7 @@ function Question({ title, verb, kind, work, onClose, onDone, children }) {
 }
 
 /**
- * Asks for another name.
+ * The dialog that renames a passkey.
  *
  * @param {{ passkey: Passkey } & Hearers} props
  */
@@ -69,7 +69,7 @@ export function Rename({ passkey: { id, device_name }, ...more }) {
 }
 
 /**
- * Asks whether it shall go.
+ * The dialog that removes a passkey.
  *
  * @param {{ passkey: Passkey } & Hearers} props
  */

@@ -1,4 +1,4 @@
-// Adding a passkey of the device that somebody holds.
+// Adds a passkey of the device in use.
 /** @typedef {import('../../answers.ts').Passkey} Passkey */
 import { asError } from '/console/api.js';
 import { html, useState } from '/console/html.js';
@@ -10,7 +10,7 @@ import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
 
 /**
- * A name that no other passkey has: `Mac`, `Mac 2`.
+ * Returns an unused name: `Mac`, `Mac 2`.
  *
  * @param {string[]} taken
  */
@@ -27,7 +27,7 @@ export function Enrol({ passkeys, provider, enrolled }) {
   const owner = useOwner();
   const announce = useAnnounce();
   const taken = passkeys.map(({ device_name }) => device_name);
-  // Undefined: as suggested.
+  // Undefined: the suggested name.
   const [written, setWritten] = useState(/** @type {string | undefined} */ (undefined));
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));

@@ -1,4 +1,4 @@
-// An owner's passkeys: which devices there are and what they can do, adding one, renaming and removing.
+// The passkeys page of an owner: which devices exist and what they can do, adding, renaming and removing passkeys.
 /** @typedef {import('../../answers.ts').Passkey} Passkey */
 import { html, useState } from '/console/html.js';
 import { Remove, Rename } from '/console/passkeys/dialogs.js';
@@ -87,7 +87,7 @@ function Row({ passkey, provider, ask }) {
 
 const day = (/** @type {string} */ moment) => new Date(moment).toLocaleDateString([], { dateStyle: 'medium' });
 
-/** `may`: whether this owner may add one; what they read instead stands below. @param {{ may: boolean }} props */
+/** `may`: whether this owner may add one; otherwise the page explains why below. @param {{ may: boolean }} props */
 const NoPasskeys = ({ may }) => html`<${Empty} title="No passkeys yet">
   ${may && html`<p class="quiet">Add the device that you are holding. A phone is best: that is where the link will reach you.</p>`}
 <//>`;

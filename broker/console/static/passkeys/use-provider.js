@@ -1,10 +1,10 @@
-// What a passkey is good for depends on how owners sign in: at an identity provider, no passkey signs anybody in.
+// What a passkey can be used for depends on how owners sign in: with an identity provider, a passkey cannot sign in.
 import { ask } from '/console/api.js';
 import { useEffect, useState } from '/console/html.js';
 
 /**
- * The host of the identity provider where owners sign in; null: they sign in at the broker itself. Undefined while nobody knows, which
- * promises nothing.
+ * Returns the host of the identity provider where owners sign in; null when they sign in at the broker itself. Undefined until loaded; the page
+ * then promises nothing.
  *
  * @returns {string | null | undefined}
  */
@@ -20,8 +20,8 @@ export function useProvider() {
 }
 
 /**
- * What a passkey can do from now on, as the end of a sentence.
+ * Returns what a passkey can do, as the end of a sentence.
  *
- * @param {string | null | undefined} provider as useProvider answers it
+ * @param {string | null | undefined} provider the result of useProvider
  */
 export const canDo = (provider) => (provider === null ? 'sign in and decide' : 'decide');

@@ -1,7 +1,7 @@
-// What agents call a person, as somebody types it.
+// Parses an identifier of a person as an agent sends it and an owner types it.
 
 /**
- * An assertion as it is, or `source:id`, as in the header X-Svc-Caller. Throws an error with a message for a person.
+ * Parses an assertion, or `source:id` as in the header X-Svc-Caller. Throws an error with a message for a person.
  *
  * @param {string} text
  * @returns {{ assertion: string } | { source: string, id: string }}

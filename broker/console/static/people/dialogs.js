@@ -1,4 +1,4 @@
-// Nothing of a person is confirmed or ended by one click.
+// Confirmation dialogs before a person's account is confirmed or tokens are ended.
 /** @typedef {import('../../answers.ts').PersonTokens} PersonTokens */
 /** @typedef {import('../../answers.ts').EndPeople} EndPeople */
 import { ask } from '/console/api.js';
@@ -36,7 +36,7 @@ export function ConfirmAccount({ one: { id, account, named_by }, onClose, onDone
   <//>`;
 }
 
-/** What is to end, and what to say of it. @typedef {{ words: string, what: EndPeople }} Ending */
+/** The tokens to end, and the text of the confirmation. @typedef {{ words: string, what: EndPeople }} Ending */
 
 /** @param {{ ending: Ending, onClose: () => void, onDone: () => void }} props */
 export function EndDialog({ ending: { words, what }, onClose, onDone }) {

@@ -1,4 +1,4 @@
-// Issuers whose assertions about the person behind a call are trusted.
+// Trusted issuers of assertions about the person behind a call.
 /** @typedef {import('../../answers.ts').CallerIssuer} CallerIssuer */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

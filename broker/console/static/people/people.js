@@ -1,4 +1,4 @@
-// Platforms that hold one token per person: numbers and states, never who anybody is; and which issuers are trusted.
+// Platforms with one token per person: counts and states, never identities; and the trusted issuers.
 /** @typedef {import('../../answers.ts').PersonTokens} PersonTokens */
 /** @typedef {import('/console/people/dialogs.js').Ending} Ending */
 import { html, useState } from '/console/html.js';

@@ -1,4 +1,4 @@
-// The people of one platform: how many in which state, who waits to be confirmed, and ending what they gave. Never who they are.
+// The people of one platform: counts by state, accounts to confirm, and ending their tokens. Never their identities.
 /** @typedef {import('../../answers.ts').PeopleOfPlatform} PeopleOfPlatform */
 /** @typedef {import('../../answers.ts').PersonTokens} PersonTokens */
 /** @typedef {import('/console/people/dialogs.js').Ending} Ending */
@@ -8,7 +8,7 @@ import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `may`: whether whoever looks may change it.
+ * `may`: whether the viewer may change it.
  *
  * @param {{ platform: PeopleOfPlatform, tokens: PersonTokens[], may: boolean, confirm: (one: PersonTokens) => void, end: (ending: Ending) => void, changed: () => void }} props
  */

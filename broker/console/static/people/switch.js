@@ -1,4 +1,4 @@
-// Whether each person has a token of their own on a platform, and which sources may assert who a person is.
+// The setting of a platform whether each person has their own token, and which sources may assert a person's identity.
 /** @typedef {import('../../answers.ts').PeopleOfPlatform} PeopleOfPlatform */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

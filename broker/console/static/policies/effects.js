@@ -1,11 +1,11 @@
-// What a rule does to the calls that match it, in words.
+// The effects of a rule on matching calls, in words.
 
 /** @typedef {{ kind: string, words: string, says: string }} Effect */
-/** What passes in each period before a rule applies. @typedef {{ most: number, per: string, of?: string, together?: true }} Limit */
-/** Which calls are meant; what is absent matches everything. @typedef {{ platforms?: string[], scopes?: string[], methods?: string[], endpoints?: string[], when?: string }} Selection */
-/** Which calls a rule looks back at, and for how long after one. @typedef {Selection & { within: string }} After */
-/** What a rule masks in answers: members of JSON, and kinds of values. @typedef {{ members?: string[], values?: string[] }} Mask */
-/** As it is written. @typedef {Selection & { name?: string, effect: string, mask?: Mask, limit?: Limit, after?: After, remember?: true }} Rule */
+/** The limit up to which calls pass in each period before the rule applies. @typedef {{ most: number, per: string, of?: string, together?: true }} Limit */
+/** Which calls a rule matches; an absent member matches everything. @typedef {{ platforms?: string[], scopes?: string[], methods?: string[], endpoints?: string[], when?: string }} Selection */
+/** The earlier calls that a rule looks back at, and for how long after such a call it applies. @typedef {Selection & { within: string }} After */
+/** What a rule masks in responses: members of JSON, and kinds of values. @typedef {{ members?: string[], values?: string[] }} Mask */
+/** A rule as stored. @typedef {Selection & { name?: string, effect: string, mask?: Mask, limit?: Limit, after?: After, remember?: true }} Rule */
 
 /** @type {Readonly<Record<string, Effect>>} */
 export const EFFECTS = {
@@ -24,7 +24,7 @@ export const EFFECTS = {
   },
 };
 
-/** Kinds of values that are found by how they are written. @type {Readonly<Record<string, string>>} */
+/** Kinds of values that are detected by their format. @type {Readonly<Record<string, string>>} */
 export const KINDS = {
   email: 'E-mail addresses',
   phone: 'Telephone numbers',
@@ -42,7 +42,7 @@ export const EFFECTS_OF = {
   guardrails: ['require_approval', 'deny', 'suspend', 'mask'],
 };
 
-/** Who writes one by hand may have written anything. @param {string} effect @returns {Effect} */
+/** Returns the effect; an unknown effect, possible in a rule written as text, is shown as it is. @param {string} effect @returns {Effect} */
 export const effectOf = (effect) => EFFECTS[effect] ?? { kind: '', words: effect, says: '' };
 
 /** @param {Pick<Rule, 'name'>} rule @param {number} at its place in the list, from 0 */

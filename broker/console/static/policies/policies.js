@@ -1,4 +1,4 @@
-// The organisation's policies, and the guardrails that stand over them.
+// The organisation's policies, and the guardrails that take precedence over them.
 /** @typedef {import('../../answers.ts').Policy} Policy */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 import { html, useState } from '/console/html.js';
@@ -14,7 +14,7 @@ import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;
-/** So many guardrails are said on this page. */
+/** Number of guardrails shown on this page. */
 const SAID = 5;
 
 /** @param {{ place: URL }} props */

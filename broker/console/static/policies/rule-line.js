@@ -1,4 +1,4 @@
-// A rule in words, as the broker says it.
+// A rule in words, as the broker returns them.
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 import { html } from '/console/html.js';
 import { effectOf, nameOf } from '/console/policies/effects.js';
@@ -7,7 +7,7 @@ import { visibleLine } from '/console/visible.js';
 const capital = (/** @type {string} */ text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 /**
- * `at`: its place in the list. `words`: what it says.
+ * `at`: the rule's index in the list. `words`: its description.
  *
  * @param {{ rule: Rule, at: number, words: string }} props
  */
@@ -22,7 +22,7 @@ export function RuleLine({ rule, at, words }) {
   `;
 }
 
-/** What the sentence left out, because it is long. @param {{ rule: Rule, words: string }} props */
+/** The parts of the rule that the sentence omits because of their length. @param {{ rule: Rule, words: string }} props */
 function Rest({ rule, words }) {
   const { when } = rule;
   const cut = when !== undefined && !words.includes(when.replace(/\s+/g, ' ').trim());

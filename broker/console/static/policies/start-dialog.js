@@ -1,4 +1,4 @@
-// What a new policy begins with: one of the usual ones, or the rules of another.
+// The dialog that starts a new policy from a template or from another policy's rules.
 /** @typedef {import('../../answers.ts').Policy} Policy */
 import { html, useState } from '/console/html.js';
 import { LIST } from '/console/policies/place.js';

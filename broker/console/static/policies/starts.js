@@ -1,4 +1,4 @@
-// What a new policy may begin with.
+// Templates for a new policy.
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {{ title: string, what: string, name: string, rules: Rule[] }} Start */
 
@@ -8,7 +8,7 @@ const READS = [
   { name: 'reads sent as POST', effect: 'allow', scopes: ['*.read', '*:read'], methods: ['POST'] },
 ];
 
-/** By the word that stands in the address. @type {Readonly<Record<string, Start>>} */
+/** By the value in the address. @type {Readonly<Record<string, Start>>} */
 export const STARTS = {
   careful: {
     title: 'Reads pass, changes wait',

@@ -1,4 +1,4 @@
-// Which calls of an agent a rule looks back at, and for how long.
+// The look-back field of a rule: which earlier calls of an agent, and for how long.
 /** @typedef {import('/console/policies/effects.js').After} After */
 /** @typedef {import('/console/policy/known.js').Known} Known */
 import { html } from '/console/html.js';

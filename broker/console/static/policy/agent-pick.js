@@ -1,4 +1,4 @@
-// One agent of many, found by its name.
+// Picks one of many agents by name.
 /** @typedef {import('../../answers.ts').Agent} Agent */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
@@ -9,7 +9,7 @@ import { visibleLine } from '/console/visible.js';
 const PAGE = 20;
 const AFTER_MS = 150;
 
-/** `policyId`: an agent under it is chosen at first, if there is one. @param {{ policyId: string | undefined, agent: Agent | undefined, choose: (agent: Agent | undefined) => void }} props */
+/** `policyId`: an agent under this policy is preselected, if one exists. @param {{ policyId: string | undefined, agent: Agent | undefined, choose: (agent: Agent | undefined) => void }} props */
 export function AgentPick({ policyId, agent, choose }) {
   const [text, setText] = useState('');
   const [found, setFound] = useState(/** @type {Agent[]} */ ([]));

@@ -1,4 +1,4 @@
-// The agents under a policy, and putting others under it.
+// The agents under a policy, and assigning others to it.
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
 import { badgeOf } from '/console/agents/words.js';
 import { html, useState } from '/console/html.js';

@@ -1,4 +1,4 @@
-// Puts agents under a policy.
+// Assigns agents to a policy.
 /** @typedef {import('../../answers.ts').Agent} Agent */
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
 import { asError, ask } from '/console/api.js';
@@ -25,7 +25,7 @@ export function AssignDialog({ subject, onClose, onDone }) {
   const [problems, setProblems] = useState(/** @type {string[]} */ ([]));
   const announce = useAnnounce();
   const name = visibleLine(subject.name);
-  // Children are under the policy of their parent, and whoever is stopped permanently is under none.
+  // A child agent has its parent's policy, and a revoked agent has none.
   const offered =
     pages?.agents.filter(({ parent_agent_id, status }) => parent_agent_id === null && status !== 'revoked') ?? [];
   const set = (/** @type {Agent} */ agent, /** @type {boolean} */ is) =>

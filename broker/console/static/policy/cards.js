@@ -1,4 +1,4 @@
-// The rules as cards: found, opened, changed, added.
+// The rules as cards: filter, open, change and add them.
 /** @typedef {import('/console/policies/effects.js').Kind} Kind */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/draft.js').Card} Card */
@@ -12,7 +12,7 @@ import { isWrong } from '/console/policy/problems.js';
 import { RuleCard } from '/console/policy/rule-card.js';
 import { valueTo } from '/console/shell/fields.js';
 
-/** So many are drawn at first, and more each time somebody asks. */
+/** Number of cards drawn first, and added for each press of the button. */
 const DRAWN = 50;
 const SOUGHT_FROM = 8;
 const MOST = 500;
@@ -25,7 +25,7 @@ export function Cards({ kind, cards, known, problems, change }) {
   const set = (/** @type {(before: Card[]) => Card[]} */ to) => change((before) => ({ cards: to(before.cards) }));
   const show = (/** @type {number} */ key, /** @type {boolean} */ is) =>
     setOpen((before) => new Set(is ? [...before, key] : [...before].filter((one) => one !== key)));
-  // What has to be corrected is in sight, in the draw that shows it: a page that moves later takes a click from what it was meant for.
+  // Scrolls the first error into view in the same render that shows it: a later scroll would move the target of a click.
   const unseen = useRef(false);
   useLayoutEffect(() => {
     if (problems.of.size === 0) return;
@@ -38,7 +38,7 @@ export function Cards({ kind, cards, known, problems, change }) {
     unseen.current = false;
     first.scrollIntoView({ block: 'center' });
   });
-  // In the draw that shows the change, since a key pressed right after it must reach the element.
+  // Moves the focus in the render that shows the change, since a key pressed right after it must reach the element.
   const next = useRef(/** @type {string | undefined} */ (undefined));
   useLayoutEffect(() => {
     if (next.current === undefined) return;
@@ -100,5 +100,5 @@ export function Cards({ kind, cards, known, problems, change }) {
 /** @param {Rule} rule @param {number} at */
 const textOf = (rule, at) => `${nameOf(rule, at)} ${effectOf(rule.effect).words} ${JSON.stringify(rule)}`.toLowerCase();
 
-/** Two rules have two names. @param {Rule} rule @returns {Rule} */
+/** Copies a rule under another name, since names are unique. @param {Rule} rule @returns {Rule} */
 const copyOf = ({ name, ...rule }) => ({ ...(name !== undefined && { name: `${name.slice(0, 58)} copy` }), ...rule });

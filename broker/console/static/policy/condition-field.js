@@ -1,4 +1,4 @@
-// A condition, with what it can read and do at hand.
+// The field of a condition, with the available variables and functions.
 /** @typedef {import('/console/policy/condition-words.js').Word} Word */
 import { html, useLayoutEffect, useRef, useState } from '/console/html.js';
 import { FUNCTIONS, VARIABLES, WHOLE, wordsFor } from '/console/policy/condition-words.js';
@@ -9,7 +9,7 @@ import { Unseen } from '/console/policy/unseen.js';
 export function ConditionField({ id, value, problems, change }) {
   const area = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const [word, setWord] = useState('');
-  // Where one writes on after a word was put in: set in the draw that shows it, since a key pressed right after it must find the caret there.
+  // The caret position after an inserted word: set in the render that shows the word, so that a key pressed right after it is inserted there.
   const next = useRef(/** @type {number | undefined} */ (undefined));
   useLayoutEffect(() => {
     if (next.current === undefined) return;

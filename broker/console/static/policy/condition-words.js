@@ -1,4 +1,4 @@
-// What a condition (CEL) can read and do, a line each. `insert` is what choosing it writes.
+// Variables and functions of a condition (CEL), one line each. `insert`: the text that choosing it inserts.
 /** @typedef {{ insert: string, words: string }} Word */
 
 /** @type {readonly Word[]} */
@@ -61,7 +61,7 @@ export const FUNCTIONS = [
   { insert: "string(5) == '5'", words: 'a value as a text' },
 ];
 
-/** Whole conditions that are often wanted. @type {readonly Word[]} */
+/** Complete conditions that are often needed. @type {readonly Word[]} */
 export const WHOLE = [
   {
     insert: 'request.refs.exists(r, r.name == "refs/heads/main")',
@@ -77,7 +77,7 @@ export const WHOLE = [
 
 const ALL = [...VARIABLES, ...FUNCTIONS, ...WHOLE];
 
-/** What may come after the word at the caret. @param {string} word */
+/** Returns the completions of the word at the caret. @param {string} word */
 export const wordsFor = (word) =>
   word === ''
     ? []

@@ -1,4 +1,4 @@
-// Somebody else saved a version while this one was written: nothing of either is lost without being seen.
+// Another owner saved a version while this draft was edited: shows both changes, so that none is lost unseen.
 /** @typedef {import('../../answers.ts').RulesVersion} RulesVersion */
 /** @typedef {import('/console/policy/draft.js').Draft} Draft */
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
@@ -38,7 +38,7 @@ export function Conflict({ inForce, draft, change, drop }) {
   `;
 }
 
-/** Names of rules that both made another of. @param {Draft['baseRules']} base @param {Draft['baseRules']} mine @param {Draft['baseRules']} theirs */
+/** Returns the names of rules that both changed. @param {Draft['baseRules']} base @param {Draft['baseRules']} mine @param {Draft['baseRules']} theirs */
 function bothChanged(base, mine, theirs) {
   const changedBy = (/** @type {Draft['baseRules']} */ rules) =>
     new Set(differences(base, rules).flatMap(({ before, after }) => [before?.name ?? after?.name ?? '']));

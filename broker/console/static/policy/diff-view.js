@@ -1,4 +1,4 @@
-// What differs between two lists of rules, for people.
+// The differences between two lists of rules, as HTML.
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/differ.js').Difference} Difference */
 import { html } from '/console/html.js';
@@ -18,7 +18,7 @@ const FIELDS = /** @type {const} */ ([
   'after',
   'remember',
 ]);
-/** So many are shown; more than that is another policy. */
+/** Maximum number of differences shown; with more the policy is a different one. */
 const SHOWN = 50;
 
 /** @param {{ before: readonly Rule[], after: readonly Rule[], none?: string }} props */

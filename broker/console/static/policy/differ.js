@@ -1,6 +1,6 @@
-// What differs between two lists of rules. Their order means nothing, so it is no difference.
+// Compares two lists of rules. Order is ignored, since it has no effect.
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
-/** A rule that came, that went, or that is another under the same name: `before` or `after` is undefined where there is none. @typedef {{ before: Rule | undefined, after: Rule | undefined }} Difference */
+/** An added, removed or changed rule (of the same name): `before` or `after` is undefined when the rule was added or removed. @typedef {{ before: Rule | undefined, after: Rule | undefined }} Difference */
 
 const sorted = (/** @type {unknown} */ value) =>
   JSON.stringify(value, (_key, inner) =>
@@ -12,7 +12,7 @@ const sorted = (/** @type {unknown} */ value) =>
 /** Whether two lists hold the same rules in the same order. @param {unknown} a @param {unknown} b */
 export const isSame = (a, b) => sorted(a) === sorted(b);
 
-/** Those of `some` that are not in `others`; of equal ones as many as are more. @param {readonly Rule[]} some @param {readonly Rule[]} others */
+/** Returns the rules of `some` that are not in `others`, counting equal rules (multiset difference). @param {readonly Rule[]} some @param {readonly Rule[]} others */
 function without(some, others) {
   /** @type {Map<string, number>} */
   const left = new Map();
@@ -42,7 +42,7 @@ export function differences(before, after) {
 }
 
 /**
- * What one owner made of `base`, put into what another made of it. What both changed stands twice.
+ * Three-way merge: applies the changes from `base` to `mine` to `theirs`. A rule that both changed appears twice.
  *
  * @param {readonly Rule[]} base
  * @param {readonly Rule[]} mine

@@ -1,9 +1,9 @@
-// What somebody writes and has not saved: kept in this tab, so that neither a reload nor signing in again loses it.
+// The unsaved draft of rules, kept in this tab so that neither a reload nor signing in again loses it.
 /** @typedef {import('../../answers.ts').Me} Me */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
-/** A rule with a key of its own, by which its card stays the same card. @typedef {{ key: number, rule: Rule }} Card */
-/** `base`: the version, and its rules, that is changed. `text`: what was written by hand, where it is shown as text. @typedef {{ name: string, base: number, baseRules: Rule[], cards: Card[], form: 'cards' | 'yaml' | 'json', text: string }} Draft */
+/** A rule with a stable key for its card. @typedef {{ key: number, rule: Rule }} Card */
+/** `base`, `baseRules`: the version that the draft changes, and its rules. `text`: the text as edited, when the draft is shown as text. @typedef {{ name: string, base: number, baseRules: Rule[], cards: Card[], form: 'cards' | 'yaml' | 'json', text: string }} Draft */
 import { useEffect, useRef, useState } from '/console/html.js';
 import { useOwner } from '/console/shell/owner.js';
 
@@ -25,7 +25,7 @@ const draftOf = ({ name, version, rules }) => ({
 const KEPT_AFTER_MS = 200;
 
 /**
- * The draft of a subject; `restored`: it was kept from before. `forget`: it is saved, or not wanted any more.
+ * Returns the draft of a subject; `restored`: it was loaded from this tab's storage. `forget` deletes it, after saving or discarding.
  *
  * @param {Subject} subject
  */
@@ -77,7 +77,7 @@ function keepAt(key, draft) {
   try {
     sessionStorage.setItem(key, JSON.stringify(draft));
   } catch {
-    // There is no room left: the draft stays on the page.
+    // The storage is full: the draft stays on the page only.
   }
 }
 

@@ -1,4 +1,4 @@
-// Writing rules: as cards or as text, with what there is at hand; nothing that was typed is lost.
+// The editor of rules, as cards or as text; nothing typed is lost.
 /** @typedef {import('/console/policy/problems.js').Problems} Problems */
 /** @typedef {import('/console/policy/subject.js').Saved} Saved */
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
@@ -25,7 +25,7 @@ import { Link, navigate, useLeaving } from '/console/shell/router.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `inForce`: what is there now; its version 0, of a policy: nothing. `back`: where one goes without saving.
+ * `inForce`: the current version; version 0 of a policy: it does not exist yet. `back`: the address to go to without saving.
  *
  * @param {{ inForce: Subject, reload: () => Promise<void>, back: string, onSaved: (saved: Saved) => unknown }} props
  */
@@ -36,7 +36,7 @@ export function Editor({ inForce, reload, back, onSaved }) {
   const known = useKnown();
   const { draft, change: changeDraft, forget, restart, restored } = useDraft(inForce);
   const [problems, setProblems] = useState(/** @type {Problems} */ (NONE));
-  // The cards tell by themselves which of their fields are as they were refused.
+  // Each card compares its fields with the refused rule, and hides the errors of changed fields.
   const change = (/** @type {Parameters<typeof changeDraft>[0]} */ to) => {
     setProblems((before) => (before.all.length === 0 ? before : { ...before, rest: [], all: [] }));
     changeDraft(to);

@@ -1,14 +1,14 @@
-// What there is to write rules about: platforms, their scopes and endpoints.
+// Platforms with their scopes and endpoints, as suggestions for the rule fields.
 /** @typedef {import('../../answers.ts').Answer<'GET', '/owner/platforms/x'>} WholePlatform */
 /** @typedef {{ value: string, words: string }} Option */
-/** `platforms`: with what each of their scopes allows. @typedef {{ id: string, name: string, scopes: { scope: string, rules: string[] }[] }[]} Known */
+/** `scopes`: with the operations that each scope allows. @typedef {{ id: string, name: string, scopes: { scope: string, rules: string[] }[] }[]} Known */
 import { ask } from '/console/api.js';
 import { useEffect, useState } from '/console/html.js';
 
 const OPERATION = /^(GET|POST|PUT|PATCH|DELETE) (\/\S*)/;
 const MOST_WORDS = 3;
 
-/** Read once; without it one writes as well. @returns {Known} */
+/** Reads the platforms once; while they are missing, the fields work without suggestions. @returns {Known} */
 export function useKnown() {
   const [known, setKnown] = useState(/** @type {Known} */ ([]));
   useEffect(() => {
@@ -35,13 +35,13 @@ const matches = (pattern, text) =>
       .join('.*')}$`,
   ).test(text);
 
-/** Whether one of the patterns matches; without patterns everything does. @param {readonly string[] | undefined} patterns @param {string} text */
+/** Whether one of the patterns matches; without patterns, every text matches. @param {readonly string[] | undefined} patterns @param {string} text */
 const anyMatches = (patterns, text) => patterns === undefined || patterns.some((pattern) => matches(pattern, text));
 
 /** @param {Known} known @returns {Option[]} */
 export const platformOptions = (known) => known.map(({ id, name }) => ({ value: id, words: name === id ? '' : name }));
 
-/** Scopes of the platforms that are meant, with what each allows, and patterns of some. @param {Known} known @param {{ platforms?: string[] }} rule @returns {Option[]} */
+/** Returns the scopes of the rule's platforms, with what each allows, and patterns for several scopes. @param {Known} known @param {{ platforms?: string[] }} rule @returns {Option[]} */
 export function scopeOptions(known, { platforms }) {
   const scopes = known.filter(({ id }) => anyMatches(platforms, id)).flatMap(({ scopes: some }) => some);
   const one = scopes.map(({ scope, rules }) => ({ value: scope, words: rulesInWords(rules) }));
@@ -56,7 +56,7 @@ export function scopeOptions(known, { platforms }) {
 const rulesInWords = (rules) =>
   rules.slice(0, MOST_WORDS).join(', ') + (rules.length > MOST_WORDS ? ` and ${rules.length - MOST_WORDS} more` : '');
 
-/** Endpoints of the scopes and methods that are meant. @param {Known} known @param {{ platforms?: string[], scopes?: string[], methods?: string[] }} rule @returns {Option[]} */
+/** Returns the endpoints of the rule's scopes and methods. @param {Known} known @param {{ platforms?: string[], scopes?: string[], methods?: string[] }} rule @returns {Option[]} */
 export function endpointOptions(known, { platforms, scopes, methods }) {
   /** @type {Map<string, Set<string>>} */
   const found = new Map();
@@ -73,7 +73,7 @@ export function endpointOptions(known, { platforms, scopes, methods }) {
     .sort((a, b) => (a.value < b.value ? -1 : 1));
 }
 
-/** The operations of a scope that are a method and a path. @param {readonly string[]} rules */
+/** Returns the operations of a scope that consist of a method and a path. @param {readonly string[]} rules */
 export const operationsOf = (rules) =>
   rules.flatMap((rule) => {
     const [, method, path] = OPERATION.exec(rule) ?? [];

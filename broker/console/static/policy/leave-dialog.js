@@ -1,4 +1,4 @@
-// Whoever leaves with something that is not saved says what becomes of it.
+// Asks what to do with unsaved changes before the page is left.
 import { html } from '/console/html.js';
 import { Dialog } from '/console/shell/dialog.js';
 

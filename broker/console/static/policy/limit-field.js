@@ -1,4 +1,4 @@
-// How much passes in a period before a rule applies.
+// The limit field of a rule: how much passes in a period before the rule applies.
 /** @typedef {import('/console/policies/effects.js').Limit} Limit */
 import { html } from '/console/html.js';
 import { changedBy, checkedTo, valueTo } from '/console/shell/fields.js';

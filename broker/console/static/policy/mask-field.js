@@ -1,4 +1,4 @@
-// What a rule masks in the answers of the calls.
+// The mask field of a rule: what it masks in responses.
 /** @typedef {import('/console/policies/effects.js').Mask} Mask */
 import { html } from '/console/html.js';
 import { KINDS } from '/console/policies/effects.js';

@@ -1,4 +1,4 @@
-// A policy that is not there yet.
+// The page of a new policy that is not saved yet.
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/subject.js').Saved} Saved */
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */

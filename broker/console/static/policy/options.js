@@ -1,4 +1,4 @@
-// What may be chosen while one writes: a list below the field, by mouse or with the arrows and Enter (WAI-ARIA, combobox).
+// Suggestions below a field, chosen by mouse or with the arrow keys and Enter (WAI-ARIA combobox).
 /** @typedef {import('/console/policy/known.js').Option} Option */
 import { html, useEffect, useRef, useState } from '/console/html.js';
 import { visibleLine } from '/console/visible.js';
@@ -6,7 +6,7 @@ import { visibleLine } from '/console/visible.js';
 const SHOWN = 60;
 
 /**
- * The state of such a list. `take(option)`: one was chosen. Answers what the field and the list need.
+ * The state of a suggestion list. `take(option)` is called with the chosen option. Returns the props of the field and the list.
  *
  * @param {{ id: string, options: readonly Option[], take: (value: string) => void }} given
  */
@@ -19,7 +19,7 @@ export function useOptions({ id, options, take }) {
     take(value);
     setAt(-1);
   };
-  /** Answers whether the key was for the list. */
+  /** Handles a key press; returns whether the list used it. */
   const pressed = (/** @type {KeyboardEvent} */ event) => {
     const { key } = event;
     const option = shown[at];
@@ -53,7 +53,7 @@ export function OptionList({ id, of, shown, at, choose, more, label }) {
   useEffect(() => {
     if (at >= 0) list.current?.children[at]?.scrollIntoView({ block: 'nearest' });
   }, [at]);
-  // The focus stays in the field, also while the pointer is down here.
+  // Keeps the focus in the field while the pointer is down on the list.
   const stay = (/** @type {Event} */ event) => event.preventDefault();
   return html`
     <ul role="listbox" class="options" id=${id} aria-label=${label} ref=${list} onMouseDown=${stay}>

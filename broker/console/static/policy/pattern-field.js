@@ -1,4 +1,4 @@
-// A list of texts or patterns, each with a button that takes it out, and a field that completes from what there is.
+// A field for a list of texts or patterns: a button removes each entry, and suggestions complete new ones.
 /** @typedef {import('/console/policy/known.js').Option} Option */
 import { html, useRef, useState } from '/console/html.js';
 import { OptionList, useOptions } from '/console/policy/options.js';
@@ -6,7 +6,7 @@ import { valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `any`: what the absent list means. `change(undefined)`: it is absent.
+ * `any`: the meaning of an absent list. `change(undefined)` removes the list.
  *
  * @param {{ id: string, label: string, any: string, hint: string, values: readonly string[] | undefined, options: readonly Option[], problems: readonly string[], change: (values: string[] | undefined) => void }} props
  */
@@ -37,7 +37,7 @@ export function PatternField({ id, label, any, hint, values, options, problems, 
     const last = has.at(-1);
     if (event.key === 'Backspace' && text === '' && last !== undefined) remove(last);
   };
-  // What was written and not confirmed is not lost.
+  // Text that was typed but not confirmed becomes an entry when the focus leaves.
   const left = () => {
     show(false);
     add(text);

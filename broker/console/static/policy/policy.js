@@ -1,4 +1,4 @@
-// One policy, or the guardrails: read, changed, tried.
+// The page of one policy, or of the guardrails: read, change and try its rules.
 /** @typedef {import('/console/policy/subject.js').Saved} Saved */
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
 import { Refused } from '/console/api.js';
@@ -86,7 +86,7 @@ const NONE = {
   guardrails: 'There are none: only the policies decide.',
 };
 
-/** So many are drawn at first, and more each time somebody asks. */
+/** Number of rules drawn first, and added for each press of the button. */
 const DRAWN = 50;
 
 /** @param {{ subject: Subject }} props */

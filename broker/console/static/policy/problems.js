@@ -1,8 +1,8 @@
-// What the broker says is wrong, at the field where it is.
+// Assigns the broker's errors about rules to the fields that they concern.
 /** @typedef {import('/console/policy/draft.js').Card} Card */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
-/** By field what is wrong there; '': with the rule itself. `rule`: as it was sent. @typedef {{ rule: Rule, fields: Record<string, string[]> }} Wrong */
-/** `rest`: what is wrong with no rule in particular. @typedef {{ of: ReadonlyMap<number, Wrong>, rest: string[], all: string[] }} Problems */
+/** Errors by field; '': about the rule as a whole. `rule`: the rule as it was sent. @typedef {{ rule: Rule, fields: Record<string, string[]> }} Wrong */
+/** `of`: errors by card key. `rest`: errors about no rule in particular. @typedef {{ of: ReadonlyMap<number, Wrong>, rest: string[], all: string[] }} Problems */
 import { Refused } from '/console/api.js';
 
 const PLACED = /^(?:rules|guardrails|policy_rules)\[(\d+)\](?:\.(\w+))?(?:\.\w+|\[[^\]]*\])*: ([\s\S]*)$/;
@@ -11,7 +11,7 @@ const PLACED = /^(?:rules|guardrails|policy_rules)\[(\d+)\](?:\.(\w+))?(?:\.\w+|
 export const NONE = { of: new Map(), rest: [], all: [] };
 
 /**
- * Those of a refusal, by the keys of the cards that were sent; undefined: it was refused for something else.
+ * Returns the problems in a refusal, by the keys of the sent cards; undefined when the refusal is about something else.
  *
  * @param {unknown} thrown
  * @param {readonly Card[]} cards
@@ -53,7 +53,7 @@ const FIELDS = new Set([
 ]);
 
 /**
- * What is wrong with a field still: what was changed since may be right.
+ * Returns the errors of a field that still apply: none when the field was changed since the rule was sent.
  *
  * @param {Wrong | undefined} wrong
  * @param {Rule} rule

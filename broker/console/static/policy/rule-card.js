@@ -1,4 +1,4 @@
-// One rule as a card: a line, and its fields once it is open.
+// A rule as a card: one line, and its fields when it is open.
 /** @typedef {import('/console/policies/effects.js').Kind} Kind */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/draft.js').Card} Card */
@@ -42,7 +42,7 @@ export function RuleCard({ card: { key, rule }, at, kind, known, open, wrong, to
   `;
 }
 
-/** What it matches, on one line. @param {Rule} rule */
+/** Returns what the rule matches, on one line. @param {Rule} rule */
 function summary({ methods, endpoints, scopes, platforms, mask, limit, after, when }) {
   const parts = [methods, endpoints, scopes, platforms].flatMap((list) => (list ? [short(list)] : []));
   if (mask) parts.unshift(maskOf(mask));

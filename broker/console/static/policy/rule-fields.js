@@ -1,4 +1,4 @@
-// The fields of one rule.
+// The fields of a rule.
 /** @typedef {import('/console/policies/effects.js').Kind} Kind */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/known.js').Known} Known */
@@ -17,9 +17,9 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
   const { effect } = rule;
   const set = (/** @type {{ [Field in keyof Rule]?: Rule[Field] | undefined }} */ to) => {
     const next = changedBy(rule, to);
-    // Only a guardrail that asks a person can be remembered.
+    // Only a guardrail that requires approval can remember a decision.
     if (next.effect !== 'require_approval' || next.limit) delete next.remember;
-    // What allows or masks has neither: what denies, or asks, applies beyond a limit, or after another call.
+    // Only rules that deny or require approval can have a limit or a look-back condition, not those that allow or mask.
     if (!isStopping(next.effect)) {
       delete next.limit;
       delete next.after;
@@ -61,7 +61,7 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
   `;
 }
 
-/** Whether a rule stops calls, or has them wait. @param {string} effect */
+/** Whether a rule with this effect stops calls or holds them. @param {string} effect */
 const isStopping = (effect) => effect !== 'allow' && effect !== 'mask';
 
 /** @param {{ problems: readonly string[] }} props */

@@ -1,4 +1,4 @@
-// What is about to be in force, before it is.
+// Shows the changes before a new version is saved and takes effect.
 /** @typedef {import('/console/policy/draft.js').Draft} Draft */
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
 /** @typedef {import('/console/html.js').Children} Children */
@@ -8,7 +8,7 @@ import { Dialog } from '/console/shell/dialog.js';
 import { Problem } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-/** `tried`: what a try said of these rules, or the offer of one. @param {{ subject: Subject, draft: Draft, busy: boolean, problem: Error | undefined, tried: Children, onClose: () => void, save: () => void }} props */
+/** `tried`: the result of trying these rules, or a button to try them. @param {{ subject: Subject, draft: Draft, busy: boolean, problem: Error | undefined, tried: Children, onClose: () => void, save: () => void }} props */
 export function SaveDialog({ subject, draft, busy, problem, tried, onClose, save }) {
   const rules = draft.cards.map(({ rule }) => rule);
   const fresh = subject.version === 0 && subject.kind === 'policy';

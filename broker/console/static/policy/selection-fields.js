@@ -1,4 +1,4 @@
-// Which calls are meant: methods, platforms, scopes, endpoints and a condition.
+// The fields that select calls: methods, platforms, scopes, endpoints and a condition.
 /** @typedef {import('/console/policies/effects.js').Selection} Selection */
 /** @typedef {import('/console/policy/known.js').Known} Known */
 import { html, useMemo } from '/console/html.js';
@@ -10,7 +10,7 @@ import { checkedTo } from '/console/shell/fields.js';
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /**
- * `set`: changes some members; those that are undefined then are taken out.
+ * `set` changes some members; members set to undefined are removed.
  *
  * @param {{ id: string, selection: Selection, known: Known, wrongs: (field: string) => string[], set: (to: { [Field in keyof Selection]?: Selection[Field] | undefined }) => void }} props
  */

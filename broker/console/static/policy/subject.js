@@ -1,9 +1,9 @@
-// What is read and changed on the page: a policy, or the guardrails.
+// The subject of the page: a policy, or the guardrails.
 /** @typedef {import('../../answers.ts').PolicyRules} PolicyRules */
 /** @typedef {import('../../answers.ts').GuardrailRules} GuardrailRules */
 /** @typedef {import('/console/policies/effects.js').Kind} Kind */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
-/** `version` 0: it is not saved yet. @typedef {{ kind: Kind, id: string, name: string, version: number, rules: Rule[], words: string[], agents: number }} Subject */
+/** `version` 0: not saved yet. @typedef {{ kind: Kind, id: string, name: string, version: number, rules: Rule[], words: string[], agents: number }} Subject */
 /** @typedef {{ version: number, warnings: string[], name: string, id: string }} Saved */
 import { ask } from '/console/api.js';
 import { GUARDRAILS } from '/console/policies/place.js';
@@ -12,7 +12,7 @@ import { useLoaded } from '/console/shell/use-loaded.js';
 const EVERY_MS = 15_000;
 
 /**
- * @param {string} named as the address does: `guardrails`, the name of a policy, or its id
+ * @param {string} named the last segment of the address: `guardrails`, the name of a policy, or its id
  * @returns {{ subject: Subject | undefined, error: Error | undefined, reload: () => Promise<void> }}
  */
 export function useSubject(named) {
@@ -47,7 +47,7 @@ const NO_GUARDRAILS = {
 };
 
 /**
- * Sends rules. Throws Refused: `conflict` when another version than `subject.version` is in force.
+ * Saves rules. Throws Refused: `conflict` when the version in force is not `subject.version`.
  *
  * @param {Subject} subject
  * @param {unknown} rules

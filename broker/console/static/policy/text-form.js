@@ -1,4 +1,4 @@
-// The rules as one text.
+// The editor of the rules as one text.
 /** @typedef {import('/console/policy/draft.js').Draft} Draft */
 import { asError } from '/console/api.js';
 import { html, useEffect, useRef, useState } from '/console/html.js';
@@ -7,11 +7,11 @@ import { rulesIn, textOf } from '/console/policy/text.js';
 import { Unseen } from '/console/policy/unseen.js';
 import { visible } from '/console/visible.js';
 
-/** What each way of writing is called. */
+/** Names of the forms. */
 export const FORMS = /** @type {const} */ ({ cards: 'Cards', yaml: 'YAML', json: 'JSON' });
 
 /**
- * `problem`: why the text is no list of rules; undefined: it is one, or there is no text.
+ * `problem`: why the text is not a list of rules; undefined when it is one, or when the draft is not shown as text.
  *
  * @param {Draft} draft
  * @param {(to: Partial<Draft>) => void} change
@@ -32,7 +32,7 @@ export function useForms(draft, change) {
       if (mine === latest.current) setProblem(said(thrown));
     }
   };
-  // A text that was kept over a reload may have been none.
+  // A text that was kept over a reload may be invalid.
   useEffect(() => {
     if (form !== 'cards') rulesIn(form, draft.text).catch((thrown) => setProblem(said(thrown)));
   }, []);

@@ -1,8 +1,8 @@
-// Rules as text, in YAML or JSON: the same rules as on the cards.
+// Converts rules to and from text, in YAML or JSON: the same rules as on the cards.
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {'yaml' | 'json'} Form */
 
-/** Loaded when somebody asks for it. */
+/** The YAML library, loaded on first use. */
 const yaml = () => import('/console/vendor/yaml/index.js');
 
 /** @param {Form} form @param {readonly Rule[]} rules */
@@ -12,7 +12,8 @@ export async function textOf(form, rules) {
 }
 
 /**
- * The rules of a text: a list, or a part of a governance file that begins with `rules:` or `guardrails:`. Throws Error for a person.
+ * Parses the rules of a text: a list, or a part of a governance file that begins with `rules:` or `guardrails:`. Throws Error with a message for a
+ * person.
  *
  * @param {Form} form
  * @param {string} text
@@ -30,7 +31,7 @@ export async function rulesIn(form, text) {
 const LISTS = ['platforms', 'scopes', 'methods', 'endpoints'];
 const TEXTS = ['name', 'effect', 'when'];
 
-/** What cards cannot show. @param {unknown} rule @param {number} at */
+/** Throws when cards cannot show the rule. @param {unknown} rule @param {number} at */
 function check(rule, at) {
   if (typeof rule !== 'object' || rule === null || Array.isArray(rule))
     throw new Error(`rules[${at}]: names and values belong here, such as effect: allow.`);

@@ -1,4 +1,4 @@
-// What the rules would make of one call, beside what those in force make of it.
+// Tries the rules on one call, and compares the result with that of the rules in force.
 /** @typedef {import('../../answers.ts').Agent} Agent */
 /** @typedef {import('../../answers.ts').Simulation} Simulation */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
@@ -112,7 +112,7 @@ export function TryOne({ subject, rules, known, disabled, refused }) {
   `;
 }
 
-/** Of a pattern some path that it matches. @param {string} path */
+/** Returns an example path that the pattern matches. @param {string} path */
 const exampleOf = (path) => path.replaceAll('**', '1').replaceAll('*', '1');
 
 /** @param {string} text */

@@ -1,4 +1,4 @@
-// What the rules would have made of the calls on record.
+// Tries the rules on recorded calls.
 /** @typedef {import('../../answers.ts').RecordedSimulation} Recorded */
 /** @typedef {import('/console/policy/use-trying.js').Trying} Trying */
 import { html } from '/console/html.js';
@@ -10,14 +10,14 @@ import { Ago, exactly } from '/console/shell/time.js';
 import { Problem } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-/** How far back one may look, in days. */
+/** Periods to look back, in days. */
 const SPANS = /** @type {const} */ ([
   [1, 'Last day'],
   [7, 'Last 7 days'],
   [30, 'Last 30 days'],
 ]);
 
-/** `whose`: whose calls. @param {{ trying: Trying, whose: string, disabled: boolean }} props */
+/** `whose`: the tried calls, in words. @param {{ trying: Trying, whose: string, disabled: boolean }} props */
 export function TryRecorded({ trying, whose, disabled }) {
   const { tried, isCurrent, busy, problem, run } = trying;
   return html`

@@ -1,4 +1,4 @@
-// Trying the rules before they are in force.
+// Tries the rules before they are in force.
 /** @typedef {import('../../answers.ts').Policy} Policy */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/known.js').Known} Known */
@@ -14,7 +14,7 @@ import { Problem } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
-/** On whose calls a policy is tried that nobody is under yet. @param {Subject} subject */
+/** Selects the policy on whose agents' calls a new policy without agents is tried. @param {Subject} subject */
 export function useWhose({ kind, id, version }) {
   const fresh = kind === 'policy' && version === 0;
   const policies = useLoaded('/owner/policies', 60_000).answer?.policies ?? [];
@@ -60,7 +60,7 @@ export function Try({ subject, rules, known, trying, whose, disabled, refused })
   `;
 }
 
-/** What the last try said of the rules that are about to be saved, or the offer of one. @param {{ trying: Trying, possible: boolean }} props */
+/** The result of the last try of the rules to save, or a button to try them. @param {{ trying: Trying, possible: boolean }} props */
 export function LastTry({ trying: { tried, isCurrent, busy, problem, run }, possible }) {
   if (tried && isCurrent)
     return html`<div class="last-try" id="last-try"><${Counts} tried=${tried} /><${Warnings} warnings=${tried.answer.warnings} id="save-warnings" /></div>`;

@@ -1,4 +1,4 @@
-// A field shows its text as it is: characters that show nothing, or turn a text around, are said beside it.
+// Lists the invisible and bidirectional characters in a field's text, beside the field, which shows the text unchanged.
 import { html } from '/console/html.js';
 import { visible } from '/console/visible.js';
 

@@ -1,17 +1,17 @@
-// Trying rules that are not in force: what the last try said, and of which rules.
+// State of trying rules that are not in force: the last result, and the rules that it is for.
 /** @typedef {import('../../answers.ts').RecordedSimulation} Recorded */
 /** @typedef {import('../../answers.ts').GuardrailRules} GuardrailRules */
 /** @typedef {import('../../answers.ts').PolicyRules} PolicyRules */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
-/** `rules`: those that were tried. @typedef {{ rules: readonly Rule[], days: number, answer: Recorded }} Tried */
+/** `rules`: the tried rules. @typedef {{ rules: readonly Rule[], days: number, answer: Recorded }} Tried */
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { EFFECTS } from '/console/policies/effects.js';
 import { isSame } from '/console/policy/differ.js';
 
 /**
- * The rules as the routes for trying take them.
+ * Returns the rules as the body of the routes for trying.
  *
  * @param {Subject} subject
  * @param {readonly Rule[]} rules
@@ -22,7 +22,7 @@ export const proposed = ({ kind }, rules) =>
     : { policy_rules: /** @type {PolicyRules} */ (/** @type {unknown} */ (rules)) };
 
 /**
- * `as`: the id of the policy whose agents they are tried on. `refused(thrown)` is told why a try was not taken.
+ * `as`: the id of the policy whose agents the rules are tried on. `refused(thrown)` receives the refusal of a try.
  *
  * @param {{ subject: Subject, rules: readonly Rule[], as: string | undefined, refused: (thrown: unknown) => void }} given
  */
@@ -50,7 +50,7 @@ export function useTrying({ subject, rules, as, refused }) {
 
 /** @typedef {ReturnType<typeof useTrying>} Trying */
 
-/** What becomes of calls by rules. @type {Readonly<Record<Recorded['changes'][number]['before'], string>>} */
+/** Results of calls under rules, in words. @type {Readonly<Record<Recorded['changes'][number]['before'], string>>} */
 const FATES = {
   allow: 'made',
   require_approval: 'waits for a person',
@@ -58,12 +58,12 @@ const FATES = {
   cannot_tell: 'cannot be told',
 };
 
-/** A fate as a badge. @param {{ effect: Recorded['changes'][number]['before'] }} props */
+/** A result as a badge. @param {{ effect: Recorded['changes'][number]['before'] }} props */
 export const Fate = ({ effect }) =>
   html`<span class="badge" data-kind=${EFFECTS[effect]?.kind ?? ''}>${FATES[effect]}</span>`;
 
 /**
- * Counts of a try, on one line.
+ * The counts of a try, on one line.
  *
  * @param {{ tried: Tried }} props
  */

@@ -1,4 +1,4 @@
-// Who changed the rules when, and what each change was.
+// The versions of the rules: who changed them when, and each change.
 /** @typedef {import('../../answers.ts').RulesVersion} RulesVersion */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
@@ -66,7 +66,7 @@ export function Versions({ subject }) {
   `;
 }
 
-/** `former`: the one before, as far as it is loaded. @param {{ version: RulesVersion, former: RulesVersion | undefined, owners: ReadonlyMap<string, string>, inForce: boolean }} props */
+/** `former`: the previous version, if loaded. @param {{ version: RulesVersion, former: RulesVersion | undefined, owners: ReadonlyMap<string, string>, inForce: boolean }} props */
 function Version({ version, former, owners, inForce }) {
   const [open, setOpen] = useState(false);
   const rules = /** @type {Rule[]} */ (version.rules);

@@ -1,8 +1,8 @@
-// What the broker took, and may not be what was meant.
+// The broker's warnings about rules that it accepted, but that may not do what was intended.
 import { html } from '/console/html.js';
 import { visibleLine } from '/console/visible.js';
 
-/** Those of what was saved last, until its page shows them. @type {{ id: string, warnings: string[] } | undefined} */
+/** Warnings of the last save, until the page of the policy shows them. @type {{ id: string, warnings: string[] } | undefined} */
 let kept;
 
 /** @param {{ id: string, warnings: string[] }} saved */
@@ -17,7 +17,7 @@ export function takeWarnings(id) {
   return warnings;
 }
 
-/** `id`: of the element, where there may be more of them. @param {{ warnings: readonly string[], id?: string }} props */
+/** `id`: the element's id, when the page has several. @param {{ warnings: readonly string[], id?: string }} props */
 export function Warnings({ warnings, id = 'warnings' }) {
   if (warnings.length === 0) return null;
   return html`<div class="notice" data-kind="wait" role="status" id=${id}>
