@@ -17,7 +17,7 @@ import { type BodyOf, isFormType, isKept, judgeInTurns } from './judge-body.ts';
 import { methodMemberInTurns } from './method-json.ts';
 
 /**
- * `judged`: what the decision knows of it. `written`: how its members are encoded, or the exact bytes. `bodyHeaders`: the headers that
+ * `judged`: the body as the decision sees it. `written`: how its members are encoded, or the exact bytes. `bodyHeaders`: the headers that
  * state its type.
  */
 export type GivenBody = {

@@ -1,4 +1,4 @@
-/** What the decision knows of an object that is sent in parts: the same as for the encoded bytes (parse-multipart.ts). */
+/** Converts an object that is sent as multipart to what the decision uses: the same result as for the encoded bytes (parse-multipart.ts). */
 import type { JsonObject, JsonValue, UnreadBody } from '../policy/facts.ts';
 import { FormTree, GAPS } from './parse-form.ts';
 import { FILE_NAME, knownFile, PART_NAME, unreadParts } from './parse-multipart.ts';

@@ -23,14 +23,14 @@ export const bytesOf = (body: RawBody): Buffer | undefined =>
   body.kind === 'whole' || body.kind === 'long' ? body.bytes : undefined;
 
 export type RawRequest = {
-  /** As it is sent; `HEAD` is judged as a GET. */
+  /** The method as sent; `HEAD` is judged as a GET. */
   method: Method | 'HEAD';
-  /** `content-type` and `content-encoding`, as they are sent. */
+  /** `content-type` and `content-encoding`, as sent. */
   bodyHeaders: Readonly<Record<string, string>>;
   body: RawBody;
-  /** What the decision knows of the body: its members, why it was not read, or undefined when there is none. */
+  /** The body as the decision sees it: its members, why it was not parsed, or undefined when there is none. */
   judged: JsonObject | UnreadBody | undefined;
-  /** The key by which equal requests join a held call; undefined when it joins none. */
+  /** The key by which equal requests join a held call; undefined when the request joins none. */
   join?: HeldJoin | undefined;
 };
 

@@ -1,13 +1,13 @@
-/** The libraries that the pages import, read from the packages that npm installed: nothing is built and nothing is copied. */
+/** The libraries that the pages import, read from the packages that npm installed, without a build step or copies. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** `text`: read when it is asked for. Throws when a package is not what it was. */
+/** `text` reads the file on request. Throws when a package's file has unexpected contents. */
 export type Vendored = { path: string; text: () => string };
 
 const PREFIX = '/console/vendor';
-/** What the pages use of @simplewebauthn/browser, whose only single file sets a global. */
+/** The exports of @simplewebauthn/browser that the pages use; its only single-file build sets a global. */
 const PASSKEY_NAMES = [
   'browserSupportsWebAuthn',
   'platformAuthenticatorIsAvailable',
@@ -17,7 +17,7 @@ const PASSKEY_NAMES = [
   'WebAuthnError',
 ];
 
-/** All of them, as modules that a browser can import by path. */
+/** Returns all libraries, as modules that a browser can import by path. */
 export function vendored(): Vendored[] {
   return [
     { path: `${PREFIX}/preact.js`, text: () => read('preact') },
@@ -30,7 +30,7 @@ export function vendored(): Vendored[] {
   ];
 }
 
-/** Without the reference to a source map, which is not served. */
+/** Reads a file without its reference to a source map, which is not served. */
 const readText = (url: string | URL): string =>
   readFileSync(new URL(url), 'utf8').replace(/^\/\/# sourceMappingURL=.*$/m, '');
 
@@ -39,7 +39,7 @@ const read = (specifier: string): string => readText(import.meta.resolve(specifi
 const readPasskeyBundle = (): string =>
   readText(new URL('../dist/bundle/index.umd.min.js', import.meta.resolve('@simplewebauthn/browser')));
 
-/** Of uplot, whose single module is three times as long as its script, which sets a variable. */
+/** Reads uplot's script, which sets a variable: its single-file module is three times as long. */
 const readUplot = (file: string): string => readText(new URL(file, import.meta.resolve('uplot')));
 
 function uplotAsModule(script: string): string {
@@ -48,7 +48,7 @@ function uplotAsModule(script: string): string {
   return `${script}\nexport default uPlot;\n`;
 }
 
-/** A browser knows no bare names without an import map, which would have to be inline. */
+/** Rewrites bare imports of preact to paths: a browser resolves bare names only with an import map, which would have to be inline. */
 function withPreactByPath(text: string): string {
   const rewritten = text.replaceAll(/from\s*"preact"/g, `from"${PREFIX}/preact.js"`);
   if (rewritten === text || /from\s*"(?!\/)/.test(rewritten))
@@ -56,9 +56,9 @@ function withPreactByPath(text: string): string {
   return rewritten;
 }
 
-/** The modules of yaml for browsers, which import each other by relative paths. A page loads them when it needs them. */
+/** Returns the browser modules of yaml, which import each other by relative paths. Pages load them on demand. */
 function yamlModules(): Vendored[] {
-  // The build copies them beside the compiled files; a checkout has them from npm.
+  // The build copies them beside the compiled files; a checkout uses those from npm.
   const built = fileURLToPath(new URL('vendor/yaml/', import.meta.url));
   const folder = existsSync(built)
     ? built

@@ -87,7 +87,7 @@ export async function restoreBackup(
     // Windows renames no folder in which a file is open.
     if (process.platform === 'win32') lock?.release();
     const before = `${place}.replaced-${Date.now()}`;
-    // From here on the previous store cannot be started any more, wherever this is interrupted: it is not in place, and then its generation is behind.
+    // From here on the previous store can no longer start, even if the restore is interrupted: it is moved away, or its generation is outdated.
     if (existsSync(place)) moveAway(place, before, next);
     remember();
     renameSync(next, place);
@@ -95,7 +95,8 @@ export async function restoreBackup(
     syncFolder(config.dataFolder);
     return { ...settled, replaced: isThere ? before : null };
   } catch (error) {
-    // The store that is there goes on, and needs the room that a copy takes which did not fit. Without one it keeps a broker from starting anew.
+    // The failed copy is deleted when a store is in place, which stays in use and needs the disk space. Without one the copy stays: it keeps a broker
+    // from starting with a new, empty store.
     if (existsSync(join(place, 'broker.db'))) rmSync(next, { recursive: true, force: true });
     throw error;
   } finally {

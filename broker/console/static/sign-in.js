@@ -1,4 +1,4 @@
-// Where a sign-in link leads, and everybody without a session.
+// The sign-in page, for sign-in links and everybody without a session.
 /** @typedef {import('../answers.ts').SignInOptions} SignInOptions */
 import { asError, ask } from '/console/api.js';
 import { byId, html, render, useEffect, useState } from '/console/html.js';
@@ -7,7 +7,7 @@ import { takePlace } from '/console/place.js';
 import { Command } from '/console/shell/command.js';
 import { visibleLine } from '/console/visible.js';
 
-/** The token stands behind `#`, so it never reached a server or a log; it is taken out of the address at once. */
+/** Takes the token from the fragment of the address, which is never sent to a server or logged, and removes it from the address immediately. */
 function takeToken() {
   const token = location.hash.slice(1);
   history.replaceState(null, '', '/console/sign-in');
@@ -28,7 +28,7 @@ function SignIn() {
     ask('POST', '/owner/sign-in', { token }, { signIn: false }).then(
       () => location.replace(takePlace()),
       async (thrown) => {
-        // Who opens a used link again is often signed in by it: not taken there silently, since a link may be another owner's.
+        // A person who opens a used link again is often already signed in. The page does not continue silently, since the link may be another owner's.
         const me = await ask('GET', '/owner/me', undefined, { signIn: false }).catch(() => undefined);
         setState({ kind: 'failed', message: asError(thrown).message, ...(me && { signedInAs: me.email }) });
       },
@@ -44,7 +44,7 @@ function SignIn() {
   useEffect(() => {
     begin();
     ask('GET', '/owner/sign-in-options').then(setOptions, () => setOptions({ method: 'local' }));
-    // A link that is opened on this very page changes nothing but what stands behind `#`.
+    // A link opened on this page changes only the fragment, which does not reload the page.
     const changed = () => location.hash && begin();
     addEventListener('hashchange', changed);
     return () => removeEventListener('hashchange', changed);

@@ -1,10 +1,10 @@
-// Texts that people bring as files, as they are: with replacement characters a rule would compare with another word than its author wrote.
+// Decodes text files strictly: with replacement characters, a rule would compare with another word than its author wrote.
 
-/** A byte order mark before it is left out. */
+/** Removes a byte order mark at the start. */
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * The text of bytes in UTF-8. Throws an Error whose message is the end of a sentence that begins with their name.
+ * Decodes UTF-8. Throws an Error whose message is the end of a sentence that begins with the file's name.
  *
  * @param {Uint8Array<ArrayBuffer>} bytes
  */
@@ -19,7 +19,7 @@ export function textIn(bytes) {
   }
 }
 
-/** The first line that is none: no character in UTF-8 goes on beyond a line break. @param {Uint8Array<ArrayBuffer>} bytes */
+/** Returns the number of the first invalid line: no UTF-8 sequence continues across a line break. @param {Uint8Array<ArrayBuffer>} bytes */
 function lineOfFault(bytes) {
   for (let line = 1, from = 0; ; line++) {
     const end = bytes.indexOf(0x0a, from);
@@ -32,7 +32,7 @@ function lineOfFault(bytes) {
   }
 }
 
-/** What a file says that was chosen. Throws an Error with the file's name. @param {File} file */
+/** Reads the text of a chosen file. Throws an Error with the file's name. @param {File} file */
 export async function textOf(file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
   try {

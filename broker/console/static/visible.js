@@ -1,9 +1,9 @@
-// Scripts in which joiners within a word choose the forms of letters, as in Persian.
+// Scripts in which joiners within a word select letter forms, as in Persian.
 const JOINED = ['Arab', 'Deva', 'Beng', 'Guru', 'Gujr', 'Orya', 'Taml', 'Telu', 'Knda', 'Mlym', 'Sinh']
   .map((script) => `\\p{Script_Extensions=${script}}`)
   .join('');
 
-// Where such characters belong, and can hide nothing: within an emoji (its variation selector, the joiner of a family, a keycap),
+// Contexts in which such characters are legitimate and hide nothing: within an emoji (variation selector, joiner of a family, keycap),
 // and within words of those scripts.
 const ORDINARY = [
   '(?<=\\p{Extended_Pictographic})\\ufe0f',
@@ -12,8 +12,8 @@ const ORDINARY = [
   `(?<=[${JOINED}])[\\u200c\\u200d](?=[${JOINED}])`,
 ].join('|');
 
-// Controls, bidirectional marks and characters that show nothing can make a text read as another one. Each is shown by its
-// number instead.
+// Control characters, bidirectional marks and invisible characters can make a text read as another one. Each is shown by its
+// code point instead.
 const UNSEEN = new RegExp(
   `(?=[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Co}\\p{Cs}\\u2800\\p{Default_Ignorable_Code_Point}])(?!${ORDINARY}).`,
   'gsu',
@@ -23,7 +23,7 @@ const UNSEEN = new RegExp(
 const byNumber = (character) => `⟦U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟧`;
 
 /**
- * A text of somebody else's, safe to look at; its line breaks are kept.
+ * Makes a foreign text safe to display; line breaks are kept.
  *
  * @param {string} text
  */
@@ -31,16 +31,16 @@ export const visible = (text) =>
   String(text).replace(UNSEEN, (character) => (character === '\n' ? character : byNumber(character)));
 
 /**
- * The same for what stands on one line: a line break is shown by number, too.
+ * The same for a single line: a line break is shown by its code point, too.
  *
  * @param {string} text
  */
 export const visibleLine = (text) => String(text).replace(UNSEEN, byNumber);
 
 /**
- * JSON in which every such character is escaped: the same value, for whoever parses it, and safe to look at.
+ * Escapes all such characters in JSON: the same value when parsed, and safe to display.
  *
- * @param {string} json as `JSON.stringify` writes it, indented or not
+ * @param {string} json the output of `JSON.stringify`, indented or not
  */
 export const visibleJson = (json) =>
   json.replace(UNSEEN, (characters) =>
@@ -52,14 +52,14 @@ export const visibleJson = (json) =>
         ).join(''),
   );
 
-// Writing systems whose letters can be taken for one another's. Chinese, Japanese and Korean are written together, and with
-// Latin, and look like nothing else.
+// Scripts whose letters can be confused with each other. Chinese, Japanese and Korean are normally mixed, also with
+// Latin, and resemble no other script.
 const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic', 'Georgian', 'Hebrew', 'Arabic'].map(
   (name) => /** @type {[string, RegExp]} */ ([name, new RegExp(`\\p{Script=${name}}`, 'u')]),
 );
 
 /**
- * The names of those writing systems that a text has letters of.
+ * Returns the names of those scripts of which a text has letters.
  *
  * @param {string} text
  */
@@ -67,12 +67,12 @@ export const scriptsOf = (text) => SCRIPTS.filter(([, letters]) => letters.test(
 
 const shortened = (/** @type {string} */ text) => visibleLine(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 
-// A letter or digit that is not Latin, though it looks like one: `ﬁ`, full-width and mathematical letters. Ordinals, fractions, marks
-// and punctuation have plain forms, too, and stand in ordinary texts.
+// A letter or digit that is not Latin but looks like one: `ﬁ`, full-width and mathematical letters. Ordinals, fractions, marks
+// and punctuation have compatibility forms, too, but are common in ordinary texts.
 const isDisguise = (/** @type {string} */ character) => /[A-Za-z0-9]/.test(character.normalize('NFKC'));
 
 /**
- * What is odd about the letters of a text, as sentences: words of two alphabets, letters in disguise.
+ * Describes suspicious letters of a text, in sentences: words in two scripts, letters that imitate Latin ones.
  *
  * @param {string} text
  * @returns {string[]}
@@ -92,7 +92,7 @@ export function oddities(text) {
 }
 
 /**
- * What is odd about somebody who receives something: the above, and a domain that is not what it looks like.
+ * Describes what is suspicious about a recipient: the above, and a domain that imitates another.
  *
  * @param {string} text
  */

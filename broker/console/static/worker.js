@@ -1,8 +1,8 @@
-// The service worker of the console: shows what is pushed to this device. It answers no requests and keeps nothing of them.
+// The service worker of the console: shows push messages to this device. It intercepts no requests and caches nothing.
 
 /** @typedef {{ tag: string, step: string, title: string, sentence: string, agent?: string, until?: string, path: string, outcome?: string }} Pushed */
 
-/** Of the types for pages only: those of workers and of pages exclude each other. @type {any} */
+/** Untyped: TypeScript's types of workers and of pages exclude each other. @type {any} */
 const worker = self;
 const SCOPE = '/console';
 const SUBSCRIPTIONS = '/owner/push-subscriptions';
@@ -10,7 +10,7 @@ const SUBSCRIPTIONS = '/owner/push-subscriptions';
 worker.addEventListener('install', () => worker.skipWaiting());
 worker.addEventListener('activate', (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));
 
-/** Also of what cannot be read something is shown: browsers withdraw a subscription that is silent. @param {any} data */
+/** Parses a push message. An unreadable message still shows a notification: browsers revoke a subscription that shows none. @param {any} data */
 function read(data) {
   try {
     return /** @type {Partial<Pushed>} */ (data.json());
@@ -38,7 +38,7 @@ worker.addEventListener('push', (/** @type {any} */ event) => {
   event.waitUntil(
     worker.registration.showNotification(pushed.title ?? 'Agent Broker', {
       body: linesOf(pushed) || 'Something waits for you.',
-      // What comes later of the same call takes the place of it, and makes no sound once it is over.
+      // A later notification about the same call replaces the earlier one, silently once the call has ended.
       tag: pushed.tag ?? 'agent-broker',
       renotify: !isOver,
       silent: isOver,
@@ -49,7 +49,7 @@ worker.addEventListener('push', (/** @type {any} */ event) => {
   );
 });
 
-/** Never another site, whatever was pushed. @param {unknown} path */
+/** Returns an address on this origin, whatever was pushed. @param {unknown} path */
 function ownAddress(path) {
   const url = new URL(typeof path === 'string' ? path : SCOPE, worker.location.origin);
   return url.origin === worker.location.origin ? url : new URL(SCOPE, worker.location.origin);
@@ -60,7 +60,7 @@ worker.addEventListener('notificationclick', (/** @type {any} */ event) => {
   event.waitUntil(open(ownAddress(event.notification.data?.path)));
 });
 
-/** A window that shows it already, else one of the console, else a new one. @param {URL} url */
+/** Focuses a window that shows the address already, otherwise another console window, otherwise opens a new one. @param {URL} url */
 async function open(url) {
   const windows = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true });
   const at = (/** @type {any} */ client) => new URL(client.url).pathname;
@@ -77,8 +77,8 @@ async function open(url) {
 worker.addEventListener('pushsubscriptionchange', (/** @type {any} */ event) => event.waitUntil(renew(event)));
 
 /**
- * The browser withdrew the subscription, or made another one: the broker is told the new one. Without a session it cannot be; the
- * console then says that this device is off.
+ * The browser revoked or replaced the subscription: sends the new one to the broker. Impossible without a session; the console then shows this
+ * device as off.
  *
  * @param {any} event
  */
@@ -89,7 +89,7 @@ async function renew({ oldSubscription, newSubscription }) {
   const { public_key: applicationServerKey, subscriptions } = await answer.json();
   const hash = oldSubscription && (await hashOf(oldSubscription.endpoint));
   const old = subscriptions.find((/** @type {any} */ one) => one.endpoint_hash === hash);
-  // What was removed by its owner is not brought back.
+  // A device that its owner removed is not added again.
   if (!old) return;
   const made =
     newSubscription ??
@@ -100,7 +100,7 @@ async function renew({ oldSubscription, newSubscription }) {
   if (added.ok) await fetch(`${SUBSCRIPTIONS}/${old.id}`, { method: 'DELETE', headers });
 }
 
-/** As the broker names an endpoint. @param {string} endpoint */
+/** Returns the broker's identifier of an endpoint. @param {string} endpoint */
 async function hashOf(endpoint) {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(endpoint));
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');

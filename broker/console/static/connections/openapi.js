@@ -49,8 +49,10 @@ export async function readOpenApi(written) {
 const MOST_HEADERS = 100;
 
 /**
- * Returns the documented request headers (such as `X-Dry-Run`) in lower case, which unmodified clients may pass on. Covers parameters of paths and operations, and
- * those that they reference. @param {Record<string, unknown>} document
+ * Returns the documented request headers (such as `X-Dry-Run`) in lower case, which unmodified clients may pass on. Covers parameters of paths and
+ * operations, and those that they reference.
+ *
+ * @param {Record<string, unknown>} document
  */
 function headersOf(document) {
   const shared = record(document.parameters ?? record(document.components).parameters);

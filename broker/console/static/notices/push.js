@@ -50,8 +50,8 @@ function isOf(/** @type {PushSubscription} */ subscription, /** @type {string} *
  * Turns push on. Must be called in a click handler, since it asks for permission. Throws an error with a message for a person when the browser
  * refuses.
  *
- * @param {string} key of the broker
- * @param {string} name of the device
+ * @param {string} key the broker's public key
+ * @param {string} name the device's name
  */
 export async function turnOn(key, name) {
   if ((await Notification.requestPermission()) !== 'granted')

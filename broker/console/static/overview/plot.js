@@ -13,7 +13,7 @@ const STYLE = '/console/vendor/uplot.css';
  * @param {Stats} stats
  * @param {Series} series
  * @param {(at: number | undefined) => void} point receives the index of the bucket under the pointer
- * @returns {Promise<() => void>} removes the plot
+ * @returns {Promise<() => void>} a function that removes the plot
  */
 export async function draw(box, { buckets }, series, point) {
   await styled();

@@ -1,4 +1,4 @@
-// What a receipt says, in words.
+// The contents of a receipt, in words.
 import { actorOf, RESULTS, reasonInWords, resultOf } from '/console/activity/words.js';
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';
@@ -25,7 +25,7 @@ const moment = (seconds) =>
   typeof seconds === 'number' && Math.abs(seconds) < 1e11 ? exactly(new Date(seconds * 1000).toISOString()) : undefined;
 
 /**
- * Refs of a push that the platform refused; undefined: none.
+ * Returns the refs of a push that the platform refused; undefined when there are none.
  *
  * @param {Json} payload
  * @returns {unknown[] | undefined}
@@ -39,9 +39,9 @@ function named(id, names) {
 }
 
 /**
- * What a receipt of this payload says; also one that does not verify, which is shown as what it claims.
+ * The contents of a receipt with this payload; also of one that does not verify, which is shown as a claim.
  *
- * @param {{ payload: Json, names: Names }} props `names`: of agents and owners by id
+ * @param {{ payload: Json, names: Names }} props `names`: names of agents and owners by id
  */
 export function ReceiptFacts({ payload, names }) {
   const { agent, platform, scope, connection, method, path, kind, upstream_status, caller, static_key, workload } =
@@ -86,7 +86,7 @@ export function ReceiptFacts({ payload, names }) {
 }
 
 /**
- * As the activity says it: who approved a call, where somebody did, and no success where the platform took none.
+ * Describes the decision as the activity page does: who approved a call, if anybody, and no success when the platform did not accept the call.
  *
  * @param {Json} payload
  * @param {Names} names
@@ -154,5 +154,5 @@ function piiOf({ request, response }) {
   return request === undefined ? undefined : `request: ${found(request)}; answer: ${found(response)}`;
 }
 
-/** The page of a row's receipt. @param {string} auditId */
+/** Returns the page of an audit row's receipt. @param {string} auditId */
 export const receiptPath = (auditId) => `/console/receipt?id=${encodeURIComponent(auditId)}`;

@@ -1,9 +1,9 @@
-// Checking a receipt that somebody brought.
+// The form to verify another receipt, pasted or from a file.
 import { html, useState } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
 
 /**
- * @param {{ bring: (text: string) => void, first: boolean }} props `first`: there is nothing else on the page
+ * @param {{ bring: (text: string) => void, first: boolean }} props `first`: whether nothing else is on the page
  */
 export function Other({ bring, first }) {
   const [text, setText] = useState('');

@@ -1,4 +1,4 @@
-// A receipt, read and checked in the page.
+// The receipt page: shows a receipt and verifies it in the browser.
 /** @typedef {import('/console/receipt/verdict.js').Looked} Looked */
 import { asError, ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
@@ -64,7 +64,7 @@ function useNames() {
   return new Map([...changers, ...agents.map(({ agent_id, name }) => /** @type {const} */ ([agent_id, name]))]);
 }
 
-/** The receipt of a row on record, and whether that row is still the one. @param {string} id @returns {Promise<Looked>} */
+/** Reads and verifies the receipt of an audit row, and whether the row is unchanged since it was signed. @param {string} id @returns {Promise<Looked>} */
 async function lookAt(id) {
   if (!UUID.test(id)) throw new Error('This is no audit id. Open a receipt from the activity, or check one below.');
   const { receipt } = await ask('GET', /** @type {const} */ (`/v1/audit/${id}/receipt`));

@@ -1,8 +1,8 @@
-// Whether the row on record is still the one that a receipt was signed for (docs/receipts.md, "The row hash").
+// Computes the hash of an audit row, to check that the row is unchanged since its receipt was signed (docs/receipts.md, "The row hash").
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 import { sha256Hex } from '/console/receipt/verify.js';
 
-/** What the hash covers, in the order of the names. */
+/** The columns that the hash covers, in alphabetical order. */
 const COLUMNS = /** @type {const} */ ([
   'agent_id',
   'agent_public_id',
@@ -31,7 +31,7 @@ const COLUMNS = /** @type {const} */ ([
 ]);
 
 /**
- * The hash of a row as it is on record now, in hexadecimal.
+ * Returns the hash of a row as recorded now, in hexadecimal.
  *
  * @param {AuditRow} row
  */

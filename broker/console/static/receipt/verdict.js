@@ -1,4 +1,4 @@
-// Whether a receipt is genuine, by which key, and what that says and does not say.
+// The result of verifying a receipt, its key, and what the signature proves and does not prove.
 /** @typedef {import('/console/receipt/verify.js').Checked} Checked */
 import { html } from '/console/html.js';
 import { Copy } from '/console/shell/copy.js';
@@ -6,7 +6,7 @@ import { inWords } from '/console/shell/duration.js';
 import { exactly } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 
-/** `row`: whether the row on record is the one that was signed; undefined: nobody looked. @typedef {{ jws: string, checked?: Checked, row?: boolean }} Looked */
+/** `row`: whether the audit row is unchanged since it was signed; undefined: not checked. @typedef {{ jws: string, checked?: Checked, row?: boolean }} Looked */
 
 /** @param {{ looked: Looked }} props */
 export function Verdict({ looked: { jws, checked, row } }) {
@@ -60,7 +60,7 @@ function Take({ jws, id }) {
   <details class="raw small"><summary>The receipt as it was signed</summary><pre>${jws}</pre></details>`;
 }
 
-/** What a signature cannot say. */
+/** What a signature does not prove. */
 export const Limits = () => html`<section class="sheet part small" id="limits" aria-label="What it does not prove">
   <h2>What it does not prove</h2>
   <ul>

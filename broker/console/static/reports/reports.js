@@ -1,4 +1,4 @@
-// What agents reported of answers that they did not expect, newest first. Every word of it is the agents' own.
+// The reports of agents about unexpected responses, newest first. All text is written by agents.
 /** @typedef {import('../../answers.ts').Report} OneReport */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
@@ -100,7 +100,7 @@ function Details({ report }) {
   `;
 }
 
-/** `of`: the agent whose reports alone are shown. @param {{ reload: () => unknown, of: string | undefined }} props */
+/** `of`: the agent that the list is limited to. @param {{ reload: () => unknown, of: string | undefined }} props */
 const NoReports = ({ reload, of }) => html`
   <${Empty} title="No agent reported anything">
     <p>A refusal tells an agent how to report it as a mistake. Such reports are listed here.</p>

@@ -1,20 +1,20 @@
-// What a platform answered to a call that was made, as far as its status tells.
+// The platform's response to a call that was made, as far as its status shows.
 
 /** @typedef {{ kind: 'good' | 'wait', words: string }} PlatformAnswer */
 
-/** The status in a summary such as `status 404, application/json, 78 bytes`; NaN without one. */
+/** Parses the status in a summary such as `status 404, application/json, 78 bytes`; NaN without one. */
 const statusIn = (/** @type {string} */ summary) => Number(/^status (\d+)/.exec(summary)?.[1]);
 
-/** Of a status of success whose body says that nothing was done: what broker/approvals/sealed.ts writes at the end. */
+/** Matches the summary of a success status whose body reports an error: the suffix that broker/approvals/sealed.ts writes. */
 const SAYS_FAILED = / bytes, with an error in its body$/;
 
-/** Whether a status of HTTP says that the platform did what it was asked: 304 answers a conditional GET. */
+/** Whether an HTTP status means that the platform did what was requested: 304 answers a conditional GET. */
 export const isSuccess = (/** @type {number} */ status) => (status >= 200 && status < 300) || status === 304;
 
 /**
- * What the platform did: only a success is good.
+ * Returns the result at the platform: only a success is good.
  *
- * @param {string} summary as the owner API states it in `result_summary`
+ * @param {string} summary `result_summary` of the owner API
  * @returns {PlatformAnswer}
  */
 export function platformAnswer(summary) {

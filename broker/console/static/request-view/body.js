@@ -1,4 +1,4 @@
-// A request's body as a tree of names and values, or as its text.
+// A request's body as a tree of names and values, or as text.
 /** @typedef {import('/console/request-view/fold.js').Member} Member */
 /** @typedef {import('/console/request-view/fold.js').Node} Node */
 /** @typedef {import('/console/request-view/fold.js').Opened} Opened */
@@ -12,13 +12,13 @@ import { counted, countUnseen, fromBase64, piecesOf, sized } from '/console/requ
 import { visibleLine } from '/console/visible.js';
 
 const PREVIEW = 280;
-/** Pieces of so many characters are laid out only when they come into sight. */
+/** Chunks longer than this number of characters are laid out only when they come into view. */
 const FAR = 2_000;
-/** Below this, lines are no wider than a hand's breadth, and parts are no longer set in. */
+/** Below this depth parts are no longer indented, since lines would become too narrow. */
 const DEEPEST = 7;
 
 /**
- * A box that scrolls when there is more in it than fits: by keyboard, too, and only then a stop on its way.
+ * A box that scrolls when its content does not fit; only then it is a tab stop, to scroll by keyboard.
  *
  * @param {{ label?: string, as?: string, children: Children }} props
  */
@@ -29,7 +29,7 @@ export function Box({ label, as = 'div', children, ...more }) {
     if (shown && shown.scrollHeight > shown.clientHeight) shown.tabIndex = 0;
   };
   useLayoutEffect(mark);
-  // What fitted when it was drawn may not in a narrower window, or once the styles are there.
+  // Content that fitted when it was drawn may not fit in a narrower window, or after the style sheet is loaded.
   useLayoutEffect(() => {
     const observer = new ResizeObserver(mark);
     if (box.current) observer.observe(box.current);
@@ -39,7 +39,7 @@ export function Box({ label, as = 'div', children, ...more }) {
 }
 
 /**
- * A text with its lines. In a box of its own height, so that it pushes nothing away.
+ * A text with its line breaks, in a box of limited height.
  *
  * @param {{ text: string, label: string, tall?: boolean }} props
  */
@@ -55,7 +55,7 @@ export function Lines({ text, label, tall = false }) {
 }
 
 /**
- * That a text has characters which do not show.
+ * The note that a text has characters which are not visible.
  *
  * @param {{ text: string }} props
  */
@@ -64,7 +64,7 @@ export function Unseen({ text }) {
   return number > 0 && html`<span class="badge" data-kind="bad">${counted(number, 'invisible character')}</span>`;
 }
 
-/** Opens so much of the part at a path. @typedef {(path: string, shown: number | true) => void} Open */
+/** Shows that many members of the part at a path, or all of a text. @typedef {(path: string, shown: number | true) => void} Open */
 
 /** @param {{ node: TextNode, open: Open }} props */
 function Text({ node: { value, path, folded }, open }) {
@@ -154,7 +154,7 @@ function Name({ member: { name, namePath, nameFolded }, list, open }) {
 }
 
 /**
- * The exact body in a file, for whoever would rather read it elsewhere.
+ * Downloads the exact body as a file, to read it in another program.
  *
  * @param {{ text: string }} props
  */
@@ -174,7 +174,7 @@ const unfold = (/** @type {number} */ folds) =>
     : `Open the ${counted(folds, 'folded part')} before you approve, or all at once.`;
 
 /**
- * `onSeen` hears whether every part of the body was laid out. `hash`: of the request, to tell a long one by.
+ * `onSeen` receives whether every part of the body was laid out. `hash`: the hash of the request, shown beside a large body.
  *
  * @param {{ body: unknown, hash: string, onSeen: (seen: boolean) => void }} props
  */
@@ -183,7 +183,7 @@ export function Body({ body, hash, onSeen }) {
   const bytes = useMemo(() => new TextEncoder().encode(JSON.stringify(body)).length, [body]);
   const [opened, setOpened] = useState(/** @type {() => Opened | typeof EVERYTHING} */ (() => new Map()));
   const [asText, setAsText] = useState(false);
-  // Whoever saw all of it as text has seen it, whichever way it is shown then.
+  // A body that was shown completely as text counts as seen, whichever form is shown later.
   const [seenAsText, setSeenAsText] = useState(false);
   const { tree, folds } = useMemo(() => layOut(reader, opened), [reader, opened]);
   const seen = seenAsText || folds === 0;

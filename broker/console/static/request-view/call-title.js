@@ -1,4 +1,4 @@
-// What a held call does, as a title: who wants what, and where.
+// The title of a held call: which agent wants to do what, on which platform.
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 import { html } from '/console/html.js';
@@ -6,7 +6,7 @@ import { Sentence } from '/console/request-view/sentence.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `over`: it no longer waits.
+ * `over`: whether the call no longer waits.
  *
  * @param {{ held: Pick<HeldCall | Waits, 'platform_name' | 'sentence'> & { agent: Pick<HeldCall['agent'], 'name' | 'parent'> }, over?: boolean }} props
  */

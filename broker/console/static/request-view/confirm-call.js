@@ -1,5 +1,5 @@
-// The second step of deciding a held call by click or key, the same for both ways: what decides is repeated, since the question covers
-// the request, and the agent is told why.
+// The confirmation of a decision on a held call by click or key. It repeats the key facts, since the dialog covers
+// the request, and takes the note to the agent.
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
@@ -28,9 +28,9 @@ const ABOUT = {
 };
 
 /**
- * `held`: the call as it is on the screen. `byPasskey`: a passkey signs what is decided here, which is one call.
- * `others`: how many more calls of the same agent wait, which can be denied, too.
- * `onYes(note, all, standing)`: note is empty without one; `standing`: what else passes, of an approval. `id`: where the call has none of its own.
+ * `held`: the call as shown. `byPasskey`: whether a passkey signs the decision, which is then for one call only. `others`: how many more calls of
+ * the same agent wait, which can be denied, too. `onYes(note, all, standing)`: the note is empty when none was written; `standing`: a standing
+ * approval that goes with an approval. `id`: the id of the call when `held` has none.
  *
  * @param {{
  *   what: 'approve' | 'deny', held: HeldCall | Waits, id?: string, others?: number, byPasskey?: boolean,

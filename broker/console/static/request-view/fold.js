@@ -1,25 +1,25 @@
-// How much of a request's body is laid out at first. What is folded is counted: nobody approves what was never shown.
+// Decides how much of a request's body is laid out at first. Folded parts are counted: nothing can be approved that was never shown.
 
-/** Rows: a body of so many is laid out whole, and of a larger one each part that is small. */
+/** Rows: a body up to this size is laid out completely; of a larger body each part that is small. */
 const WHOLE = 200;
 const SMALL = 40;
-/** Of a larger part, so many members at first, and so many more each time. */
+/** Number of members of a larger part shown at first, and added for each press of the button. */
 const FIRST = 30;
 export const MORE = 200;
-/** Characters: longer texts, and longer names, begin folded. */
+/** Characters: longer texts and names start folded. */
 const LONG = 1_000;
-/** Up to here everything can be laid out at once; beyond, it is shown as text. */
+/** Rows: up to this size all parts can be opened together; a larger body is shown as text. */
 const MOST_ROWS = 1_500;
 const MOST_CHARACTERS = 60_000;
 
-/** Of more recipients so many at first. */
+/** Number of recipients shown at first. */
 export const FIRST_RECIPIENTS = 12;
 
-/** Opens everything. */
+/** Opens all parts. */
 export const EVERYTHING = Symbol('everything');
 
 /** @typedef {ReturnType<typeof readBody>} Reader */
-/** How much of each part is open. @typedef {Map<string, number | true>} Opened */
+/** How much of each part is open, by path. @typedef {Map<string, number | true>} Opened */
 /** @typedef {{ kind: 'text', path: string, value: string, folded: boolean, size?: undefined }} TextNode */
 /** @typedef {{ kind: 'plain', path: string, value: unknown, size?: undefined }} PlainNode */
 /** @typedef {{ kind: 'list' | 'object', path: string, size: number, members: Member[] }} PartNode */
@@ -27,7 +27,7 @@ export const EVERYTHING = Symbol('everything');
 /** @typedef {{ name: string, namePath: string, nameFolded: boolean, value: Node }} Member */
 
 /**
- * How many rows each part takes when all in it is open.
+ * Computes how many rows each part takes when everything in it is open.
  *
  * @param {unknown} value
  * @param {Map<object, number>} weights
@@ -41,7 +41,7 @@ function weigh(value, weights) {
 }
 
 /**
- * A reader of one body. `text`: its JSON, indented.
+ * Returns a reader of one body. `text`: its JSON, indented.
  *
  * @param {unknown} body
  */
@@ -54,8 +54,8 @@ export function readBody(body) {
 }
 
 /**
- * What to lay out. `opened`: by path (a JSON pointer; with `#` at its end a member's name), how many members of a part, or
- * true for a text; or EVERYTHING. Answers the tree and how many of its parts are folded.
+ * Returns the tree to lay out, and how many of its parts are folded. `opened`: by path (a JSON pointer; with `#` at its end for a member's name)
+ * the number of shown members of a part, or true for a text; or EVERYTHING.
  *
  * @param {Reader} reader
  * @param {Opened | typeof EVERYTHING} opened

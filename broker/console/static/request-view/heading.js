@@ -1,4 +1,4 @@
-// Headings of a held call's parts: below the page's own on the approval page, below the card's in the inbox.
+// Headings of a held call's parts: one level below the page title on the approval page, and below the card title in the inbox.
 /** @typedef {import('/console/html.js').Children} Children */
 import { createContext, html, useContext } from '/console/html.js';
 

@@ -1,4 +1,4 @@
-// What decides, in a few lines: repeated where somebody is asked once more, since the question covers the request.
+// The key facts of a call in a few lines, repeated in the confirmation, since the dialog covers the request.
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 import { html } from '/console/html.js';
@@ -10,7 +10,7 @@ const MOST_MEMBERS = 6;
 const MOST_RECIPIENTS = 3;
 const LONGEST = 90;
 
-/** A text of several lines in one: each break is marked, as the whole request shows the lines. */
+/** Joins a text of several lines into one: each break is marked, as in the view of the complete request. */
 const inOneLine = (/** @type {string} */ text) =>
   text
     .split(/\r\n|\n/)
@@ -20,7 +20,7 @@ const inOneLine = (/** @type {string} */ text) =>
 const cut = (/** @type {string} */ text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 
 /**
- * A member's value on one line; what has parts is counted.
+ * Returns a member's value on one line; members of an object or array are counted.
  *
  * @param {unknown} value
  */
@@ -31,7 +31,7 @@ function valueInShort(value) {
 }
 
 /**
- * The first members of a body, those with one value first, and how many there are.
+ * Returns the first members of a body, simple values first, and how many more there are.
  *
  * @param {unknown} body
  * @returns {{ members: [string, unknown][], more: number }}

@@ -1,14 +1,14 @@
-// Whether a request has to be opened before anybody approves it along with others: a line shows all of what most calls do, and not of these.
+// Whether a request has to be opened before it is approved together with others: its line in the list does not show everything that it does.
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 import { FIRST_RECIPIENTS, layOut, readBody } from '/console/request-view/fold.js';
 import { countUnseen, readEndpoint } from '/console/request-view/text.js';
 import { oddities, oddRecipient } from '/console/visible.js';
 
-/** What the broker says of an amount whose currency it has not read: that is not odd, the line says it. */
+/** What the broker reports about an amount with unknown currency: not unusual, since the line shows it. */
 const NO_CURRENCY = /^(?:no currency given|in a unit of .* that is not known)$/;
 
 /**
- * Whether something of it is folded when it is opened, or is not what it seems.
+ * Whether a part of the request is folded when it is opened, or is not what it seems.
  *
  * @param {Pick<HeldCall, 'request' | 'reason' | 'sentence'>} held
  */

@@ -1,4 +1,4 @@
-// The owner's word to the agent, beside the decision that it goes along with.
+// The field for the owner's note to the agent, beside the decision that it is sent with.
 import { html } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
 

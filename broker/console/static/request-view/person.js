@@ -1,9 +1,9 @@
-// For whom a held call is: how somebody is known, and never who.
+// The person on whose behalf a held call is made: how they are identified, never who they are.
 /** @typedef {import('../../answers.ts').ListedCall} ListedCall */
 import { visibleLine } from '../visible.js';
 
 /**
- * `for a person, verified by id.example`, `for a person, slack id as the agent says`; empty: for nobody in particular.
+ * Returns `for a person, verified by id.example` or `for a person, slack id as the agent says`; empty when the call is for no particular person.
  *
  * @param {ListedCall['caller']} caller
  */
@@ -14,5 +14,5 @@ export function forWhom(caller) {
   return `for a person, verified${namedBy ? ` by ${visibleLine(placeOf(namedBy))}` : ''}`;
 }
 
-/** An issuer without what all of them begin with. */
+/** Returns the issuer without the `https://` that all issuers start with. */
 const placeOf = (/** @type {string} */ issuer) => issuer.replace(/^https?:\/\//, '').replace(/\/$/, '');

@@ -1,8 +1,8 @@
-// Why something is denied, for the agent to read: a ready reason, words of one's own, or both.
+// The fields for the reason of a denial, which the agent reads: a prepared reason, the owner's own words, or both.
 import { html, useState } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
 
-/** What the agent reads. */
+/** Prepared reasons. */
 const REASONS = {
   approval: ['Not now', 'Wrong recipient', 'Too much access: ask for less', 'Ask me first'],
   access: ['Not now', 'Too much access: ask for less', 'Not for this agent', 'Ask me first'],
@@ -10,7 +10,7 @@ const REASONS = {
 
 /** @typedef {ReturnType<typeof useReason>} Reason */
 
-/** `note`: what was chosen and written so far; empty: nothing. */
+/** `note`: the chosen and written reason so far; may be empty. */
 export function useReason() {
   const [chosen, choose] = useState('');
   const [own, write] = useState('');
@@ -18,7 +18,7 @@ export function useReason() {
 }
 
 /**
- * `whom`: who reads it.
+ * `whom`: who reads the reason.
  *
  * @param {{ reason: Reason, whom: import('/console/html.js').Children, kind?: keyof typeof REASONS }} props
  */

@@ -1,5 +1,5 @@
-// A held call, laid out for the person who decides on it: what is sent, what the agent says about it, who asks and until when; the
-// rest is folded. What the agent wrote is in boxes that say so.
+// A held call for the person who decides it: what is sent, the agent's reason, who asks and until when; the
+// rest is folded. Text written by the agent is in boxes that are labelled so.
 /** @typedef {import('../../answers.ts').ExactRequest} ExactRequest */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
@@ -17,7 +17,7 @@ import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 const Odd = ({ sentences }) =>
   sentences.length > 0 && html`<p class="odd small"><strong>Look closely.</strong> ${sentences.join(' ')}</p>`;
 
-/** `platform`: what it is called. @param {{ request: ExactRequest, platform: string }} props */
+/** `platform`: its name. @param {{ request: ExactRequest, platform: string }} props */
 function Call({ request, platform }) {
   const { path, readsAs, query, parameters } = useMemo(() => readEndpoint(request.endpoint), [request.endpoint]);
   const read = readsAs ?? path;
@@ -42,16 +42,16 @@ function Call({ request, platform }) {
   </div>`;
 }
 
-/** More of them are shown as one text: a browser lays that out at once. */
+/** A longer list of recipients is shown as one text, which a browser lays out quickly. */
 const MANY_RECIPIENTS = 300;
-/** Characters: what names somebody at more length stands in a box. */
+/** Characters: a longer recipient is shown in a box. */
 const LONG_RECIPIENT = 320;
 
 /** @param {{ recipients: string[], onSeen: (seen: boolean) => void }} props */
 function Recipients({ recipients, onSeen }) {
   const [all, setAll] = useState(recipients.length <= FIRST_RECIPIENTS);
   useLayoutEffect(() => onSeen(all), [all]);
-  // Those that are odd first: nobody reads a hundred addresses.
+  // Unusual recipients first: a person does not read a hundred addresses.
   const sorted = useMemo(
     () => recipients.map((text) => ({ text, odd: oddRecipient(text) })).sort((a, b) => b.odd.length - a.odd.length),
     [recipients],
@@ -94,7 +94,7 @@ const EFFECTS = {
 function Because({ because: { reason, detail, rules } }) {
   return html`<span>${visibleLine(detail ?? reason ?? 'not recorded')}</span>
     ${
-      // Of one rule that matched, the sentence said everything.
+      // When one rule matched, the sentence above has everything.
       (rules.length > 1 || rules[0]?.error) &&
       html`<ul role="list" class="rules small quiet">
         ${rules.map(
@@ -111,7 +111,7 @@ function Because({ because: { reason, detail, rules } }) {
     }`;
 }
 
-/** Of one that an owner corrected: what the agent had asked. @param {{ held: HeldCall | Waits }} props */
+/** The agent's original request, when an owner edited the call. @param {{ held: HeldCall | Waits }} props */
 function Asked({ held: { asked, ...held } }) {
   if (!asked) return null;
   const by = 'corrected' in held && held.corrected?.by_email;
@@ -126,7 +126,7 @@ function Asked({ held: { asked, ...held } }) {
 }
 
 /**
- * A box for what the agent wrote.
+ * A box for text that the agent wrote.
  *
  * @param {{ title?: string, kind: string, children: Children }} props
  */
@@ -136,7 +136,7 @@ const Theirs = ({ title, kind, children }) => html`<section class="part from-age
 </section>`;
 
 /**
- * What stays on record of a decision. `who` and `how`: as far as that is known before.
+ * What is recorded about a decision. `who` and `how`: as far as known before it.
  *
  * @param {{ hash: string, who: string, how: string }} props
  */
@@ -165,7 +165,7 @@ function WhoUntil({ held: { agent, request, expires_at } }) {
   </dl></section>`;
 }
 
-/** Which parts were seen. @typedef {{ recipients?: boolean, body?: boolean }} Seen */
+/** Which parts were shown completely. @typedef {{ recipients?: boolean, body?: boolean }} Seen */
 
 /** @type {Seen} */
 const NOTHING = {};
@@ -173,9 +173,9 @@ const NOTHING = {};
 const inSilence = () => {};
 
 /**
- * `held`: as `GET /owner/approvals/{id}` or `GET /approve/{id}/request` answers it while it waits. `onSeen` hears whether
- * everything was shown: until it hears true, Approve stays disabled. `who`, `how`: for what will be recorded.
- * Give it the `request_hash` as key, so that another request begins again.
+ * `held`: the response of `GET /owner/approvals/{id}` or `GET /approve/{id}/request` while the call waits. `onSeen` receives whether everything was
+ * shown: until it is true, Approve stays disabled. `who`, `how`: for what will be recorded. Use the `request_hash` as its key, so that another
+ * request resets the state.
  *
  * @param {{ held: HeldCall | Waits, onSeen?: (seen: boolean) => void, who?: string, how?: string }} props
  */
@@ -199,7 +199,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
     <section class="part">
       <${Call} request=${request} platform=${platform_name} />
       ${
-        // Also where the platform names recipients in some of its calls: what has none has nothing to say.
+        // Omitted when the list is empty, also on platforms that name recipients only in some calls.
         request.recipients.length > 0 &&
         html`<dl class="facts"><dt>Recipients</dt><dd><${Recipients} recipients=${request.recipients} onSeen=${hear('recipients')} /></dd></dl>`
       }

@@ -1,9 +1,9 @@
-// What a call does, in a sentence: words of a template, and values of the request, laid out as text.
+// The sentence that describes a call: words of a template, and values of the request, laid out as text.
 /** @typedef {import('../../answers.ts').HeldCall['sentence']} Said */
 import { html } from '/console/html.js';
 
 /**
- * `sentence`: as the broker says it; its values are safe to look at already.
+ * `sentence`: from the broker; its values are already safe to display.
  *
  * @param {{ sentence: Pick<Said, 'parts'> }} props
  */

@@ -1,4 +1,4 @@
-// Texts of agents, as a person should read them: what is hidden comes out, what looks like something else is said.
+// Prepares texts of agents for display: shows hidden characters, and reports texts that imitate others.
 import { visible } from '../visible.js';
 
 const count = new Intl.NumberFormat('en');
@@ -8,7 +8,7 @@ export const counted = (/** @type {number} */ number, /** @type {string} */ noun
   `${count.format(number)} ${noun}${number === 1 ? '' : 's'}`;
 
 /**
- * A size in bytes for people.
+ * Formats a size in bytes.
  *
  * @param {number} bytes
  */
@@ -18,14 +18,14 @@ export function sized(bytes) {
 }
 
 /**
- * A body that is no text, in words.
+ * Describes a body that is not text.
  *
  * @param {{ media_type: string | null, bytes: number }} upload
  */
 export const uploadInWords = ({ media_type: type, bytes }) => `${sized(bytes)} of ${type ?? 'no media type'}`;
 
 /**
- * How many characters of a text are shown by their number.
+ * Returns how many characters of a text are shown by their code point.
  *
  * @param {string} text
  */
@@ -34,7 +34,7 @@ export function countUnseen(text) {
 }
 
 /**
- * The decoded text; undefined when it is not text.
+ * Returns the percent-decoded text; undefined when it is not valid.
  *
  * @param {string} text
  */
@@ -47,7 +47,7 @@ function decoded(text) {
 }
 
 /**
- * An endpoint in its parts; `readsAs` where its decoded text differs from the one that is sent.
+ * Splits an endpoint into its parts; `readsAs` is set when the decoded text of a part differs from the sent one.
  *
  * @param {string} endpoint
  */
@@ -64,7 +64,7 @@ function readParameter(raw) {
   const mark = raw.indexOf('=');
   const name = mark < 0 ? raw : raw.slice(0, mark);
   const value = mark < 0 ? '' : raw.slice(mark + 1);
-  // In a query a plus is a space to most, and a plus to some: what is sent stands beside it.
+  // Most servers read a plus in a query as a space, some as a plus: the sent text is shown beside it.
   const spaced = (/** @type {string} */ text) => decoded(text.replaceAll('+', ' '));
   return { raw, name: spaced(name) ?? name, value: spaced(value) ?? value };
 }
@@ -74,15 +74,15 @@ const differing = (/** @type {string} */ raw, /** @type {string | undefined} */ 
 
 const MANY = 2_000;
 const CHUNK = 8_000;
-// Nothing but empty lines or blanks, long enough to push what follows out of sight.
+// Matches empty lines or blanks, long enough to push the following text out of view.
 const EMPTY = /\n(?:[^\S\n]*\n){3,}|[^\S\n]{60,}/g;
 
 /** @typedef {{ text: string, cut: boolean, gap?: undefined }} Chunk */
 /** @typedef {Chunk | { gap: string, breaks: boolean }} Piece */
 
 /**
- * A text in pieces to lay out: `text`, or a `gap` that says what empty space was there. Long texts come in chunks, so that a
- * browser lays out only those in sight; `cut`: the line goes on in the next one.
+ * Splits a text into pieces to lay out: `text`, or a `gap` that describes empty space. Long texts are split into chunks, so that a browser lays out
+ * only those in view; `cut`: the line continues in the next chunk.
  *
  * @param {string} text
  * @returns {Piece[]}
@@ -112,7 +112,7 @@ function chunksOf(text) {
   while (text.length - at > CHUNK) {
     const line = text.lastIndexOf('\n', at + CHUNK);
     let end = line > at + CHUNK / 2 ? line + 1 : at + CHUNK;
-    // Not between the halves of a character.
+    // Never splits a surrogate pair.
     if (/[\ud800-\udbff]/.test(text.charAt(end - 1))) end -= 1;
     chunks.push({ text: text.slice(at, end), cut: text[end - 1] !== '\n' });
     at = end;
@@ -122,7 +122,7 @@ function chunksOf(text) {
 }
 
 /**
- * What base64 text stands for, when that is text that a person can read; else undefined.
+ * Decodes base64 text when the result is readable text; otherwise undefined.
  *
  * @param {string} text
  */
@@ -132,7 +132,7 @@ export function fromBase64(text) {
     const plain = atob(text.replaceAll(/\s/g, '').replaceAll('-', '+').replaceAll('_', '/'));
     const bytes = Uint8Array.from(plain, (character) => character.charCodeAt(0));
     const read = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-    // An identifier may be base64 by chance; what it gives is no text then.
+    // An identifier may be valid base64 by chance; its decoded bytes are then not text.
     return /[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/.test(read) || !/[\s\p{L}]{3}/u.test(read) ? undefined : read;
   } catch {
     return undefined;

@@ -1,15 +1,15 @@
-// How long a held call still waits.
+// The remaining time of a held call.
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 import { html, useEffect, useMemo, useState } from '/console/html.js';
 
 /**
- * Whole seconds that are left for a held call, as they pass; undefined for one that no longer waits.
+ * Returns the remaining whole seconds of a held call, updated every second; undefined for a call that no longer waits.
  *
  * @param {HeldCall | Waits} held
  */
 export function useSecondsLeft(held) {
-  // Counted from when the answer came: the clock of a phone may be wrong.
+  // Counted from when the response arrived: the clock of a phone may be wrong.
   const end = useMemo(
     () => (held?.expires_in_seconds == null ? undefined : Date.now() + held.expires_in_seconds * 1000),
     [held?.expires_in_seconds, held?.request_hash],
@@ -26,7 +26,7 @@ export function useSecondsLeft(held) {
 }
 
 /**
- * Time for people: `23 h 59 min`, `4 min 10 s`, `9 s`.
+ * Formats a duration: `23 h 59 min`, `4 min 10 s`, `9 s`.
  *
  * @param {number} seconds
  */
@@ -38,7 +38,7 @@ function spelled(seconds) {
 }
 
 /**
- * What is left of a held call's time, as a badge.
+ * The remaining time of a held call, as a badge.
  *
  * @param {{ held: HeldCall | Waits }} props
  */
@@ -51,7 +51,7 @@ export function TimeLeft({ held }) {
   </span>`;
 }
 
-/** `today, 14:32`, or with its date. */
+/** Formats a time as `today, 14:32`, or with its date. */
 export const momentInWords = (/** @type {string} */ moment) => {
   const date = new Date(moment);
   const time = date.toLocaleTimeString([], { timeStyle: 'short' });

@@ -1,4 +1,4 @@
-// What says on every page that the store was restored, and that no call is made before it was reviewed.
+// The banner on every page after a restore: no call is made until the restored store was reviewed.
 /** @typedef {import('../../answers.ts').Organisation} Organisation */
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';

@@ -1,4 +1,4 @@
-// A store that was restored from a backup: what may act in it as of then, and letting calls go on.
+// The review of a store that was restored from a backup: what may act in it as of the backup, and allowing calls again.
 /** @typedef {import('../../answers.ts').RestoredReview} RestoredReview */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
@@ -114,7 +114,7 @@ const tokenRow = (
 ) =>
   html`<p><code>${person_id}</code> <span class="quiet small theirs">${visibleLine(platform)}, ${standing === 'kept' ? status : standing}${last_used_at && html`, used <${Ago} at=${last_used_at} />`}</span></p>`;
 
-/** What waited and was ended, in words. @param {NonNullable<RestoredReview['restored']>['ended']} ended */
+/** Describes the waiting items that the restore ended. @param {NonNullable<RestoredReview['restored']>['ended']} ended */
 function endedWords(ended) {
   const parts = Object.entries(ended).filter(([, count]) => count > 0);
   if (parts.length === 0) return 'Nothing waited in it. Sessions, and links and tokens for one use, have ended.';

@@ -1,4 +1,4 @@
-// How long a held call waits, and what a passkey has to show.
+// The settings of approvals: how long a held call waits, and the requirements for passkeys.
 /** @typedef {import('../../answers.ts').Organisation} Organisation */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
@@ -11,12 +11,12 @@ import { visibleLine } from '/console/visible.js';
 /** @type {Record<'approvers' | 'agents_owner', string>} */
 const WHO = { approvers: 'every approver and admin', agents_owner: 'the agent’s owner alone' };
 
-/** A file may say any number of seconds. */
+/** Fractions are possible: a governance file may set any number of seconds. */
 const inMinutes = (/** @type {number} */ seconds) => String(Math.round((seconds / 60) * 100) / 100);
 
 const DAY = 24 * 60;
 
-/** The same in the largest unit that says it exactly: `1 day`, `36 h`, `90 min`. */
+/** Formats seconds in the largest unit that is exact: `1 day`, `36 h`, `90 min`. */
 function exactlyInWords(/** @type {number} */ seconds) {
   const minutes = seconds / 60;
   if (minutes % DAY === 0) return minutes === DAY ? '1 day' : `${minutes / DAY} days`;

@@ -1,4 +1,4 @@
-// After how many refused calls the broker suspends an agent by itself.
+// The setting of how many refused calls suspend an agent automatically.
 /** @typedef {import('../../answers.ts').Organisation} Organisation */
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
@@ -7,7 +7,7 @@ import { valueTo } from '/console/shell/fields.js';
 
 const USUAL = { refusals: 100, within_seconds: 600 };
 
-/** A file may say any number of seconds. */
+/** Fractions are possible: a governance file may set any number of seconds. */
 const inMinutes = (/** @type {number} */ seconds) => String(Math.round((seconds / 60) * 100) / 100);
 
 /** @param {{ rule: Organisation['auto_suspend'], may: boolean, changed: () => void }} props */

@@ -1,4 +1,4 @@
-// What runs here, as far as the broker tells owners.
+// Facts about the installation, as far as owners may see them.
 import { html } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
 import { useOwner } from '/console/shell/owner.js';

@@ -1,4 +1,4 @@
-// The keys of the installation: which is in force, since when, and the command that rotates it.
+// The keys of the installation: the current one, its age, and the command that rotates it.
 import { html } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
 import { Ago } from '/console/shell/time.js';

@@ -1,4 +1,4 @@
-// Whether anyone may read the identity documents of the organisation's agents. It is switched on only after saying what opens.
+// The setting that makes the identity documents of the organisation's agents public. A confirmation lists what becomes public.
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';

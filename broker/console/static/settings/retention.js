@@ -1,4 +1,4 @@
-// How long the audit is kept. What was deleted does not come back, so that a shorter time is asked for once more.
+// The retention period of the audit. Deleted rows cannot be restored, so a shorter period needs a confirmation.
 /** @typedef {import('../../answers.ts').Organisation} Organisation */
 /** @typedef {Organisation['retention']} Kept */
 import { ask } from '/console/api.js';

@@ -1,4 +1,4 @@
-// The organisation's settings that people change in a browser, and what runs here.
+// The settings page of the organisation, with facts about the installation.
 import { html } from '/console/html.js';
 import { Approvals } from '/console/settings/approvals.js';
 import { AutoSuspend } from '/console/settings/auto-suspend.js';

@@ -1,5 +1,5 @@
-// What just happened, said once. What went well shows in its own place, and is said here to whoever listens instead of
-// looking; the rest is on the screen, too.
+// Announces the result of an action once. A success is visible in its own place, and is announced for screen readers only;
+// other results are also shown on the screen.
 /** @typedef {import('/console/html.js').Children} Children */
 import { createContext, html, useCallback, useContext, useRef, useState } from '/console/html.js';
 
@@ -8,7 +8,7 @@ const inSilence = () => {};
 const Announce = createContext(inSilence);
 const STAYS_MS = 8_000;
 
-/** Answers `announce(words, kind)`; kind is good, wait, bad or nothing. */
+/** Returns `announce(words, kind)`; kind is good, wait, bad or empty. */
 export const useAnnounce = () => useContext(Announce);
 
 /** @typedef {{ words: string, kind: string | undefined, at: number }} Said */
@@ -20,7 +20,7 @@ export function Announcer({ children }) {
   const announce = useCallback((/** @type {string} */ words, /** @type {string | undefined} */ kind) => {
     clearTimeout(timer.current);
     setSaid({ words, kind, at: Date.now() });
-    // What went wrong stays until it is read.
+    // An error message stays until it is dismissed or replaced.
     if (kind !== 'bad') timer.current = setTimeout(() => setSaid(undefined), STAYS_MS);
   }, []);
   return html`

@@ -1,10 +1,10 @@
-// Where an error thrown while drawing ends: the rest of the page, and the button that stops agents, stay.
+// Limits a rendering error to one part of the page: the rest, with the button that stops agents, stays.
 /** @typedef {import('/console/html.js').Children} Children */
 import { html, useErrorBoundary } from '/console/html.js';
 
 /**
- * Shows `children`; where drawing them throws an error, says so in their place, in an element named `tag`. `what`: that which is not shown then,
- * as the sentence begins.
+ * Renders `children`; when that throws, shows an error in their place, in an element named `tag`. `what`: the part that is not shown then, as the
+ * start of the sentence.
  *
  * @param {{ what: string, tag?: 'div' | 'li', children: Children }} props
  */

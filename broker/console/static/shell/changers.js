@@ -2,7 +2,7 @@ import { useLoaded } from '/console/shell/use-loaded.js';
 
 const EVERY_MS = 60_000;
 
-/** Names of whoever may have changed something, by id: addresses of owners, and pipelines. @returns {Map<string, string>} */
+/** Returns the names of those who can make changes, by id: addresses of owners, and names of pipelines. @returns {Map<string, string>} */
 export function useChangers() {
   const owners = useLoaded('/owner/owners', EVERY_MS).answer?.owners ?? [];
   const pipelines = useLoaded('/owner/pipelines', EVERY_MS).answer?.pipelines ?? [];

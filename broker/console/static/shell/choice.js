@@ -1,4 +1,4 @@
-// A list to choose from, above what it narrows down.
+// A labelled select that narrows a list.
 import { html } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
@@ -7,7 +7,7 @@ import { visibleLine } from '/console/visible.js';
 const byName = (a, b) => a.localeCompare(b, undefined, { numeric: true, sensitivity: 'base' });
 
 /**
- * `options`: words by value; `sorted`: by their words. `all`: what choosing nothing is called. `choose('')`: nothing.
+ * `options`: texts by value; `sorted`: whether they are ordered by text. `all`: the text of the empty choice. `choose('')` clears the choice.
  *
  * @param {{
  *   id: string, label: string, all: string, options: ReadonlyMap<string, string>, chosen: string, sorted?: boolean,
@@ -17,7 +17,7 @@ const byName = (a, b) => a.localeCompare(b, undefined, { numeric: true, sensitiv
 export function Choice({ id, label, all, options, chosen, sorted = true, choose }) {
   const named = [...options].filter(([value]) => value !== '');
   if (sorted) named.sort(([, a], [, b]) => byName(a, b));
-  // What the address asks for is said, though there is no name for it, or not yet.
+  // A value in the address is shown even when its text is unknown or not loaded yet.
   if (chosen !== '' && !options.has(chosen)) named.push([chosen, chosen]);
   return html`
     <label class="unseen" for=${id}>${label}</label>

@@ -1,11 +1,11 @@
-// A line for a terminal, and a button that copies it.
+// A command line, and a button that copies it.
 import { html, useRef } from '/console/html.js';
 import { Copy } from '/console/shell/copy.js';
 
 /** @param {{ text: string }} props */
 export function Command({ text }) {
   const line = useRef(/** @type {HTMLElement | null} */ (null));
-  // Who may not be given it by a button finds it selected.
+  // When copying is not possible, the button selects the text.
   const select = () => line.current && getSelection()?.selectAllChildren(line.current);
   return html`<div class="command">
     <pre ref=${line}>${text}</pre>

@@ -1,9 +1,9 @@
-// A button that copies a text. On plain http, other than on localhost, browsers give pages no clipboard: then there is none.
+// A button that copies a text. On plain http other than localhost, browsers offer no clipboard: the button is then omitted.
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 
 /**
- * `what`: what is copied, for screen readers. `failed`: called where the browser does not let the page copy, in place of saying so.
+ * `what`: what is copied, for screen readers. `failed`: called instead of showing an error when the browser refuses to copy.
  *
  * @param {{ text: string, what: string, failed?: () => void }} props
  */

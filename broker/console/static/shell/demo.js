@@ -1,4 +1,4 @@
-// An empty page, shown live: the agent of the sandbox makes real calls, which no row on the page only pretends.
+// Fills an empty page with real data: the sandbox's agent makes real calls, so no row is fake.
 /** @typedef {import('../../answers.ts').DemoMade} DemoMade */
 import { RESULTS } from '/console/activity/words.js';
 import { ask } from '/console/api.js';
@@ -12,7 +12,7 @@ const SELDOM_MS = 60_000;
 const HOW = '/docs/console#empty-pages';
 
 /**
- * In an `Empty`. `shown`: reads the page again. `of`: the page of this agent, which is the sandbox's or has no demo.
+ * Shown inside an `Empty`. `shown` reads the page again. `of`: the agent of the page; only the sandbox's agent has a demo.
  *
  * @param {{ shown: (made: DemoMade) => unknown, of?: string }} props
  */
@@ -29,7 +29,7 @@ export function Demo({ shown, of }) {
   const show = () =>
     run(async () => {
       const made = await ask('POST', '/owner/demo', {});
-      // On the page it shows by itself, unless it went otherwise than was said.
+      // A success is visible on the page, and is announced to screen readers only; any other result is also shown as a message.
       announce(inWords(made), made.calls[0]?.result === 'allowed' ? 'good' : 'wait');
       await shown(made);
       keepFocus();
@@ -42,7 +42,7 @@ export function Demo({ shown, of }) {
   </div>`;
 }
 
-/** What each call is for, in their order. */
+/** The purpose of each call, in order. */
 const CALLS = ['Reading the issues', 'Closing one with a scope that reads', 'A refund of 1 EUR'];
 
 function inWords(/** @type {DemoMade} */ { calls, approval_id }) {
@@ -54,7 +54,7 @@ function inWords(/** @type {DemoMade} */ { calls, approval_id }) {
   return ['sandbox-agent called the sandbox.', ...said, ...waits].join(' ');
 }
 
-/** What was pressed is gone with the emptiness: whoever goes on by keyboard begins at the heading. */
+/** The pressed button disappears with the empty state: the focus moves to the heading. */
 function keepFocus() {
   requestAnimationFrame(() => {
     const heading = document.querySelector('main h1');

@@ -2,9 +2,8 @@
 import { html, useId, useLayoutEffect, useRef } from '/console/html.js';
 
 /**
- * A question that has to be answered before anything else. Escape and a click beside it close it; the focus then goes
- * back to where it was. `onSubmit` makes its button do something by Enter, too. `keeps`: a click beside it does not close it, because what
- * is written in it would be lost.
+ * A modal dialog. Escape and a click beside it close it; the focus then returns to where it was. `onSubmit` also handles Enter. `keeps`: a click
+ * beside the dialog does not close it, because the entered text would be lost.
  *
  * @param {{ title: string, keeps?: boolean, onClose: () => void, onSubmit?: () => void, children: Children }} props
  */
@@ -21,7 +20,7 @@ export function Dialog({ title, keeps = false, onClose, onSubmit, children }) {
       shown?.close();
     };
   }, []);
-  // The browser tells of it later, and of input first: when this one is gone, the next may be open, which `onClose` would close.
+  // The browser fires `close` later, after pending input events: when this dialog is unmounted, the next one may be open, which `onClose` would close.
   const closed = () => {
     if (isHere.current) onClose();
   };

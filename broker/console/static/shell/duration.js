@@ -1,10 +1,10 @@
-// Lengths of time as people say them.
+// Durations in words.
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /**
- * A length of time in its two largest units at most: `40 s`, `12 min`, `3 h 20 min`, `23 h`, `2 days`.
+ * Formats a duration in its two largest units at most: `40 s`, `12 min`, `3 h 20 min`, `23 h`, `2 days`.
  *
  * @param {number} ms
  */
@@ -18,7 +18,7 @@ export function inWords(ms) {
 }
 
 /**
- * How long ago, in milliseconds, a moment was.
+ * Formats a duration in milliseconds as time ago.
  *
  * @param {number} ms
  */

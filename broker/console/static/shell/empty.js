@@ -2,7 +2,7 @@
 import { html } from '/console/html.js';
 
 /**
- * Nothing is here: says what will be, and what to do next.
+ * An empty state: says what will be here, and what to do next.
  *
  * @param {{ title: string, children: Children }} props
  */
@@ -13,11 +13,11 @@ export const Empty = ({ title, children }) => html`
   </div>
 `;
 
-/** While something is on its way for the first time. */
+/** Shown until the first response arrives. */
 export const Loading = () => html`<div class="loading" aria-busy="true"><span class="unseen">Loading…</span></div>`;
 
 /**
- * It could not be read.
+ * Shown when loading failed.
  *
  * @param {{ error: Error, again: () => void }} props
  */

@@ -1,7 +1,7 @@
-// What people write and choose, for whoever hears of it.
+// Event handlers of form fields.
 
 /**
- * A record with some members changed; those that are undefined then are taken out.
+ * Returns a copy of a record with some members changed; members set to undefined are removed.
  *
  * @template {object} T
  * @param {T | undefined} before
@@ -14,7 +14,7 @@ export const changedBy = (before, to) =>
   );
 
 /**
- * Hears the text of a field, or the choice of a list.
+ * Calls `hear` with the text of a field, or the choice of a select.
  *
  * @param {(value: string) => void} hear
  */
@@ -22,7 +22,7 @@ export const valueTo = (hear) => (/** @type {{ currentTarget: { value: string } 
   hear(event.currentTarget.value);
 
 /**
- * Hears whether a box is ticked.
+ * Calls `hear` with whether a checkbox is checked.
  *
  * @param {(checked: boolean) => void} hear
  */
@@ -30,7 +30,7 @@ export const checkedTo = (hear) => (/** @type {{ currentTarget: { checked: boole
   hear(event.currentTarget.checked);
 
 /**
- * Hears whether a `<details>` is open.
+ * Calls `hear` with whether a `<details>` is open.
  *
  * @param {(open: boolean) => void} hear
  */

@@ -1,12 +1,12 @@
-// A file that is read in the page.
+// A file field whose file is read in the page.
 import { asError } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { Problem } from '/console/shell/use-doing.js';
 import { textOf } from '/console/utf8.js';
 
 /**
- * `read`: hears its text and its name; an empty text without a name where none is chosen or it is no text, and the reason stands below the
- * field then. All else are attributes of the field.
+ * `read` receives the file's text and name; an empty text without a name when no file is chosen, or when it is not text, with the reason shown
+ * below the field. All other props are attributes of the field.
  *
  * @param {{ read: (text: string, name?: string) => void, [attribute: string]: unknown }} props
  */
@@ -14,7 +14,7 @@ export function FileInput({ read, ...attributes }) {
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const chosen = async (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => {
     const file = currentTarget.files?.[0];
-    // While it is read another one may be chosen.
+    // Another file may be chosen while this one is being read.
     const isChosen = () => currentTarget.files?.[0] === file;
     setProblem(undefined);
     read('');

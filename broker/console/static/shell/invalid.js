@@ -1,8 +1,8 @@
-// A field that is not right stops its form, and the browser shows which one it is: unless it is folded away.
+// An invalid field stops its form, and the browser focuses it: unless it is inside a closed `<details>`.
 
-/** Opens every `<details>` around a field that stops its form. To be called once for a page. */
+/** Opens every `<details>` around an invalid field. Call once per page. */
 export function unfoldInvalid() {
-  // Before the browser looks for the first one that can have the focus. The event does not bubble.
+  // In the capture phase, before the browser looks for the first focusable invalid field. The event does not bubble.
   document.addEventListener('invalid', ({ target }) => unfold(/** @type {Element} */ (target)), { capture: true });
 }
 

@@ -1,10 +1,10 @@
-// Single keys do things, as long as nobody is writing and no dialog is open.
+// Keyboard shortcuts, active while no text field has the focus and no dialog is open.
 import { useEffect, useRef } from '/console/html.js';
 
 const WRITING = 'input:not([type="checkbox"], [type="radio"]), textarea, select, [contenteditable]';
 
 /**
- * `keys`: what each key does, by its name (`j`, `ArrowDown`, `?`). A key that is held down counts once.
+ * `keys`: the action of each key, by its name (`j`, `ArrowDown`, `?`). A key that is held down acts once.
  *
  * @param {Readonly<Record<string, () => void>>} keys
  */

@@ -1,14 +1,14 @@
-// News of the inbox, over one stream for all tabs of this browser: it opens few connections to a site at once, and streams
-// in many tabs would leave none for anything else.
+// Updates of the inbox, over one event stream shared by all tabs: a browser opens few connections to a site, and a stream
+// in each of many tabs would use all of them.
 const EVERY_MS = 5_000;
-/** Now and then also while news arrive: a machine that slept may not have noticed that its connection is gone. */
+/** Also polls at every twelfth interval while the stream is live: a machine that slept may not have noticed that its connection is lost. */
 const ANYWAY_EVERY = 12;
 
 /** @typedef {{ kind: 'hello' | 'changed' } | { kind: 'live', value: boolean }} Message */
 
 /**
- * Calls `changed` after every change, and `live` with whether news arrive by themselves; while they do not, `changed` is
- * called every 5 seconds. `name` tells apart who shares a stream. Answers how to stop.
+ * Calls `changed` after every change, and `live` with whether the event stream works; while it does not, `changed` is called every 5 seconds. Tabs
+ * with the same `name` share a stream. Returns a function that stops it.
  *
  * @param {string} name
  * @param {{ changed: () => void, live: (isLive: boolean) => void }} hearers
@@ -25,7 +25,7 @@ export function followNews(name, { changed, live }) {
   let rounds = 0;
   const asking = setInterval(() => (!isLive || ++rounds % ANYWAY_EVERY === 0) && changed(), EVERY_MS);
   const seen = () => document.visibilityState === 'visible' && changed();
-  // A page that one may come back to keeps its connections: it has to let go of them.
+  // A page in the back/forward cache keeps its connections: the stream has to be released.
   const hidden = () => leave();
   const shown = (/** @type {PageTransitionEvent} */ { persisted }) => {
     if (!persisted) return;
@@ -45,7 +45,7 @@ export function followNews(name, { changed, live }) {
 }
 
 /**
- * Whoever holds the lock holds the stream, and passes on what it hears; when that tab closes, the next one does.
+ * The tab with the lock holds the stream, and broadcasts its events; when that tab closes, the next one takes over.
  *
  * @param {string} name
  * @param {(message: Message) => void} hear
@@ -63,7 +63,7 @@ function share(name, hear, isLive) {
     return listen(tell, over.signal);
   };
   channel.onmessage = ({ data }) => hear(data);
-  // Only https and localhost have locks.
+  // Browsers offer locks only on https and localhost.
   if (navigator.locks) {
     navigator.locks.request(`svc-news ${name}`, { signal: over.signal }, hold).catch(() => {});
     channel.postMessage({ kind: 'hello' });
@@ -75,7 +75,7 @@ function share(name, hear, isLive) {
 }
 
 /**
- * Keeps a stream open until the signal; resolves then.
+ * Keeps a stream open until the signal aborts; resolves then.
  *
  * @param {(message: Message) => void} tell
  * @param {AbortSignal} signal
@@ -96,7 +96,7 @@ function listen(tell, signal) {
       });
       opened.addEventListener('error', () => {
         tell({ kind: 'live', value: false });
-        // Refused, not interrupted: the browser has given up. Asking, meanwhile, says what is wrong.
+        // The broker refused the stream: the browser does not retry. Meanwhile polling reports the error.
         if (opened.readyState !== EventSource.CLOSED) return;
         clearTimeout(again);
         again = setTimeout(open, EVERY_MS);

@@ -1,4 +1,4 @@
-// Dialogs that ask for something and do it, and the one that shows a key once.
+// Dialogs that run an action, and the one that shows a generated key once.
 /** @typedef {import('/console/html.js').Children} Children */
 import { html } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -8,7 +8,7 @@ import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `work` answers what to say afterwards; where it answers nothing, the dialog stays as somebody else has it.
+ * `work` returns the text to announce afterwards; when it returns undefined, the dialog stays open, such as after a concurrent change.
  *
  * @param {{ title: string, verb: string, kind?: string, work: () => Promise<string | undefined>, onClose: () => void, children: Children }} props
  */
@@ -32,7 +32,7 @@ export function Question({ title, verb, kind = 'primary', work, onClose, childre
   <//>`;
 }
 
-/** The key that the broker made, which is shown this once. @param {{ name: string, secret: string, onClose: () => void }} props */
+/** Shows a key that the broker generated, once. @param {{ name: string, secret: string, onClose: () => void }} props */
 export function MadeSecret({ name, secret, onClose }) {
   return html`<${Dialog} title="Keep this key" onClose=${onClose} onSubmit=${onClose}>
     <p>The receiver of the webhooks of <strong class="theirs">${visibleLine(name)}</strong> verifies them with this key. It is shown only once.</p>

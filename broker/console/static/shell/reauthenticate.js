@@ -1,10 +1,10 @@
-// What takes more than a session: the owner shows once more who it is, and goes on from here.
+// For actions that need more than a session: the owner proves their identity again, and continues here.
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { keepPlace } from '/console/place.js';
 
 /**
- * Whether the broker wants to know once more who asks; of a ceremony with a passkey, too.
+ * Whether the broker demands a fresh sign-in; also as the cause of a failed passkey ceremony.
  *
  * @param {(Error & { code?: string }) | undefined} error
  */
@@ -13,7 +13,7 @@ export function wantsReauthentication(error) {
   return (error?.code ?? cause?.code) === 'reauthentication_required';
 }
 
-/** Leads to signing in, and from there back to this page. Throws Refused or Unreachable. */
+/** Navigates to sign-in, which leads back to this page. Throws Refused or Unreachable. */
 async function signInAgain() {
   const options = await ask('GET', '/owner/sign-in-options', undefined, { signIn: false });
   keepPlace();
@@ -25,7 +25,7 @@ async function signInAgain() {
 }
 
 /**
- * Says what is wanted, with the ways to it. `byPasskey`: goes on with a passkey; undefined: no passkey does here.
+ * Explains the demand, with the ways to meet it. `byPasskey` continues with a passkey; undefined when no passkey is accepted here.
  *
  * @param {{ error: Error, byPasskey?: (() => void) | undefined }} props
  */

@@ -1,15 +1,15 @@
-// Pages have real addresses: each can be opened, reloaded and shared.
+// Client-side routing: pages have real addresses, which can be opened, reloaded and shared.
 /** @typedef {import('/console/html.js').Children} Children */
 import { html, useEffect, useLayoutEffect, useRef, useState } from '/console/html.js';
 import { isSigningIn } from '/console/place.js';
 
 const MOVED = 'svc-moved';
 
-/** Asks whoever has written something whether to go; undefined: nobody has. @type {((go: () => void) => void) | undefined} */
+/** Asks whether to leave a page with unsaved changes; undefined when there are none. @type {((go: () => void) => void) | undefined} */
 let asks;
 
 /**
- * While `active`, leaving the page asks: within the console by `ask`, which calls `go` to leave; otherwise the browser does.
+ * While `active`, leaving the page needs a confirmation: within the console by `ask`, which calls `go` to leave; otherwise by the browser.
  *
  * @param {boolean} active
  * @param {(go: () => void) => void} ask
@@ -17,7 +17,7 @@ let asks;
 export function useLeaving(active, ask) {
   const latest = useRef(ask);
   latest.current = ask;
-  // As soon as it is drawn: who steps back at once is asked, too.
+  // In the layout effect, so that Back pressed immediately after the render asks, too.
   useLayoutEffect(() => {
     if (!active) return;
     const mine = (/** @type {() => void} */ go) => latest.current(go);
@@ -32,13 +32,13 @@ export function useLeaving(active, ask) {
 }
 
 /**
- * Goes to an address of the console without loading anything again; `replace` leaves no step to go back to; `sure`: asks nobody.
+ * Navigates within the console without reloading; `replace` adds no history entry; `sure` skips the confirmation.
  *
  * @param {string} to
  */
 export function navigate(to, { replace = false, sure = false } = {}) {
   if (asks && !sure) return asks(() => navigate(to, { replace, sure: true }));
-  // Whoever said yes is asked no more, though the page is there until the next one is drawn.
+  // After a confirmation the question is not asked again, although the page stays until the next one is rendered.
   if (sure) asks = undefined;
   if (replace) history.replaceState(null, '', to);
   else history.pushState(null, '', to);
@@ -46,7 +46,7 @@ export function navigate(to, { replace = false, sure = false } = {}) {
   if (!replace) scrollTo(0, 0);
 }
 
-/** Where we are: a URL that is new whenever it changed. */
+/** Returns the current address, as a new URL object after each change. */
 export function usePlace() {
   const [place, setPlace] = useState(() => new URL(location.href));
   useEffect(() => {
@@ -69,7 +69,7 @@ export function usePlace() {
 }
 
 /**
- * A link within the console. With a modifier key the browser follows it.
+ * A link within the console. With a modifier key the browser handles it.
  *
  * @param {{ to: string, children: Children }} props
  */

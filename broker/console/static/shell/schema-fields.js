@@ -1,4 +1,4 @@
-// Fields of a form from the JSON Schema of what they make, so that a new kind of channel or audit sink needs nothing here.
+// Form fields generated from the JSON Schema of the settings, so that a new kind of channel or audit sink needs no code here.
 import { html, useId } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
 
@@ -9,7 +9,7 @@ import { valueTo } from '/console/shell/fields.js';
  * }} Schema
  */
 
-/** The name of a setting, for a person: `service_url` is `Service url`. */
+/** Returns the label of a setting: `service_url` is `Service url`. */
 export const nameOf = (/** @type {string} */ key) => {
   const words = key.replaceAll('_', ' ');
   return words === 'url' ? 'Address' : `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
@@ -18,7 +18,7 @@ export const nameOf = (/** @type {string} */ key) => {
 const isList = (/** @type {Schema} */ { type, items }) => type === 'array' && items?.type === 'string';
 const isPlain = (/** @type {Schema} */ { type }) => type === 'string' || type === 'integer' || type === 'number';
 
-/** What a field shows of a value. @param {Schema} schema @param {unknown} value */
+/** Formats a value for its field. @param {Schema} schema @param {unknown} value */
 export function textOf(schema, value) {
   if (value === undefined || value === null) return '';
   if (isList(schema)) return /** @type {string[]} */ (value).join('\n');
@@ -26,7 +26,8 @@ export function textOf(schema, value) {
 }
 
 /**
- * What is sent of what was written; undefined: nothing. Throws, in words, for what is no JSON where it has to be.
+ * Parses the text of a field; undefined when it is empty. Throws an error with a message for a person when a field for JSON contains something
+ * else.
  *
  * @param {string} key
  * @param {Schema} schema
@@ -46,14 +47,14 @@ export function givenOf(key, schema, text) {
   }
 }
 
-/** One a line, or with commas. */
+/** Splits a list with one entry per line, or separated by commas. */
 export const listOf = (/** @type {string} */ text) =>
   text
     .split(/[\n,]/)
     .map((one) => one.trim())
     .filter((one) => one !== '');
 
-/** The fields of an object; what is needed stands first. @param {Schema} schema */
+/** Returns the fields of an object, required ones first. @param {Schema} schema */
 export function fieldsOf({ properties = {}, required = [] }) {
   const fields = Object.entries(properties).map(([name, schema]) => ({
     name,
@@ -64,7 +65,7 @@ export function fieldsOf({ properties = {}, required = [] }) {
 }
 
 /**
- * One field of it.
+ * One field of the schema.
  *
  * @param {{ name: string, schema: Schema, required: boolean, value: string, onValue: (value: string) => void }} props
  */

@@ -1,4 +1,4 @@
-// What is around every page: where one can go, who one is, whether news arrive.
+// The frame around every page: navigation, account, and whether updates arrive.
 /** @typedef {import('/console/html.js').Children} Children */
 import { ask } from '/console/api.js';
 import { html, useLayoutEffect, useRef, useState } from '/console/html.js';
@@ -7,7 +7,7 @@ import { useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { StopButton, Stopped, useStop } from '/console/stop/stop.js';
 
-/** `has`: pages to which only this one leads. @type {{ path: string, name: string, has?: readonly string[] }[]} */
+/** `has`: pages that are reached only from this one. @type {{ path: string, name: string, has?: readonly string[] }[]} */
 const PLACES = [
   { path: '/console', name: 'Inbox', has: ['/console/standing-approvals'] },
   { path: '/console/agents', name: 'Agents', has: ['/console/clients', '/console/reports'] },
@@ -28,7 +28,7 @@ const PASSKEYS = '/console/passkeys';
 const NOTICES = '/console/notices';
 
 /**
- * `here`: the path of the page inside. `waiting`: how much waits for a decision. `live`: whether news arrive by themselves.
+ * `here`: the path of the page inside. `waiting`: the number of waiting decisions. `live`: whether updates arrive by the event stream.
  *
  * @param {{ here: string, waiting?: number, live: boolean | undefined, children: Children }} props
  */
@@ -60,7 +60,7 @@ export function Shell({ here, waiting = 0, live, children }) {
 }
 
 /**
- * On a phone not all of it has room: where one is comes into sight, and an edge beyond which there is more fades.
+ * The navigation. On a phone it scrolls: the current tab is scrolled into view, and an edge with more tabs beyond it fades.
  *
  * @param {{ here: string, children: Children }} props
  */
@@ -76,11 +76,11 @@ function Navigation({ here, children }) {
   useLayoutEffect(() => {
     const show = () => {
       const current = nav.current?.querySelector('[aria-current]');
-      // Not scrollIntoView, which moves the page, too, when the tabs are above the window.
+      // Not scrollIntoView, which scrolls the page, too, when the tabs are above the window.
       if (nav.current && current) nav.current.scrollLeft += middleOf(current) - middleOf(nav.current);
       look();
     };
-    // The tabs change their width with the window, and when the number of what waits comes or goes.
+    // The tabs change their width with the window, and when the count of waiting decisions appears or disappears.
     const width = new ResizeObserver(show);
     for (const element of [nav.current, nav.current?.firstElementChild]) if (element) width.observe(element);
     return () => width.disconnect();
@@ -129,7 +129,7 @@ function Account({ here }) {
 }
 
 /**
- * Who goes somewhere has left the menu.
+ * Closes the menu when a link in it is followed.
  *
  * @param {{ target: Element, currentTarget: HTMLDetailsElement }} event
  */

@@ -1,8 +1,8 @@
-// What a filter asks for. It stands in the address, so that it can be shared and survives a reload.
+// The values of a filter. They are in the address, so that a filtered list can be shared and survives a reload.
 import { navigate } from '/console/shell/router.js';
 
 /**
- * The parameters of these names; empty: not asked for.
+ * Returns the parameters of these names; empty when absent.
  *
  * @template {string} Name
  * @param {URL} place
@@ -16,7 +16,7 @@ export const isSought = (/** @type {Record<string, string>} */ sought) =>
   Object.values(sought).some((value) => value !== '');
 
 /**
- * Asks for it at a page, without a step to go back to.
+ * Navigates to a page with these filter values, without a history entry.
  *
  * @param {string} path
  * @param {Record<string, string>} sought

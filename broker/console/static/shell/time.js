@@ -1,11 +1,11 @@
-// Times as people say them.
+// Times in words.
 import { html, useEffect, useState } from '/console/html.js';
 import { agoInWords, inWords } from '/console/shell/duration.js';
 
 const MINUTE = 60_000;
 
 /**
- * The moment, looked at again every so often.
+ * Returns the current time, updated at this interval.
  *
  * @param {number} everyMs
  */
@@ -18,12 +18,12 @@ export function useNow(everyMs) {
   return now;
 }
 
-/** A moment with its time zone, for a record. */
+/** Formats a time with its time zone, for a record. */
 export const exactly = (/** @type {string} */ at) =>
   new Date(at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
 /**
- * How long ago, with the exact moment for whoever points at it.
+ * The time ago, with the exact time as a tooltip.
  *
  * @param {{ at: string }} props
  */
@@ -35,11 +35,11 @@ export function Ago({ at }) {
 }
 
 const SOON_MS = 10 * MINUTE;
-/** Before that the time that is left decides nothing: an open entry says until when it waits. */
+/** With more time left, the remaining time is not shown in the list: an open entry shows its deadline. */
 const SAID_FROM_MS = 60 * MINUTE;
 
 /**
- * How long until nobody can decide any more, in the last hour. `deadline`: milliseconds by this machine's clock.
+ * The remaining time to decide, in the last hour. `deadline`: milliseconds by this machine's clock.
  *
  * @param {{ deadline: number }} props
  */

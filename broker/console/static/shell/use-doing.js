@@ -2,8 +2,8 @@ import { asError } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 
 /**
- * For what a person does by a button: one at a time, and what went wrong is shown until the next try, or until `clear`: what was refused is
- * being changed. `run` answers whether it was done.
+ * The state of an action started by a button: one at a time; its error is shown until the next attempt, or until `clear`, when the refused input is
+ * edited. `run` returns whether the action succeeded.
  *
  * @returns {{ busy: boolean, problem: Error | undefined, run: (work: () => Promise<void>) => Promise<boolean>, clear: () => void }}
  */

@@ -2,8 +2,8 @@ import { asError, ask } from '/console/api.js';
 import { useCallback, useEffect, useRef, useState } from '/console/html.js';
 
 /**
- * What an address of the owner API answers, asked for again every so often while somebody looks. `answer` is undefined
- * until it came; an error leaves the last answer where it is. An answer that is overtaken is dropped.
+ * Polls an address of the owner API while the page is visible. `answer` is undefined until the first response; an error keeps the last answer. A
+ * response that a newer request overtook is dropped.
  *
  * @template {import('../../answers.ts').Path<'GET'>} P
  * @param {P} path
@@ -28,7 +28,7 @@ export function useLoaded(path, everyMs) {
     const timer = setInterval(() => document.visibilityState === 'visible' && reload(), everyMs);
     return () => clearInterval(timer);
   }, [path]);
-  // What was asked for before is no answer to this.
+  // The previous address's response does not belong to this path.
   const fits = state.path === path;
   return { answer: fits ? state.answer : undefined, error: state.error, reload };
 }

@@ -5,8 +5,8 @@ import { useCallback, useEffect, useRef, useState } from '/console/html.js';
 /** @typedef {{ path: string, agents: Agent[], next: string | null, total: number, more: boolean }} Pages */
 
 /**
- * Pages of agents at an address of the owner API: the first one is asked for again every so often, others when somebody asks.
- * While another address is asked, what was there stays: `stale`.
+ * Pages of agents at an address of the owner API: the first page is polled, further pages are loaded on request. While another address loads, the
+ * previous agents stay: `stale`.
  *
  * @param {`/owner/agents?${string}`} path
  * @param {number} everyMs
@@ -26,7 +26,7 @@ export function useAgentPages(path, everyMs) {
         setPages((before) => {
           const isSame = before?.path === path;
           if (cursor && isSame) return { path, agents: joined(before.agents, agents), next, total, more: true };
-          // What was asked for below stays below.
+          // Agents loaded by further pages stay below.
           if (isSame && before.more) return { ...before, agents: joined(agents, before.agents), total };
           return { path, agents, next, total, more: false };
         });
@@ -44,13 +44,13 @@ export function useAgentPages(path, everyMs) {
   return { pages, error, stale: pages !== undefined && pages.path !== path, load };
 }
 
-/** More are not counted (`total` of `GET /owner/agents`). */
+/** The broker does not count further (`total` of `GET /owner/agents`). */
 const MOST_COUNTED = 10_000;
 
 /** @param {number} total */
 export const totalWords = (total) => `${total}${total < MOST_COUNTED ? '' : ' or more'}`;
 
-/** How many are on none of the pages. @param {Pages} pages */
+/** Returns how many agents are on none of the pages. @param {Pages} pages */
 export const notShown = ({ total, agents }) =>
   total < MOST_COUNTED ? `${total - agents.length}` : `${Math.max(1, total - agents.length)} or more`;
 

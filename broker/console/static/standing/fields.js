@@ -1,4 +1,4 @@
-// Beside the approval of a held call: also the next ones like it. What results is said in a sentence before it is approved.
+// The fields of a standing approval, beside the approval of a held call: future calls like it pass, too. A sentence says what results.
 /** @typedef {import('../../answers.ts').StandingOffer} StandingOffer */
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 /** @typedef {StandingBody | 'wrong' | undefined} Heard */
@@ -17,7 +17,7 @@ const SPANS = [
 const MOST_SHOWN = 80;
 
 /**
- * `hear` gets what is to go along with the approval; undefined: nothing. `wrong`: something that cannot be sent.
+ * `hear` receives the standing approval to send with the approval; undefined when none is wanted. `wrong`: the input is invalid.
  *
  * @param {{ id: string, hear: (standing: Heard) => void }} props
  */
@@ -32,7 +32,7 @@ export function StandingFields({ id, hear }) {
       (error) => setFailed(asError(error).message),
     );
   }, [open]);
-  // Before the browser paints, here and below (useEffect runs after it): an approval that follows immediately has what the page shows.
+  // Before the browser paints, here and below (useEffect runs after it), so that an approval immediately afterwards sends what the page shows.
   useLayoutEffect(() => {
     if (!open) hear(undefined);
   }, [open]);

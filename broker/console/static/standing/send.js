@@ -1,11 +1,11 @@
-// Sends an approval along with what it lets pass beforehand: by the session, and signed by passkey where the organisation demands it.
+// Sends an approval with a standing approval: by the session, or signed by passkey where the organisation requires it.
 /** @typedef {import('../../answers.ts').DecidedNow} DecidedNow */
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 import { ask, Refused } from '/console/api.js';
 import { signStanding } from '/console/passkeys/ceremony.js';
 
 /**
- * Answers the held call as it is now. Throws Refused, CeremonyFailed.
+ * Returns the current held call. Throws Refused, CeremonyFailed.
  *
  * @param {{ id: string, requestHash: string, standing: StandingBody, note?: string }} decision
  * @returns {Promise<DecidedNow>}

@@ -1,4 +1,4 @@
-/** What a standing approval lets pass, in words: said before it is made, and stored with it. */
+/** Describes what a standing approval lets pass: shown before it is created, and stored with it. */
 import { visibleLine } from '../visible.js';
 
 /**
@@ -22,7 +22,7 @@ export function standingSentence({ count, until, session, free }) {
   return `${calls} made without asking, ${when}. ${all}${but.length === 0 ? '' : ` but ${but.join(', ')}`}.`;
 }
 
-/** How a person reads a member: `/item/name` is `item.name`. @param {string} member @returns {string} */
+/** Formats a JSON pointer for a person: `/item/name` is `item.name`. @param {string} member @returns {string} */
 export function memberName(member) {
   if (member.startsWith('?')) return `${visibleLine(member.slice(1))} of the query`;
   if (!member.startsWith('/')) return `part ${member} of the path`;

@@ -1,4 +1,4 @@
-// The standing approvals in force: what each lets pass, what is left of it, and revoking it with one touch.
+// The page of standing approvals in force: what each lets pass, what is left of it, and a button that revokes it.
 /** @typedef {import('../../answers.ts').DemoMade} DemoMade */
 /** @typedef {import('../../answers.ts').StandingApproval} StandingApproval */
 import { asError, ask } from '/console/api.js';

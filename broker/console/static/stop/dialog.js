@@ -1,4 +1,4 @@
-// What is stopped, what that does, and letting it go on.
+// The dialog that stops agents and resumes them, and says what each does.
 /** @typedef {import('../../answers.ts').Organisation} Organisation */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
@@ -12,7 +12,7 @@ import { visibleLine } from '/console/visible.js';
 
 /** @typedef {NonNullable<Organisation['agents_stopped']>} AgentsStopped */
 
-/** `admins`: their addresses. @param {{ stopped: AgentsStopped | null, admins: readonly string[], onClose: () => void, onDone: () => void }} props */
+/** `admins`: e-mail addresses of the admins. @param {{ stopped: AgentsStopped | null, admins: readonly string[], onClose: () => void, onDone: () => void }} props */
 export function StopDialog({ stopped, admins, onClose, onDone }) {
   const owner = useOwner();
   const announce = useAnnounce();

@@ -1,4 +1,4 @@
-// Stopping one platform: every call to it is refused, whoever makes it.
+// Stops one platform: every call to it is refused, from any agent.
 import { ask } from '/console/api.js';
 import { html } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -8,7 +8,7 @@ import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;
 
-/** Nothing where there are none. */
+/** Renders nothing when there are no platforms. */
 export function Platforms() {
   const { answer, reload } = useLoaded('/owner/platforms', EVERY_MS);
   const announce = useAnnounce();

@@ -1,4 +1,4 @@
-// The stop: within two clicks of every page, for all agents or a platform; and what says on every page that all agents are stopped.
+// The emergency stop for all agents or a platform, within two clicks of every page; and the banner on every page while all agents are stopped.
 /** @typedef {import('../../answers.ts').Organisation} Organisation */
 import { html, useState } from '/console/html.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
@@ -9,7 +9,7 @@ import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;
 
-/** Whether all agents are stopped, for `StopButton` and `Stopped`; and whether the store was restored. */
+/** Returns whether all agents are stopped, for `StopButton` and `Stopped`; and whether the store was restored. */
 export function useStop() {
   const { answer, reload } = useLoaded('/owner/organisation', EVERY_MS);
   const [asking, ask] = useState(false);
@@ -22,7 +22,7 @@ export function useStop() {
 export const StopButton = ({ stop: { ask } }) =>
   html`<button type="button" class="compact danger" id="stop" onClick=${() => ask(true)}>Stop…</button>`;
 
-/** Above every page. @param {{ stop: Stop }} props */
+/** The banner above every page. @param {{ stop: Stop }} props */
 export function Stopped({ stop }) {
   const owner = useOwner();
   const owners = useLoaded('/owner/owners', 60_000).answer?.owners ?? [];

@@ -8,14 +8,14 @@ import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { MAY, ROLES } from '/console/team/words.js';
 import { visibleLine } from '/console/visible.js';
 
-/** `provider`: the host of the identity provider, where people sign in there. @param {{ members: readonly Member[], provider: string | undefined, added: () => void }} props */
+/** `provider`: the host of the identity provider, if people sign in there. @param {{ members: readonly Member[], provider: string | undefined, added: () => void }} props */
 export function AddMember({ members, provider, added }) {
   const [email, setEmail] = useState('');
   const [role, setRole] = useState(/** @type {Role} */ ('viewer'));
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   const written = email.trim();
-  // Adding somebody who is there would change the role: that is asked by itself.
+  // Adding an existing member would change their role, which has a dialog of its own.
   const known = members.find((member) => member.email === written.toLowerCase());
   const submit = (/** @type {{ currentTarget: HTMLFormElement } & Event} */ event) => {
     const form = event.currentTarget;
@@ -26,7 +26,7 @@ export function AddMember({ members, provider, added }) {
       announce(`${visibleLine(written)} is added.`, 'good');
       setEmail('');
       setRole('viewer');
-      // An empty field that nobody touched is not wrong.
+      // Clears the validation state, since an untouched empty field is not an error.
       form.reset();
       added();
     });

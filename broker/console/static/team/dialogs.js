@@ -1,4 +1,4 @@
-// Nothing of a colleague is changed by one click.
+// Confirmation dialogs for changes to a member.
 /** @typedef {import('../../answers.ts').Member} Member */
 /** @typedef {import('/console/team/words.js').Role} Role */
 import { ask } from '/console/api.js';
@@ -13,7 +13,7 @@ import { visibleLine } from '/console/visible.js';
 
 /** @typedef {{ member: Member, onClose: () => void, onDone: () => void }} Props */
 
-/** The link is shown this once. @param {Props} props */
+/** Creates a sign-in link, which is shown once. @param {Props} props */
 export function LinkFor({ member: { id, email }, onClose }) {
   const [url, setUrl] = useState('');
   const { busy, problem, run } = useDoing();

@@ -1,4 +1,4 @@
-// Agents of one owner become those of another one.
+// Transfers agents of one owner to another owner.
 /** @typedef {import('../../answers.ts').Member} Member */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
@@ -10,7 +10,7 @@ import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
-/** So many are listed to choose from; all of them may be handed over at once. */
+/** Maximum number of agents listed to choose from; all agents can still be transferred in one step. */
 const LISTED = 200;
 
 /** @param {{ member: Member, members: readonly Member[], onClose: () => void, onDone: () => void }} props */

@@ -1,4 +1,4 @@
-// Pipelines that plan or apply governance files: not people, but what they apply is in force as what an admin applies.
+// Pipelines that plan or apply governance files: not people, but their files take effect like those of an admin.
 /** @typedef {import('../../answers.ts').Pipeline} Pipeline */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

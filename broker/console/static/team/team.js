@@ -1,4 +1,4 @@
-// The owners of the organisation: who may do what, how they get in, and with which passkeys.
+// The team page: the owners of the organisation, their roles, how they sign in, and their passkeys.
 /** @typedef {import('../../answers.ts').Member} Member */
 import { html, useState } from '/console/html.js';
 import { Failed, Loading } from '/console/shell/empty.js';
@@ -14,7 +14,7 @@ import { MAY } from '/console/team/words.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;
-/** What asks before it does something. */
+/** Actions that open a dialog first. */
 const DIALOGS = { link: LinkFor, role: RoleOf, remove: RemoveMember, agents: HandOver };
 /** @typedef {keyof typeof DIALOGS} Doing */
 
@@ -50,7 +50,7 @@ export function TeamPage() {
   `;
 }
 
-/** `last`: the only admin. `links`: people sign in by link here. @param {{ member: Member, me: boolean, last: boolean, may: boolean, others: boolean, links: boolean, ask: (what: Doing) => void }} props */
+/** `last`: whether the member is the only admin. `links`: whether people sign in by link. @param {{ member: Member, me: boolean, last: boolean, may: boolean, others: boolean, links: boolean, ask: (what: Doing) => void }} props */
 function Row({ member, me, last, may, others, links, ask }) {
   const { id, email, role, origin, role_by_groups: byGroups, passkeys } = member;
   const name = visibleLine(email);
@@ -76,7 +76,7 @@ function Row({ member, me, last, may, others, links, ask }) {
   </li>`;
 }
 
-/** Only whose they are takes them away. @param {{ passkeys: NonNullable<Member['passkeys']> }} props */
+/** A member's passkeys; only the member can remove them. @param {{ passkeys: NonNullable<Member['passkeys']> }} props */
 function Passkeys({ passkeys }) {
   if (passkeys.length === 0) return html`<p class="small quiet">No passkey yet.</p>`;
   return html`<ul role="list" class="small">

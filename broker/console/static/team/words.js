@@ -1,4 +1,4 @@
-// What the roles may.
+// What each role may do.
 /** @typedef {import('../../answers.ts').Me['role']} Role */
 
 /** @type {Record<Role, string>} */

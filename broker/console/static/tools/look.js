@@ -1,4 +1,4 @@
-// One tool of an MCP server: what was accepted beside what is offered, and nothing is accepted but what is on the screen.
+// The review of one tool of an MCP server: the accepted definition beside the offered one; only the shown definition can be accepted.
 /** @typedef {import('../../answers.ts').Tool} Tool */
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

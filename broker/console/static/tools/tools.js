@@ -1,4 +1,4 @@
-// What the organisation's MCP servers offer: the tools that agents call, and those held back until somebody has looked.
+// The tools of the organisation's MCP servers: those that agents can call, and those held back until an owner reviewed them.
 /** @typedef {import('../../answers.ts').Platform} Platform */
 /** @typedef {import('../../answers.ts').Tool} OneTool */
 import { asError, ask } from '/console/api.js';

@@ -1,4 +1,4 @@
-// What a tool does, in words.
+// The effect of a tool, in words.
 /** @typedef {import('../../answers.ts').Tool} Tool */
 
 /** @type {Record<Tool['effect'], string>} */

@@ -1,4 +1,4 @@
-// The lines of an export of a receipt log, and what each has to be. Whoever made the file chose every byte of it.
+// Parses the lines of a receipt log export strictly. The file's author controls every byte of it.
 import { isBase64 } from './note.js';
 import { TILE_WIDTH } from './tile-tree.js';
 
@@ -35,21 +35,21 @@ export const COLUMNS = [
   'correlation_id',
 ];
 
-/** The members of a line, in their order: of others a verifier would vouch for what it did not look at. */
+/** The allowed members of each line type, in order: a verifier would otherwise vouch for members that it did not check. */
 const MEMBERS = {
   log: ['type', 'origin', 'first', 'size', 'checkpoint', 'keys'],
   row: ['type', 'index', 'row', 'row_hash', 'receipt'],
   tile: ['type', 'level', 'index', 'hashes'],
 };
 
-/** In characters: more than a hundred times what the longest row takes. */
+/** Maximum length of a line in characters: more than a hundred times the longest row. */
 export const MAX_LINE = 16 * 2 ** 20;
 
 /**
- * Splits at line feeds alone: rows may hold other separators, as U+2028, as they are. Of a line that is longer than MAX_LINE comes a beginning
- * that is so, too, and the rest is passed over.
+ * Splits a stream at line feeds only: rows may contain other separators, such as U+2028. A line longer than MAX_LINE is returned as its beginning,
+ * longer than MAX_LINE, too; the rest is skipped.
  *
- * @param {ReadableStream<string>} text read as a stream: exports are large
+ * @param {ReadableStream<string>} text a stream, since exports are large
  */
 export async function* linesOf(text) {
   let rest = '';
@@ -57,7 +57,7 @@ export async function* linesOf(text) {
   const reader = text.getReader();
   for (;;) {
     const { done, value = '' } = await reader.read();
-    // What was read before has no line feed: looking for one there again, at each read, takes the square of a line's length.
+    // Only the new chunk is searched: the text read before has no line feed, and searching it again would take quadratic time in the length of a line.
     const lines = value.split('\n');
     const last = lines.pop() ?? '';
     for (const line of lines) {
@@ -75,14 +75,14 @@ export async function* linesOf(text) {
 }
 
 /**
- * What a line says; undefined: it is none of an export.
+ * Parses a line; undefined when it is not a line of an export.
  *
  * @param {string} text @returns {Header | RowLine | TileLine | undefined}
  */
 export function lineIn(text) {
   if (text.length > MAX_LINE) return undefined;
   const line = objectIn(text);
-  // A member that stands there twice, or a number that is rounded, is another one to other readers.
+  // Duplicate members and rounded numbers would have other values for other parsers, so the text has to equal its re-serialised form.
   if (line === undefined || JSON.stringify(line) !== text.trim()) return undefined;
   const { type } = line;
   const isOne =

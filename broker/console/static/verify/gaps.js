@@ -1,12 +1,12 @@
-// Rows that an export of a receipt log does not have: those that the broker says were deleted when their time was over, and those that are
-// missing. That an event is in the log says nothing of who wrote it: whoever writes to the database gets rows logged. Its receipt does.
+// Rows that an export of a receipt log lacks: those that the broker deleted after the retention period according to logged events, and missing
+// ones. The log does not prove who wrote an event: whoever writes to the database gets rows logged. The event's receipt proves it.
 import { bytesOfBase64 } from './note.js';
 import { TILE_WIDTH } from './tile-tree.js';
 
 /**
- * What is wrong, and where: indexes of the first and last row. `changed`: what stands there is not what was logged. `unknown`: rows among
- * which it is not known which, because the hashes of the file are wrong as well. `hashes`: only the hashes of the file are wrong. `unchecked`: rows
- * are not there, and whether the broker deleted them cannot be told without the keys of receipts.
+ * A problem and its place: indexes of the first and last row. `changed`: the row is not what was logged. `unknown`: one of several rows,
+ * undecidable because the hashes in the file are wrong as well. `hashes`: only the hashes in the file are wrong. `unchecked`: rows are absent, and
+ * without the keys of receipts it cannot be verified that the broker deleted them.
  *
  * @typedef {'changed' | 'missing' | 'unchecked' | 'inserted' | 'moved' | 'unknown' | 'hashes' | 'forked' | 'truncated' | 'unsigned' | 'receipt' | 'no_receipt' | 'malformed'} ProblemKind
  * @typedef {{ kind: ProblemKind, first?: number, last?: number, detail: string }} LogProblem
@@ -24,11 +24,11 @@ export const setBit = (bits, at) => {
 const hasBit = (bits, at) => bits !== undefined && (Number(bits[at >> 3]) & (1 << (at & 7))) !== 0;
 
 export class Gaps {
-  /** By tile. @type {Map<number, Bits>} */
+  /** Bits of absent rows, by tile. @type {Map<number, Bits>} */
   #absent = new Map();
-  /** What rows of `audit_purged` say, by the tile in which those stand. @type {Map<number, Purge[]>} */
+  /** Deletions claimed by `audit_purged` rows, by the tile that contains the row. @type {Map<number, Purge[]>} */
   #said = new Map();
-  /** What of it is of the log, by the tile of which it is said. @type {Map<number, { bits: Bits, index: number }[]>} */
+  /** The claims of rows confirmed to be in the log, by the tile whose rows were deleted. @type {Map<number, { bits: Bits, index: number }[]>} */
   #purges = new Map();
   #isChecked;
 
@@ -37,18 +37,18 @@ export class Gaps {
     this.#isChecked = isChecked;
   }
 
-  /** Takes down what a row with a receipt says was deleted. It counts when the row turns out to be of the log. @param {{ index: number, row: Record<string, unknown> }} line */
+  /** Records the deletions that a row with a receipt claims. They count once the row is confirmed to be in the log. @param {{ index: number, row: Record<string, unknown> }} line */
   readPurge({ index, row: { kind, reason, flags } }) {
     if (kind !== 'event' || reason !== 'audit_purged' || typeof flags !== 'string') return;
     listed(this.#said, Math.floor(index / TILE_WIDTH)).push({ index, purged: purgedIn(flags) });
   }
 
-  /** A row is of the log. @param {number} index */
+  /** Confirms that a row is in the log. @param {number} index */
   confirm(index) {
     this.#confirm(Math.floor(index / TILE_WIDTH), (purge) => purge.index === index);
   }
 
-  /** All rows of a tile that are there are of the log. @param {number} tile */
+  /** Confirms that all present rows of a tile are in the log. @param {number} tile */
   confirmTile(tile) {
     this.#confirm(tile, () => true);
   }
@@ -61,7 +61,7 @@ export class Gaps {
           listed(this.#purges, Number(named)).push({ bits: bytesOfBase64(text), index });
   }
 
-  /** A row is not there. @param {number} index */
+  /** Records that a row is absent. @param {number} index */
   add(index) {
     const tile = Math.floor(index / TILE_WIDTH);
     let bits = this.#absent.get(tile);
@@ -72,12 +72,12 @@ export class Gaps {
     setBit(bits, index % TILE_WIDTH);
   }
 
-  /** Rows of a tile are not there. @param {number} tile @param {Bits | undefined} bits */
+  /** Records the absent rows of a tile. @param {number} tile @param {Bits | undefined} bits */
   addTile(tile, bits) {
     if (bits) this.#absent.set(tile, bits);
   }
 
-  /** Names the rows that are missing, and answers how many were deleted as the broker says, later: what is deleted was there. @param {Report} report @returns {number} */
+  /** Reports the missing rows, and returns how many absent rows were deleted according to a later event: an event can only cover rows before it. @param {Report} report @returns {number} */
   name(report) {
     /** @type {number[]} */
     const said = [];

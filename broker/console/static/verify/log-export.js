@@ -1,5 +1,5 @@
-// Checks an export of a receipt log offline, in Node and in browsers, with the export, verifier keys and checkpoints alone: any row that was
-// changed, removed, inserted or moved since it was logged is named.
+// Verifies an export of a receipt log offline, in Node and in browsers, from the export, verifier keys and checkpoints alone: reports any row that was
+// changed, removed, inserted or moved since it was logged.
 import { verifyReceipt } from '../receipt/verify.js';
 import { lineIn, objectIn } from './export-lines.js';
 import { Gaps, setBit } from './gaps.js';
@@ -7,7 +7,8 @@ import { bytesOfBase64, bytesOfHex, hexOf, readCheckpoint } from './note.js';
 import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-tree.js';
 
 /**
- * `withoutReceipt`: events that never get a receipt, so that whoever writes to the database may have written them. `areReceiptsChecked`: the signatures of the receipts were checked; those that are not genuine are among the problems.
+ * `withoutReceipt`: number of events that never get a receipt, which anybody with write access to the database may have written.
+ * `areReceiptsChecked`: whether the signatures of the receipts were checked; invalid ones are among the problems.
  *
  * @typedef {{ ok: boolean, origin: string | undefined, size: number, rows: number, purged: number, receipts: number, withoutReceipt: number, areReceiptsChecked: boolean, problems: LogProblem[], more: number }} LogVerdict
  */
@@ -22,13 +23,13 @@ import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-
 /** @typedef {import('./export-lines.js').RowLine} RowLine */
 /** @typedef {import('./export-lines.js').TileLine} TileLine */
 /**
- * `derived`: of the rows in the file. `root`: of a whole tile whose rows, as far as they are there, are those of its hashes, which are not
- * kept then; `absent`: which are not, as bits.
+ * `derived`: hashes computed from the rows in the file. `root`: of a complete tile whose present rows match its hashes, which are then not kept;
+ * `absent`: bits of its absent rows.
  *
  * @typedef {{ declared: readonly Uint8Array[], derived: (Uint8Array | undefined)[], root?: Uint8Array, absent?: Uint8Array }} Tile
  */
 
-/** What is said of several rows. */
+/** Messages for a range of rows. */
 const OF_ROWS = {
   missing: 'are missing',
   changed: 'are not what was logged',
@@ -38,10 +39,10 @@ const OF_ROWS = {
   no_receipt: 'have no receipt in the file, and were given one',
 };
 
-/** Reasons of the events that never get a receipt: all other rows have one since they are final, of every version. */
+/** Reasons of the events that never get a receipt: every other final row has one, in every version. */
 export const WITHOUT_RECEIPT = ['breaker_opened', 'breaker_closed', 'connection_connected', 'connection_disconnected'];
 
-/** So many problems are told one by one. */
+/** Maximum number of problems that are reported individually. */
 const MOST = 100;
 
 /** SHA-256 by WebCrypto. @type {Digest} */
@@ -51,8 +52,8 @@ export const webDigest = async (bytes) =>
 /**
  * @param {AsyncIterable<string> | Iterable<string>} lines of `GET /owner/log/export`
  * @param {{ keys: readonly VerifierKey[], checkpoints?: readonly string[], receiptKeys?: readonly import('../receipt/verify.js').Jwk[], digest?: Digest, first?: number }} by `checkpoints`: signed
- *   notes that were kept; `receiptKeys`: the key set of receipts, whose signatures are checked then, and without which no row counts as deleted; `first`: of an export that was asked for from this row
- *   on: no rows before it have to be there, and no checkpoint of fewer rows can be compared
+ *   notes kept from earlier; `receiptKeys`: the key set of receipts, to check their signatures; without it no row counts as deleted; `first`: the
+ *   row from which the export was requested on: earlier rows may be absent, and checkpoints of fewer rows cannot be compared
  * @returns {Promise<LogVerdict>}
  */
 export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKeys, digest = webDigest, first = 0 }) {
@@ -62,7 +63,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
   /** @type {Report} */
   const report = (kind, detail, first, last = first) => {
     const before = problems.at(-1);
-    // Rows of which the same is to be said are said as one.
+    // Consecutive rows with the same kind of problem are reported as one range.
     if (
       before?.kind === kind &&
       before.last !== undefined &&
@@ -80,13 +81,13 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
   const tiles = new Map();
   /** @type {Header | undefined} */
   let header;
-  /** The rows before the next tile, by index. `isVouched`: by a receipt of its own, of the organisation of the log. @type {Map<number, { line: RowLine, leaf: Uint8Array, isVouched: boolean }>} */
+  /** The rows read since the last tile line, by index. `isVouched`: whether the row has a valid receipt of the log's organisation. @type {Map<number, { line: RowLine, leaf: Uint8Array, isVouched: boolean }>} */
   let rows = new Map();
-  /** The tile before. @type {{ level: number, index: number }} */
+  /** The previous tile. @type {{ level: number, index: number }} */
   let last = { level: 0, index: -1 };
   /** @type {Checkpoint[]} */
   let heads = [];
-  /** Tiles of level 0 in which one of their trees ends. @type {Set<number>} */
+  /** Tiles of level 0 in which the tree of one of the checkpoints ends. @type {Set<number>} */
   let kept = new Set();
   const verdict = () => ({
     ok: problems.length === 0,
@@ -101,7 +102,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
     if (text.trim() === '') continue;
     const one = lineIn(text);
     if (header === undefined) {
-      // It says what every other line is compared with.
+      // The header comes first, since every other line is checked against it.
       if (one?.type !== 'log') break;
       header = one;
       const own = header.checkpoint === null ? [] : [header.checkpoint];
@@ -156,7 +157,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
     return verdict();
   }
   const { size, origin } = header;
-  // Whoever made the file could otherwise leave out what is not as it was.
+  // Otherwise the file's author could omit rows that were changed.
   const begin = first - (first % TILE_WIDTH);
   if (header.first > begin)
     report(
@@ -178,7 +179,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
       );
   }
   if (!own) {
-    // An empty log has none; whose it is has to be known all the same.
+    // An empty log has no checkpoint; a key for its origin must still be given.
     if (size > 0 || !keys.some(({ name }) => name === origin))
       report('unsigned', `No checkpoint is of the ${size} rows of the export.`);
     return verdict();
@@ -193,9 +194,9 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
   return verdict();
 }
 
-/** The fewest numbers without which the others rise: those that are in no longest increasing subsequence. @param {readonly number[]} numbers */
+/** Returns the fewest numbers to remove so that the rest increases: the complement of a longest increasing subsequence. @param {readonly number[]} numbers */
 function outOfOrder(numbers) {
-  /** Where the smallest end of a rising sequence of each length stands. @type {number[]} */
+  /** For each length, the index of the smallest last number of an increasing sequence. @type {number[]} */
   const ends = [];
   const before = numbers.map((number, at) => {
     let [low, high] = [0, ends.length];
@@ -212,7 +213,7 @@ function outOfOrder(numbers) {
   return numbers.filter((_, at) => !rising.has(at));
 }
 
-/** How many hashes a tile of an export may have. @param {Header} header @param {TileLine} line */
+/** Returns how many hashes a tile of an export may have. @param {Header} header @param {TileLine} line */
 const widthIn = ({ first, size }, { level, index }) =>
   level === 0 && index * TILE_WIDTH < first ? 0 : widthOf(size, level, index);
 
@@ -248,7 +249,7 @@ async function readHeads(notes, keys, report) {
   return heads;
 }
 
-/** SHA-256, in hexadecimal, of the canonical JSON (RFC 8785) of the flat columns. @param {RowLine} line @param {Digest} digest */
+/** Returns the SHA-256, in hexadecimal, of the canonical JSON (RFC 8785) of the flat columns. @param {RowLine} line @param {Digest} digest */
 async function rowHashOf({ row }, digest) {
   const members = Object.keys(row)
     .sort()
@@ -256,7 +257,7 @@ async function rowHashOf({ row }, digest) {
   return hexOf(await digest(new TextEncoder().encode(`{${members.join(',')}}`)));
 }
 
-/** Whether a row is given a receipt; no hash in the log covers it. @param {RowLine['row']} row */
+/** Whether a row gets a receipt; the hashes of the log do not cover receipts. @param {RowLine['row']} row */
 const hasReceipt = ({ kind, reason }) => kind !== 'event' || !WITHOUT_RECEIPT.includes(String(reason));
 
 /** @param {RowLine} line @param {string} hash @param {readonly import('../receipt/verify.js').Jwk[] | undefined} receiptKeys */
@@ -282,7 +283,7 @@ function textOfBase64url(text) {
 }
 
 /**
- * Derives the tiles above from the rows, as far as there are rows.
+ * Computes the tiles of higher levels from the rows, as far as rows are present.
  *
  * @param {Map<string, Tile>} tiles @param {{ first: number, size: number }} header @param {Digest} digest
  */
@@ -300,7 +301,7 @@ async function deriveAbove(tiles, { size }, digest) {
     }
 }
 
-/** The tiles at the right edge of a tree, lowest first. @param {number} size */
+/** Returns the tiles at the right edge of a tree, lowest first. @param {number} size */
 function edgeOf(size) {
   const edge = [];
   for (let level = 0; Math.floor(size / TILE_WIDTH ** level) > 0; level++) {
@@ -320,11 +321,11 @@ async function rootOfEdge(edge, digest) {
 }
 
 /**
- * Finds which hashes are those of the checkpoint, from the root down, and names the rows that are not theirs.
+ * Determines which hashes belong to the checkpoint, from the root down, and reports the rows that do not match.
  *
  * @param {Map<string, Tile>} tiles @param {{ first: number, size: number }} header @param {Checkpoint} head @param {Digest} digest
  * @param {{ report: Report, gaps: Gaps }} to
- * @returns {Promise<boolean>} whether the tiles at the edge are known; then they stand in `declared`
+ * @returns {Promise<boolean>} whether the tiles at the edge are known; they are then in `declared`
  */
 async function authenticate(tiles, { first, size }, head, digest, { report, gaps }) {
   if (size === 0) return true;
@@ -332,7 +333,7 @@ async function authenticate(tiles, { first, size }, head, digest, { report, gaps
   const choices = edge.map(({ level, index, width }) => versionsOf(tiles.get(`${level} ${index}`), width));
   /** @type {(readonly Uint8Array[])[] | undefined} */
   let chosen;
-  // A file in which one of them is wrong still tells which of the rows are right.
+  // Tries each combination: even a file with one wrong tile shows which of the rows are right.
   for (const some of combinations(choices))
     if (same(await rootOfEdge(some, digest), head.root)) {
       chosen = some;
@@ -357,7 +358,7 @@ async function authenticate(tiles, { first, size }, head, digest, { report, gaps
   return true;
 }
 
-/** What a tile may be: as the file says it, or as its rows make it. @param {Tile | undefined} tile @param {number} width @returns {(readonly Uint8Array[])[]} */
+/** Returns the candidates of a tile's hashes: declared in the file, or computed from its rows. @param {Tile | undefined} tile @param {number} width @returns {(readonly Uint8Array[])[]} */
 function versionsOf(tile, width) {
   const whole = (/** @type {readonly (Uint8Array | undefined)[]} */ hashes) =>
     hashes.length === width && hashes.every((hash) => hash?.length === 32);
@@ -372,7 +373,7 @@ function* combinations([firsts, ...rest]) {
 }
 
 /**
- * @param {Map<string, Tile>} tiles @param {{ level: number, index: number, hashes: readonly Uint8Array[] }} known a tile whose hashes are right
+ * @param {Map<string, Tile>} tiles @param {{ level: number, index: number, hashes: readonly Uint8Array[] }} known a tile whose hashes are verified
  * @param {{ first: number, digest: Digest, report: Report, gaps: Gaps }} by
  */
 async function descend(tiles, { level, index, hashes }, by) {
@@ -432,7 +433,7 @@ async function descend(tiles, { level, index, hashes }, by) {
   }
 }
 
-/** What the file itself contradicts. @param {Map<string, Tile>} tiles @param {number} first @param {number} end @param {{ report: Report, gaps: Gaps }} to */
+/** Reports rows whose hashes contradict those in the same file. @param {Map<string, Tile>} tiles @param {number} first @param {number} end @param {{ report: Report, gaps: Gaps }} to */
 function nameDifferences(tiles, first, end, { report, gaps }) {
   for (let start = first - (first % TILE_WIDTH); start < end; start += TILE_WIDTH) {
     const tile = tiles.get(`0 ${start / TILE_WIDTH}`);
@@ -450,13 +451,13 @@ function nameDifferences(tiles, first, end, { report, gaps }) {
 }
 
 /**
- * Whether the tree of a checkpoint is the beginning of the one whose tiles are known.
+ * Reports when the tree of a checkpoint is not a prefix of the tree whose tiles are verified.
  *
  * @param {Map<string, Tile>} tiles @param {number} first @param {Checkpoint} head @param {{ digest: Digest, report: Report }} by
  */
 async function comparePrefix(tiles, first, { size, root }, { digest, report }) {
   const edge = edgeOf(size);
-  // Of an export that begins later the lowest tile is not there.
+  // An export that begins later lacks the lowest tile.
   if (edge.some(({ level, index }) => level === 0 && index * TILE_WIDTH < first)) return;
   const hashes = edge.map(({ level, index, width }) =>
     (tiles.get(`${level} ${index}`)?.declared ?? []).slice(0, width),

@@ -1,11 +1,11 @@
-// Signed checkpoints (C2SP signed-note, tlog-checkpoint), checked by WebCrypto.
+// Verifies signed checkpoints (C2SP signed-note, tlog-checkpoint) with WebCrypto.
 
 /** @typedef {{ name: string, id: string, key: Uint8Array<ArrayBuffer> }} VerifierKey */
 /** @typedef {{ origin: string, size: number, root: Uint8Array }} Checkpoint */
 
-// Exports have millions of rows, with a receipt and a hash each: the short ways through iterators take ten times as long as these loops.
+// Loops, since exports have millions of rows with a receipt and a hash each, and iterators take ten times as long.
 
-/** Whether it can be decoded. @param {string} text */
+/** Whether the text is valid base64. @param {string} text */
 export const isBase64 = (text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
 
 /** @param {string} text */
@@ -33,7 +33,7 @@ export function bytesOfHex(hex) {
 }
 
 /**
- * The keys of a log, one verifier key a line. Throws with what is wrong.
+ * Parses the keys of a log, one verifier key per line. Throws an Error that names the problem.
  *
  * @param {string} text
  * @returns {Promise<VerifierKey[]>}
@@ -57,7 +57,7 @@ export async function readVerifierKeys(text) {
 }
 
 /**
- * The checkpoint in a note that one of the keys signed; a text: why it is not to be believed.
+ * Returns the checkpoint in a note signed by one of the keys; otherwise a text with the reason why it is not valid.
  *
  * @param {string} note
  * @param {readonly VerifierKey[]} keys

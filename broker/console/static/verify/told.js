@@ -1,9 +1,9 @@
-// What is to be said of a receipt log that verifies, beside that it does: the same in the command and on the page.
+// The remarks on a verified receipt log, the same in the command and on the page.
 
 /**
- * What was checked of receipts, what cannot be told, and what was deleted, in sentences.
+ * Returns sentences on which receipts were checked, what cannot be verified, and what was deleted.
  *
- * @param {Pick<import('./log-export.js').LogVerdict, 'receipts' | 'areReceiptsChecked' | 'withoutReceipt' | 'purged'>} verdict of a log that verifies
+ * @param {Pick<import('./log-export.js').LogVerdict, 'receipts' | 'areReceiptsChecked' | 'withoutReceipt' | 'purged'>} verdict the verdict on a log that verifies
  * @returns {string[]}
  */
 export function toldOf({ receipts, areReceiptsChecked, withoutReceipt, purged }) {

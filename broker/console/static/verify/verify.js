@@ -1,4 +1,4 @@
-// The page where anybody checks an export of a receipt log. Nothing that is chosen here leaves the browser.
+// The public page that verifies an export of a receipt log. The chosen files never leave the browser.
 import { byId, html, render, useState } from '/console/html.js';
 import { canVerify } from '../receipt/verify.js';
 import { textOf } from '../utf8.js';
