@@ -108,7 +108,7 @@ function scopesOf(paths) {
   };
 }
 
-/** Returns the first server that is an absolute URL. @param {Record<string, unknown>} document */
+/** Returns the base URL: from `host` (Swagger 2), otherwise the first server with an absolute URL (OpenAPI 3). @param {Record<string, unknown>} document */
 function addressOf(document) {
   const { host, basePath, schemes } = document;
   if (text(host))

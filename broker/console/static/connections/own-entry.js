@@ -41,7 +41,7 @@ export const NOTHING = {
 const OPERATION = /^(?:(?:GET|HEAD|POST|PUT|PATCH|DELETE)\s+\/|(?:tool|query|mutation)\s+\S)/;
 
 /**
- * Parses the text of scopes, and prefixes each scope with the platform's id. Throws Error with a message for a person.
+ * Parses the text of scopes; a name without a colon gets the platform's id as prefix. Throws Error with a message for a person.
  *
  * @param {string} text
  * @param {string} id

@@ -41,9 +41,9 @@ export async function find({ kind, id }) {
 }
 
 /**
- * Sends a decision; `what` is approve or deny. `word`: the request body, such as the hash of the shown request, a note, scopes. Returns `{ became
- * }`; with `late` when somebody else decided first, or the entry expired; `{ changed: true }` when the request is no longer the shown one. Throws
- * any other error.
+ * Sends a decision; `what` is approve or deny. `word`: the request body, such as the hash of the shown request, a note, scopes. Returns the new
+ * state as `became`; with `late` when somebody else decided first, or the entry expired; only `changed: true` when the request is no longer the
+ * shown one. Throws any other error.
  *
  * @param {One} one
  * @param {'approve' | 'deny'} what

@@ -88,7 +88,7 @@ export function useInbox(owner) {
     state.now = true;
     try {
       for (let took = 0; state.again; ) {
-        // A pause as long as the read, so that at most half of the time is spent reading a large inbox in which much is decided.
+        // Pauses as long as the last read took, at most 2 s, so that a large inbox in which much is decided is not read without pause.
         if (took > 0) await pause(took);
         state.again = false;
         const began = performance.now();

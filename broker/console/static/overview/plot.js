@@ -86,7 +86,7 @@ function options(box, { lines, words, room, steps }, point) {
   };
 }
 
-/** Formats a tick of the time axis: the day, or the hour when steps are shorter than a day. @param {number} seconds @param {number} step */
+/** Formats a tick of the time axis: the day at midnight and for steps of a day or more, otherwise the time. @param {number} seconds @param {number} step */
 function tickOf(seconds, step) {
   const at = new Date(seconds * 1000);
   const isDay = step >= 86_400 || (at.getHours() === 0 && at.getMinutes() === 0);

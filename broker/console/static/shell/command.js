@@ -5,7 +5,7 @@ import { Copy } from '/console/shell/copy.js';
 /** @param {{ text: string }} props */
 export function Command({ text }) {
   const line = useRef(/** @type {HTMLElement | null} */ (null));
-  // When copying is not possible, the button selects the text.
+  // Selects the text when the browser refuses to copy it.
   const select = () => line.current && getSelection()?.selectAllChildren(line.current);
   return html`<div class="command">
     <pre ref=${line}>${text}</pre>

@@ -4,7 +4,7 @@ import { visibleLine } from '../visible.js';
 /**
  * @typedef {{ member: string, at_most: number | null }} FreeMember
  * @typedef {{ count: number, until: string, session: boolean, free: readonly FreeMember[] }} Terms
- *   `until`: of one for a session, until when at the latest
+ *   `until`: the expiry; for a session the latest one
  */
 
 /** @param {Terms} terms @returns {string} */
