@@ -1,4 +1,4 @@
-/** Access requests in the console's inbox, and what not everybody may decide there. */
+/** Access requests in the console's inbox, and the roles that may not approve them. */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -21,7 +21,7 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
     const page = shared(() => openConsole(world, browser, organisation.owner));
 
-    /** Asks, and answers where to poll and the card's selector. */
+    /** Sends an access request. Returns the URL to poll and the selector of its card. */
     async function ask(body: Record<string, unknown> = {}) {
       const asked = await agent.request('POST', '/v1/access-request', {
         body: JSON.stringify({ platform: 'demo', scope: 'demo:write', ...body }),
@@ -37,7 +37,7 @@ describe.skipIf(withoutChromium)(
       await on.until(`document.querySelector('${selector} .decide') !== null`);
     };
 
-    test('one is there at once, with what it asks for chosen; approving it is in force at the next call', async () => {
+    test('a request appears immediately with the requested scopes selected; after approval the next call is allowed', async () => {
       expect((await agent.act(PATCH)).status).toBe(403);
       const asked = await ask({ reason: '<b>to rename</b>\u202e' });
       await open(page, asked.card);
@@ -64,7 +64,7 @@ describe.skipIf(withoutChromium)(
       expect((await agent.act(PATCH)).status).toBe(200);
     });
 
-    test('more scopes, an end and an approval for every call: as they were chosen', async () => {
+    test('the grant has the scopes, the expiry and the approval of every call that the owner chose', async () => {
       const asked = await ask({ scope: 'demo:delete' });
       await open(page, asked.card);
       await page.value(`(() => {
@@ -91,7 +91,7 @@ describe.skipIf(withoutChromium)(
       expect(left).toBeLessThanOrEqual(3_600_000);
     });
 
-    test('a platform as a whole: nothing is approved before a scope is chosen; by key it asks once more', async () => {
+    test('a request for a whole platform cannot be approved before a scope is chosen; approving by key asks for confirmation', async () => {
       await organisation.platform({
         id: 'crm',
         manifest: { scopes: { 'crm:read': ['GET /a'], 'crm:write': ['POST /a'] } },
@@ -112,7 +112,7 @@ describe.skipIf(withoutChromium)(
       expect((await organisation.ask('GET', `/owner/access-requests/${asked.id}`)).body.granted).toEqual(['crm:read']);
     });
 
-    test('where calls have to name a connection, nothing is approved before one is chosen', async () => {
+    test('where calls must name a connection, a request cannot be approved before one is chosen', async () => {
       await organisation.platform({
         id: 'desk',
         manifest: { scopes: { 'desk:read': ['GET /a'], 'desk:write': ['POST /a'] } },
@@ -146,7 +146,7 @@ describe.skipIf(withoutChromium)(
       expect(gained.connection.connection_id).toBe(ids[1]);
     });
 
-    test('denying it tells the agent why', async () => {
+    test('denying a request gives the agent the reason', async () => {
       const asked = await ask({ platform: 'crm', scope: 'crm:write' });
       await open(page, asked.card);
       await page.press('d');
@@ -159,7 +159,7 @@ describe.skipIf(withoutChromium)(
       });
     });
 
-    test('an approver may deny and not approve, and reads why', async () => {
+    test('an approver may deny but not approve, and the page gives the reason', async () => {
       const approver = await openConsole(world, browser, await organisation.addOwner('approver'));
       const asked = await ask({ platform: 'crm', scope: 'crm:write' });
       await open(approver, asked.card);
@@ -190,7 +190,7 @@ describe.skipIf(withoutChromium)(
       await expect.poll(status).toBe('approved');
     });
 
-    test('the pages kept to their own policy', () => {
+    test('the pages caused no violation of their Content-Security-Policy', () => {
       expect(page.complaints).toEqual([]);
     });
   },

@@ -1,4 +1,4 @@
-/** The pages of the console for everybody: axe, phones of 360 and 320 pixels, light and dark. */
+/** Accessibility of the console's pages: axe, phones of 360 and 320 pixels, light and dark colours. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readPages } from '../../broker/console/pages.ts';
@@ -17,7 +17,7 @@ const CAREFUL = [
   { name: 'changes', effect: 'require_approval', methods: ['POST'] },
   { name: 'never', effect: 'deny', methods: ['DELETE'] },
 ];
-/** As long as a stranger may call itself; a hyphen would be a place to break. */
+/** The longest name that a registering agent may have, without a hyphen, where a line could break. */
 const LONG = `support_triage_${'of_a_long_name_without_any_space_'.repeat(3)}`.slice(0, 100);
 
 describe.skipIf(withoutChromium)(
@@ -34,7 +34,7 @@ describe.skipIf(withoutChromium)(
       await goTo(page, world.running.baseUrl + path);
       await page.until(ready);
     };
-    /** The same without loading the console again, as its links go: axe is slow in each document that it is new to. */
+    /** Navigates without loading the console again, as its links do: the first axe run in each document is slow. */
     const follow = async (path: string, ready: string) => {
       const before = await page.value<string>('document.title');
       await page.value(`(() => {
@@ -52,7 +52,7 @@ describe.skipIf(withoutChromium)(
     };
     const has = (selector: string) => `document.querySelector('${selector}') !== null`;
 
-    test('the inbox: empty, with one, of sixteen, open, selected, a group that is open, and what it asks', async () => {
+    test('the inbox is accessible: empty, with one call, with sixteen, with an open card, a selection, an open group, and its dialogs', async () => {
       await go('/console', has('.empty'));
       await expectAccessible(page, 'the empty inbox');
       await hold(agent, 1);
@@ -81,12 +81,12 @@ describe.skipIf(withoutChromium)(
       await page.click('dialog .several summary');
       await page.until(has('dialog .request-view'));
       await expectAccessible(page, 'one of several with its request', 'dialog');
-      // It is longer than the window, and its answers are in sight.
+      // The card is longer than the window, and its buttons are in view.
       await page.until(`document.querySelector('dialog').scrollHeight > innerHeight`);
       expect(
         await page.value(`document.querySelector('dialog #approve').getBoundingClientRect().bottom <= innerHeight`),
       ).toBe(true);
-      // Nor do they lie on the last words where all of it has room.
+      // Nor do the buttons cover the last words where the whole card fits.
       await page.resize({ width: 1280, height: 1200 });
       await page.until(`document.querySelector('dialog').scrollHeight <= innerHeight`);
       expect(
@@ -101,9 +101,9 @@ describe.skipIf(withoutChromium)(
       await page.press('Escape');
     });
 
-    test('every question about an agent, whose name has no place to break', async () => {
+    test('every dialog about an agent fits when the name of the agent cannot break', async () => {
       await go(`/console/agents/${agent.agentId}`, has('#add-grant'));
-      // Those that stop it, and those beside what they change.
+      // The dialogs that stop the agent, and those next to the settings that they change.
       const questions = await page.value<string[]>(
         `[...document.querySelectorAll('main [data-verb], main button[id]')].map((one) => one.id ? '#' + one.id : '[data-verb="' + one.dataset.verb + '"]')`,
       );
@@ -123,7 +123,7 @@ describe.skipIf(withoutChromium)(
       await page.press('Escape');
     });
 
-    test('an agent that is invited under such a name', async () => {
+    test('the invitation of an agent with a name that cannot break fits', async () => {
       await go('/console/agents/new', has('#agent-name'));
       await page.click('#agent-name');
       await page.type(LONG.slice(0, 64).replaceAll('_', 'x'));
@@ -133,13 +133,13 @@ describe.skipIf(withoutChromium)(
       await page.screenshot('long-name-invited.png');
     });
 
-    test('the tabs: the one that is open is in the window', async () => {
+    test('the open tab is within the window', async () => {
       await hold(agent, 1);
       for (const path of ['/console/connections', '/console/settings']) {
         for (const width of [360, 320]) {
           await page.resize({ width, height: 700 }, 'phone');
           await page.until(`innerWidth === ${width}`);
-          // The number of what waits comes after the tabs, and makes them wider.
+          // The count of pending calls is loaded after the tabs, and makes them wider.
           await go(path, has('nav .count'));
           await page.value('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
           const { left, right } = await page.value<{ left: number; right: number }>(
@@ -154,7 +154,7 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelector('.bar nav').dataset.beyond`)).toBe('end');
     });
 
-    /** What each page has when it is there. */
+    /** For each page: an element that shows that the page has loaded. */
     const READY: Record<string, string> = {
       '/console/agents': '#agents .row',
       '/console/agents/{id}': '#grants .row',
@@ -178,7 +178,7 @@ describe.skipIf(withoutChromium)(
       '/console/restored': '.empty',
       '/console/standing-approvals': '.page-head',
     };
-    /** Pages that stand alone are looked at where they are used. */
+    /** Standalone pages are checked in the tests that use them. */
     const ELSEWHERE: Record<string, string> = {
       '/console': 'above',
       '/console/sign-in': 'below',
@@ -187,14 +187,14 @@ describe.skipIf(withoutChromium)(
       '/approve/{id}': 'test/approvals/page.accessible.test.ts',
     };
 
-    test('are all that are served', () => {
+    test('every served page is checked here or in a named test', () => {
       const pages = readPages().filter(({ type }) => type.startsWith('text/html'));
       expect(pages.map(({ path }) => path).sort()).toEqual([...Object.keys(READY), ...Object.keys(ELSEWHERE)].sort());
       for (const file of Object.values(ELSEWHERE).filter((where) => where.endsWith('.ts')))
         expect(readFileSync(file, 'utf8'), file).toMatch(/expectAccessible\(|axeFindings\(/);
     });
 
-    test('the page for signing in, without a session', async () => {
+    test('the sign-in page, without a session', async () => {
       const stranger = await browser.page(PHONE);
       await stranger.open(`${world.running.baseUrl}/console/sign-in`);
       await stranger.until(has('h1'));
@@ -207,7 +207,7 @@ describe.skipIf(withoutChromium)(
       if (!(await page.value(`location.pathname.startsWith('/console')`))) await go('/console', has('main'));
       if (path === '/console/activity') {
         for (const call of [READ, { ...READ, scope: 'demo:write' }]) await agent.act(call);
-        // A call with a history has a line more.
+        // A call with a history has one more line.
         const { body } = await agent.act(WRITE);
         const denied = await organisation.ask('POST', `/owner/approvals/${body.approval_id}/deny`, { note: 'No.' });
         expect(denied.status, denied.text).toBe(200);

@@ -1,4 +1,4 @@
-/** What an owner changes of an agent in the console, with the mouse and with the keyboard: grants, policy, keys; and the stop for all. */
+/** Changes of an agent by an owner in the console, with the mouse and with the keyboard: grants, policy, keys; and stopping all agents. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -30,7 +30,7 @@ describe.skipIf(withoutChromium)(
     const grants = async () => (await organisation.ask('GET', `/owner/agents/${triage.agentId}/grants`)).body.grants;
     beforeAll(() => go(`/console/agents/${triage.agentId}`));
 
-    test('a grant is made: nothing is chosen, the end is near, and what would change is said before', async () => {
+    test('a new grant starts with no scope and an early expiry, and the dialog shows what will change before it is saved', async () => {
       expect((await triage.act(READ)).status).toBe(403);
       await has('#grants', 'It is granted nothing');
       await page.click('#add-grant');
@@ -48,9 +48,9 @@ describe.skipIf(withoutChromium)(
       expect(Date.parse(grant.expires_at) - Date.now()).toBeGreaterThan(29 * 86_400_000);
     });
 
-    test('by keyboard alone: a scope is added, every call waits, and nothing else changes', async () => {
+    test('by keyboard alone: adding a scope and requiring approval of every call changes nothing else of the grant', async () => {
       const [before] = await grants();
-      // The dialog names scopes, too: the grant is listed when it is closed.
+      // The dialog names scopes, too, so wait until it is closed before reading the list of grants.
       await page.until(
         `document.querySelector('dialog') === null && document.querySelector('#grants [data-verb="change"]') !== null`,
       );
@@ -78,7 +78,7 @@ describe.skipIf(withoutChromium)(
       expect((await triage.act(READ)).status).toBe(202);
     });
 
-    test('a limit to recipients is stated, and said in the list', async () => {
+    test('a limit to recipients is saved and shown in the list', async () => {
       await page.click('#grants [data-verb="change"]');
       await page.until(`document.querySelector('dialog .scope-list') !== null`);
       if (await page.value(`document.querySelector('[data-list="recipients"]') !== null`)) {
@@ -90,7 +90,7 @@ describe.skipIf(withoutChromium)(
       } else await page.press('Escape');
     });
 
-    test('a grant is taken away after a question', async () => {
+    test('a grant is removed after a confirmation', async () => {
       await page.click('#grants [data-verb="remove"]');
       await has('dialog', 'triage loses');
       await page.click('#remove-grant');
@@ -98,7 +98,7 @@ describe.skipIf(withoutChromium)(
       expect(await grants()).toEqual([]);
     });
 
-    test('the policy is changed, with what that means said before', async () => {
+    test('the policy is changed after the dialog showed the consequences', async () => {
       const careful = await organisation.policy([{ effect: 'deny' }], 'very careful');
       await go(`/console/agents/${triage.agentId}`);
       await page.click('#change-policy');
@@ -109,7 +109,7 @@ describe.skipIf(withoutChromium)(
       await has('.facts', 'Policy very careful');
     });
 
-    test('a static key is shown once, and revoked; a new key begins with a line to run', async () => {
+    test('a static key is shown once and can be revoked; a new key starts with a command to run', async () => {
       await page.click('#issue-key');
       await page.until(`document.querySelectorAll('#key-connection option').length > 0`);
       await page.click('#key-label');
@@ -142,7 +142,7 @@ describe.skipIf(withoutChromium)(
       await page.press('Escape');
     });
 
-    test('two clicks from any page stop all agents, and every page says so until they are resumed', async () => {
+    test('two clicks on any page stop all agents, and every page shows that until they are resumed', async () => {
       const busy = await organisation.agent({ name: 'busy' });
       await go('/console/activity');
       await page.click('#stop');
@@ -160,7 +160,7 @@ describe.skipIf(withoutChromium)(
       expect((await busy.act(READ)).status).toBe(200);
     });
 
-    test('a platform is stopped and resumed by keyboard; who is no admin reads whom to ask', async () => {
+    test('a platform is stopped and resumed by keyboard; a person without the admin role reads whom to ask', async () => {
       const busy = await organisation.agent({ name: 'worker' });
       await page.value(`document.querySelector('#stop').focus()`);
       await page.press('Enter');

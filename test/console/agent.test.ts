@@ -1,4 +1,4 @@
-/** The table of agents and the page of one: found, ordered, read, stopped and linked to. */
+/** The table of agents (search, order) and the page of one agent (details, suspending, links). */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { childOf } from '../world/child.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -32,7 +32,7 @@ describe.skipIf(withoutChromium)(
       expect((await triage.act(WRITE)).status).toBe(202);
     });
 
-    test('the table says what each did in the last day and what waits, and is ordered by a head', async () => {
+    test('the table shows the calls of each agent in the last day and its pending calls, and is sorted by a click on a column head', async () => {
       await go('/console/agents');
       const row = `[data-agent="${triage.agentId}"]`;
       await has(row, '3 · 1 refused · 1 held');
@@ -51,7 +51,7 @@ describe.skipIf(withoutChromium)(
       );
     });
 
-    test('a name leads to the page of the agent: who it is, its grants, what waits, what it did', async () => {
+    test('the name of an agent links to its page with its details, grants, pending calls and past calls', async () => {
       const workload = { issuer: 'https://cluster.example', subject: 'system:serviceaccount:agents:triage' };
       await organisation.ask('POST', `/owner/agents/${triage.agentId}/workload`, workload);
       await go('/console/agents');
@@ -76,7 +76,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`location.search === '?agent=${triage.agentId}'`);
     });
 
-    test('an admin sets the workload of an agent, is told the audience, and removes it', async () => {
+    test('an admin sets the workload of an agent, reads the audience to use, and removes the workload', async () => {
       const agent = await organisation.agent({ name: 'in-a-cluster' });
       const { fill } = mouse(page);
       await go(`/console/agents/${agent.agentId}`);
@@ -99,7 +99,7 @@ describe.skipIf(withoutChromium)(
       expect(body.workload).toBeNull();
     });
 
-    test('what it used of the limits of its rules stands there, and that one is used up', async () => {
+    test('the page shows how much of each rule limit the agent has used, and which limit is used up', async () => {
       const limit = { most: 1, per: 'month' };
       const rules = [{ effect: 'allow' }, { name: 'one-a-month', effect: 'deny', scopes: ['demo:write'], limit }];
       const limited = await organisation.agent({ name: 'limited', rules });
@@ -116,7 +116,7 @@ describe.skipIf(withoutChromium)(
       );
     });
 
-    test('a rule that applies because of an earlier call stands there, with the way to that call', async () => {
+    test('the page lists a rule that applies because of an earlier call, with a link to that call', async () => {
       const after = { scopes: ['demo:read'], within: '2d' };
       const rules = [{ effect: 'allow' }, { name: 'after-reading', effect: 'deny', scopes: ['demo:write'], after }];
       const reader = await organisation.agent({ name: 'reader', rules });
@@ -131,7 +131,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('main').innerText.includes('/items')`);
     });
 
-    test('it is suspended and resumed there; who is no admin reads why not', async () => {
+    test('an agent is suspended and resumed on its page; a person without the admin role reads why they cannot', async () => {
       await go(`/console/agents/${triage.agentId}`);
       await page.click('.page-head [data-verb="suspend"]');
       await page.until(`document.querySelector('dialog')?.innerText.includes('Suspend triage?')`);
@@ -151,7 +151,7 @@ describe.skipIf(withoutChromium)(
       expect(await viewer.value(`document.querySelectorAll('.page-head .buttons').length`)).toBe(0);
     });
 
-    test('children stand on the page of their parent, and lead to it', async () => {
+    test('child agents are listed on the page of their parent, and link back to it', async () => {
       const parent = await organisation.agent({ name: 'planner' });
       const child = await childOf(world, organisation, parent, { name: 'reader' });
       await go(`/console/agents/${parent.agentId}`);
@@ -161,7 +161,7 @@ describe.skipIf(withoutChromium)(
       await has('h1', 'planner');
     });
 
-    test('an unknown agent is a page that says so, with the way back', async () => {
+    test('an unknown agent id shows a not-found page with a link back', async () => {
       await go('/console/agents/agt_00000000000000000000');
       await has('.empty', 'There is no such agent');
       await page.click('.empty a');

@@ -1,4 +1,4 @@
-/** Audit sinks in the console: added, tried, paused, moved and removed, in a real browser against a real receiver. */
+/** Audit sinks in the console: adding, testing, pausing, moving and removing, in a real browser against a real receiver. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
@@ -31,7 +31,7 @@ describe.skipIf(withoutChromium)(
         select.value = ${JSON.stringify(value)}; select.dispatchEvent(new Event('change', { bubbles: true })); }`);
     const has = (words: string) =>
       `document.querySelector('[data-sink="siem"] .how-far').innerText.includes(${JSON.stringify(words)})`;
-    /** The page asks every five seconds; one that is opened again asks immediately. */
+    /** Waits for a condition by opening the page again: an open page polls only every five seconds. */
     const later = async (condition: string) => {
       const until = Date.now() + 15_000;
       while (!(await page.value(condition).catch(() => false))) {
@@ -42,9 +42,9 @@ describe.skipIf(withoutChromium)(
     };
     const indexes = () => receiver.seen.flatMap(({ body }) => rowsIn(body).map(({ index }) => index));
 
-    test('by mouse from the settings: a webhook from the first row on, its key shown once, and everything is sent', async () => {
+    test('by mouse: a webhook sink is added from the settings, its key is shown once, and all rows from the first are sent', async () => {
       await page.click('nav a[href="/console/settings"]');
-      // The link moves down while what stands above it is loaded.
+      // The link moves down while the content above it loads.
       await page.until(
         `document.querySelector('#retention') && document.querySelector('main').innerText.includes('Receipts')`,
       );
@@ -66,7 +66,7 @@ describe.skipIf(withoutChromium)(
       await says(page, 'It would take rows.');
     });
 
-    test('paused it is sent nothing, and says how many rows wait; resumed it is sent them', async () => {
+    test('a paused sink receives nothing and shows how many rows wait; a resumed sink receives them', async () => {
       await page.click('[data-sink="siem"] .turn');
       await page.until(`document.querySelector('[data-sink="siem"] .state').innerText === 'Paused'`);
       const before = indexes().length;
@@ -81,7 +81,7 @@ describe.skipIf(withoutChromium)(
       expect(indexes().length).toBeGreaterThan(before);
     });
 
-    test('it is sent again from a row, and what is refused is said beside it', async () => {
+    test('a sink can be sent rows again from a given row, and a refused change is shown next to the field', async () => {
       await page.click('[data-sink="siem"] .move');
       await write('#from-row', '1');
       receiver.forget();
@@ -97,7 +97,7 @@ describe.skipIf(withoutChromium)(
       await later(has('AGENT_BROKER_ALLOW_PRIVATE'));
     });
 
-    test('storage has a secret of parts, a file has none; a missing secret is refused in words', async () => {
+    test('the secret of object storage has several fields, a file sink has none, and a missing secret is refused with a message', async () => {
       await page.click('#add-sink');
       await choose('#sink-kind', 's3');
       await write('#sink-name', 'archive');
@@ -125,7 +125,7 @@ describe.skipIf(withoutChromium)(
       ]);
     });
 
-    test('removed by keyboard, and on record', async () => {
+    test('a sink is removed by keyboard, and the removal is recorded in the audit', async () => {
       await page.value(`document.querySelector('[data-sink="siem"] .remove').focus()`);
       await page.press('Enter');
       await page.until(`document.querySelector('#do-it') !== null`);
@@ -137,7 +137,7 @@ describe.skipIf(withoutChromium)(
       expect(rows).toHaveLength(1);
     });
 
-    test('who is no admin reads why they see none; a broker without a folder offers no files', async () => {
+    test('a person without the admin role reads why no sinks are shown; the API offers file sinks when the broker has an audit folder', async () => {
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
       await goTo(viewer, `${world.running.baseUrl}/console/audit-sinks`);
       await viewer.until(`document.querySelector('#not-admin')?.innerText.includes('viewer')`);

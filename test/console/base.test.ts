@@ -1,4 +1,4 @@
-/** What every page of the console stands on: its files and libraries, texts made visible, the way to sign in and back. */
+/** The base of every console page: its files and libraries, invisible characters made visible, and the sign-in redirect. */
 import { describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { readPages } from '../../broker/console/pages.ts';
@@ -12,14 +12,14 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
   const organisation = shared(() => world.organisation());
   const page = shared(() => openPage({ width: 800, height: 600 }));
 
-  test('without a session a page leads to sign-in, and from there back to where somebody wanted to go', async () => {
+  test('without a session a page redirects to sign-in, and back to the requested page afterwards', async () => {
     await page.open(at('/console?from=here'));
     await page.until(`location.pathname === '/console/sign-in'`);
     await page.open((await signInLink(world.running.broker, organisation.owner)).url);
     await page.until(`location.pathname + location.search === '/console?from=here'`);
   });
 
-  test('a link that was used leads on whoever is signed in by it, and nobody else', async () => {
+  test('a used sign-in link redirects the browser that it signed in, and no other', async () => {
     const { url } = await signInLink(world.running.broker, organisation.owner);
     const own = await openPage({ width: 800, height: 600 });
     await own.open(url);
@@ -73,7 +73,7 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     expect(page.complaints.filter((complaint) => !complaint.includes('401'))).toEqual([]);
   });
 
-  test('AP-14 what is invisible, or turns a text around, is shown by its number', async () => {
+  test('AP-14 invisible and bidirectional control characters are shown by their code points', async () => {
     const seen = (text: string, how = 'visible') =>
       page.value(`import('/console/visible.js').then((module) => module.${how}(${JSON.stringify(text)}))`);
     expect(await seen('a\u202eb\u2066c\u200bd\u0000e\ufefff')).toBe('a⟦U+202E⟧b⟦U+2066⟧c⟦U+200B⟧d⟦U+0000⟧e⟦U+FEFF⟧f');
@@ -85,7 +85,7 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     expect(await seen('one\ntwo', 'visibleLine')).toBe('one⟦U+000A⟧two');
   });
 
-  test('a passkey made of software can be enrolled, so that pages with passkeys can be tested', async () => {
+  test('a virtual authenticator can enrol a passkey, so that pages with passkeys can be tested', async () => {
     const authenticator = await page.authenticator();
     await page.value(`navigator.credentials.create({ publicKey: {
       challenge: new Uint8Array(16), rp: { id: 'localhost', name: 'x' },
@@ -95,7 +95,7 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     await authenticator.remove();
   });
 
-  test('a file is sent again only when it changed', async () => {
+  test('an unchanged file is answered with 304', async () => {
     const first = await fetch(at('/console/base.css'));
     expect([first.status, first.headers.get('cache-control')]).toEqual([200, 'no-cache']);
     const again = await fetch(at('/console/base.css'), { headers: { 'if-none-match': first.headers.get('etag')! } });
@@ -103,7 +103,7 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     expect((await fetch(at('/console/base.css'), { headers: { 'if-none-match': '"other"' } })).status).toBe(200);
   });
 
-  test('in a checkout a page loads the sources, and names all modules that it needs', () => {
+  test('in a checkout a page loads the source modules, and preloads all that it needs', () => {
     const served = readPages('/none');
     const paths = served.map(({ path }) => path);
     for (const { read } of served.filter(({ type }) => type.startsWith('text/html'))) {
@@ -122,11 +122,11 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     expect(page).toContain('<link rel="modulepreload" href="/console/vendor/preact.js">');
   });
 
-  test('a page names all modules that it needs, and each of them is there', async () => {
+  test('a page preloads all modules that it needs, and each of them is served', async () => {
     const page = await (await fetch(at('/console'))).text();
     const named = [...page.matchAll(/(?:href|src)="([^"]+\.js)"/g)].map(([, path]) => path!);
     expect(named).toContain('/console/bundle/console.js');
-    // Whoever opens a page on a phone waits for each of them.
+    // Each module adds to the time that a page takes to open on a phone.
     expect(named.length).toBeLessThan(12);
     for (const path of named) {
       const response = await fetch(at(path));
@@ -136,9 +136,9 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
         'text/javascript; charset=utf-8',
       ]);
       const text = await response.text();
-      // Statements, not words in markup.
+      // Only import statements, not the same words in markup.
       const statements = text.matchAll(/^(?:import|export)\b(?:[^'";=]*\bfrom)?\s*["']([^"']+)["']/gm);
-      // By address, or relative to the module.
+      // An import is absolute, or relative to the module.
       const addresses = [...statements].map(([, from = '']) =>
         from.startsWith('.') ? new URL(from, at(path)).pathname : from,
       );
@@ -147,7 +147,7 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     }
   });
 
-  test('AP-16 nothing of the console can be framed, and nothing inline runs', async () => {
+  test('AP-16 no console page can be framed, and no inline script runs', async () => {
     for (const path of ['/console', '/console/sign-in', '/console/api.js']) {
       const { headers } = await fetch(at(path));
       expect(headers.get('x-frame-options')).toBe('DENY');

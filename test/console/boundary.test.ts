@@ -1,11 +1,11 @@
-/** What cannot be drawn, in a real browser: the rest of the page stays, and so does the button that stops agents. */
+/** Data that the console cannot render, in a real browser: the rest of the page still works, and so does the button that stops agents. */
 import { describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { patience } from '../world/patience.ts';
 
-/** An answer in which the console's own code does not expect what stands there. */
+/** Replaces an API response with data that the console's code does not expect. */
 const breaking = (path: string, broken: string) => `{
   const original = window.fetch;
   window.fetch = async (asked, options) => {
@@ -36,7 +36,7 @@ describe.skipIf(withoutChromium)(
       await on.open(world.running.baseUrl + path);
     };
 
-    test('a call that waits hides no other, and agents can be stopped', async () => {
+    test('a pending call that cannot be rendered does not hide the others, and agents can be stopped', async () => {
       const good = await hold('good');
       const bad = await hold('bad');
       await reopen(page, '/console', {
@@ -54,7 +54,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('a request that cannot be shown is said inside its card, and cannot be approved', async () => {
+    test('a request that cannot be rendered shows an error in its card, and cannot be approved', async () => {
       const id = await hold('bad');
       const by = '(answer) => { if (answer.request) answer.agent = null; }';
       await reopen(page, '/console', { of: `/owner/approvals/${id}`, by });
@@ -66,7 +66,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('main .notice')?.innerText.includes('This request ${CANNOT}')`);
     });
 
-    test('a page that cannot be shown leaves the way to the others', async () => {
+    test('a page that cannot be rendered keeps the navigation to the other pages', async () => {
       await reopen(page, '/console', { of: '/owner/agents', by: '(answer) => { answer.agents = [null]; }' });
       await isLive(page);
       await page.click('nav a[href="/console/agents"]');

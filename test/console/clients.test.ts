@@ -1,4 +1,4 @@
-/** The console's page of MCP clients: who was authorised, with what, and revoking one. */
+/** The console's page of MCP clients: which clients are authorised, by whom and for what, and revoking one. */
 import { decodeJwt } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
@@ -24,7 +24,7 @@ describe.skipIf(withoutChromium)(
       await goTo(on, world.running.baseUrl + path);
     };
     const works = async (token: string) => (await callMcp(world.running.baseUrl, token)).status;
-    /** A client that was authorised: its tokens, and the selector of its row. */
+    /** Authorises a client. Returns its tokens and the selector of its row. */
     const connected = async (clientName: string, decision: Record<string, unknown> = {}) => {
       const client = new OAuthClient(world);
       await client.register({ client_name: clientName });
@@ -37,12 +37,12 @@ describe.skipIf(withoutChromium)(
     };
     const textOf = (selector: string, on = page) => on.value<string>(`document.querySelector('${selector}').innerText`);
 
-    test('an empty page says what to do, with this broker’s own address', async () => {
+    test('an empty page explains how to connect a client, with the address of this broker', async () => {
       await go('/console/clients');
       expect(await textOf('main')).toContain(`claude mcp add --transport http broker ${world.running.baseUrl}/mcp`);
     });
 
-    test('says who was authorised, by whom, as which agent, with what, and when it was last there', async () => {
+    test('the page shows each client with the person, the agent, the permissions and the time of its last use', async () => {
       const grants = [{ platformId: 'demo', scopes: ['demo:read', 'demo:delete'] }];
       const { row, agentId } = await connected('Claude Code', { name: 'helper', grants, scopes: ['mcp:read'] });
       await go('/console/agents');
@@ -68,7 +68,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`location.pathname === '/console/agents/${agentId}'`);
     });
 
-    test('revoking asks first, and is in force at the next request; the agent stays', async () => {
+    test('revoking asks for confirmation and applies to the next request; the agent stays active', async () => {
       const { row, tokens, agentId, client } = await connected('Cursor');
       await go('/console/clients');
       await page.click(`${row} .revoke`);
@@ -76,7 +76,7 @@ describe.skipIf(withoutChromium)(
       await page.press('Escape');
       await page.until(`document.querySelector('dialog') === null`);
       expect(await works(tokens.access_token)).toBe(200);
-      // The focus is back on the button: the keyboard alone will do.
+      // The focus is back on the button, for use by keyboard alone.
       await page.press('Enter');
       await page.until(`document.querySelector('dialog') !== null`);
       await page.click('#revoke');
@@ -91,7 +91,7 @@ describe.skipIf(withoutChromium)(
       expect(agents.find(({ agent_id }: { agent_id: string }) => agent_id === agentId).status).toBe('active');
     });
 
-    test('what somebody else ended meanwhile is said, and not done twice', async () => {
+    test('a client that another owner revoked meanwhile is reported, and not revoked twice', async () => {
       const { row, client, tokens } = await connected('VS Code');
       await go('/console/clients');
       await page.click(`${row} .revoke`);
@@ -102,7 +102,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#clients-over ${row}') !== null`);
     });
 
-    test('says why others are over: given back, copied, their agent revoked, never used', async () => {
+    test('the page shows why an authorisation ended: token revoked by the client, refresh token reused, agent revoked, never used', async () => {
       const returned = await connected('returned');
       await returned.client.post('/oauth/revoke', {
         client_id: returned.client.id,
@@ -137,7 +137,7 @@ describe.skipIf(withoutChromium)(
       await page.screenshot('clients-over.png');
     });
 
-    test('the row of an agent leads to its clients alone', async () => {
+    test('the row of an agent links to the clients of that agent only', async () => {
       const { row, agentId } = await connected('one of many', { name: 'alone' });
       await go('/console/agents');
       await page.click(`[data-agent="${agentId}"] a[href^="/console/clients"]`);
@@ -147,7 +147,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelectorAll('[data-client]').length > 1`);
     });
 
-    test('the name that a client gave itself is text, and all of it fits on a phone; who is no admin has no buttons', async () => {
+    test('the name of a client is shown as text and fits on a phone; a person without the admin role has no buttons', async () => {
       const { row } = await connected(`${HOSTILE}${'x'.repeat(60)}`);
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'), PHONE);
       await go('/console/clients', viewer);
@@ -168,12 +168,12 @@ describe.skipIf(withoutChromium)(
       // A finger needs 40 pixels.
       const height = `document.querySelector('${row} .revoke').getBoundingClientRect().height`;
       expect(await admin.value(height)).toBeGreaterThanOrEqual(40);
-      // Each button says of whom, to whoever hears it.
+      // The accessible name of each button includes the client.
       expect(await admin.value(`document.querySelector('${row} .revoke').textContent`)).toContain(HOSTILE);
     });
 
-    test('the page kept to its own policy', () => {
-      // But for the refusal above, which was one.
+    test('the page caused no violation of its Content-Security-Policy', () => {
+      // Except for the refused request above, which the browser logs as an error.
       expect(page.complaints.filter((one) => !one.includes('409 (Conflict)'))).toEqual([]);
     });
   },

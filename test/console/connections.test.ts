@@ -1,4 +1,4 @@
-/** An owner connects a platform in a real browser: from the button, by way of a real OAuth server on another site, and back. */
+/** An owner connects a platform in a real browser: from the button to a real OAuth server on another site, and back. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { CLIENT_ID, CLIENT_SECRET, startAuthorizationServer } from '../world/authorization-server.ts';
@@ -54,7 +54,7 @@ describe.skipIf(withoutChromium)(
         grants: { docs: { scopeList: ['docs:read'] } },
       });
 
-    /** Signs in at the server, if it asks, and consents. */
+    /** Signs in at the OAuth server when it asks for that, and consents. */
     async function consent(on: Page, login: string) {
       await on.until(`location.origin === ${JSON.stringify(server.issuer)} && document.querySelector('form') !== null`);
       await on.value(`(() => {
@@ -64,11 +64,11 @@ describe.skipIf(withoutChromium)(
       })()`);
     }
 
-    test('Connect leads to the server and back, though its site is another one; the agent calls', async () => {
+    test('Connect leads to an OAuth server on another site and back; afterwards the agent can make calls', async () => {
       await goTo(page, at());
       await shows('Not connected');
       await page.click(`${row()} .connect`);
-      // Which site it is stands there before anything is opened.
+      // The site is shown before it is opened.
       await page.until(`document.querySelector('dialog .host')?.innerText === ${JSON.stringify(server.address)}`);
       expect(await page.value('location.pathname')).toBe('/console/connections');
       await page.click('#leave');
@@ -84,17 +84,17 @@ describe.skipIf(withoutChromium)(
       await says(page, '“main” is connected.');
       expect(await page.value('location.search')).toBe('');
       expect((await (await agentHere()).act(READ)).status).toBe(200);
-      // Of ours; the server's own pages want fonts from elsewhere, which its policy here forbids.
+      // Violations of the console only: the OAuth server's own pages request external fonts, which its policy forbids here.
       expect(page.complaints.filter((one) => one.includes(world.running.baseUrl))).toEqual([]);
       await page.screenshot('connections');
     });
 
-    test('a link of an agent leads to the connection, and its button has the focus', async () => {
+    test('a link that an agent was given opens the connection with the focus on its button', async () => {
       await goTo(page, at(`?connect=${connection}`));
       await page.until(`document.activeElement?.matches('${row()} .connect')`);
     });
 
-    test('Disconnect asks once more, and the next call is not made', async () => {
+    test('Disconnect asks for confirmation, and the next call is refused', async () => {
       const agent = await agentHere();
       await page.click(`${row()} .disconnect`);
       await page.until(`document.querySelector('dialog')?.innerText.includes('has the platform revoke them')`);
@@ -108,7 +108,7 @@ describe.skipIf(withoutChromium)(
       expect(server.seen).toContain('POST /token/revocation');
     });
 
-    test('a person who declines is told so, and comes back', async () => {
+    test('a person who declines at the OAuth server comes back and reads that', async () => {
       await goTo(page, at());
       await page.click(`${row()} .connect`);
       await page.until(`document.querySelector('#leave') !== null`);
@@ -128,7 +128,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`location.pathname === '/console/connections'`);
     });
 
-    test('a browser in which nobody is signed in finishes nothing that another one began', async () => {
+    test('a browser without a session cannot finish a flow that another browser started', async () => {
       const begun = await organisation.ask('POST', `/owner/connections/${connection}/oauth/start`);
       const stranger = await browser.page({ width: 800, height: 600 });
       await stranger.open(begun.body.authorization_url);
@@ -141,7 +141,7 @@ describe.skipIf(withoutChromium)(
       await stranger.close();
     });
 
-    test('whoever may not connect sees no button, and all of it fits on a phone', async () => {
+    test('a person who may not connect sees no button, and the page fits on a phone', async () => {
       const viewer = await organisation.addOwner('viewer');
       const theirs = await browser.page(PHONE);
       await theirs.open((await signInLink(world.running.broker, viewer)).url);

@@ -1,4 +1,4 @@
-/** Correcting a held call in the inbox: it is written, shown beside what the agent asked, and approved as it stands then. */
+/** Correcting a held call in the inbox: the correction is shown next to the original request and approved in its corrected form. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -62,14 +62,14 @@ describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${w
     await approve(page);
     await says(page, 'and made: status 200');
     expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ note: 'refund', amount: 50 });
-    // Whoever has the link only reads what became of it.
+    // A person who has only the link reads the result.
     expect((await agent.get(`/v1/approvals/${id}`)).body.corrected.data).toEqual({ note: 'refund', amount: 50 });
     await page.open(`${world.running.baseUrl}/console/activity`);
     await page.until(`document.querySelector('main').innerText.includes('corrected by ${organisation.owner.email}')`);
     await page.close();
   });
 
-  test('whoever has the link sees that it was corrected, and what the agent asked', async () => {
+  test('the approval page shows a person who has the link that the call was corrected, and the original request', async () => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent({ name: 'triage' });
     const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { amount: 500 } };
@@ -83,7 +83,7 @@ describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${w
       data: { amount: 5 },
     });
     expect(corrected.status, corrected.text).toBe(200);
-    // Nobody decides on what changed under their eyes.
+    // A request that changed while it was displayed cannot be decided.
     await page.until(`document.querySelector('.notice button') !== null`);
     expect(await page.value(`document.querySelector('.approve:enabled')`)).toBeNull();
     await page.click('.notice button');

@@ -1,4 +1,4 @@
-/** Empty pages that are shown live with the sandbox, in a real browser: with the keyboard alone, and a whole demo with the mouse alone, too. */
+/** The demo that an empty page starts with the sandbox, in a real browser: by keyboard alone, and a whole demo also by mouse alone. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -17,7 +17,7 @@ const there = (page: Page, selector: string, words = '') =>
     `document.querySelector(${JSON.stringify(selector)})?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)}) ?? false`,
   );
 
-/** What each page shows then. The page of the sandbox's agent has no address that is known before. */
+/** The element that each page shows after the demo. The address of the sandbox agent's page is not known in advance. */
 const PAGES: Record<string, { path: string; live: (page: Page) => Promise<void> }> = {
   inbox: { path: '', live: (page) => there(page, '.card', 'refund 1.00 EUR of payment pay_1001') },
   activity: {
@@ -44,7 +44,7 @@ describe.skipIf(withoutChromium)(
     describe.each(Object.keys(PAGES))('%s', (name) => {
       const { world, organisation } = givenSandbox();
 
-      test('is empty, and live after one press of a key', async () => {
+      test('the page is empty, and has content after one key press', async () => {
         const page = await openConsole(world, browser, organisation.owner);
         const { path, live } = PAGES[name]!;
         const { agent_id } = (await organisation.ask('GET', '/owner/demo')).body;
@@ -52,7 +52,7 @@ describe.skipIf(withoutChromium)(
         await page.until(`document.querySelector('#show-demo') !== null`);
         await expectAccessible(page, `${name}, empty`);
         await page.resize(DESKTOP);
-        // With the mouse it is pressed as everywhere, where nothing lies over it.
+        // Clicking it with the mouse needs that nothing covers it.
         await page.until(`((button) => {
           button.scrollIntoView({ block: 'center' });
           const { x, y, width, height } = button.getBoundingClientRect();
@@ -63,7 +63,7 @@ describe.skipIf(withoutChromium)(
         await says(page, SAID);
         await live(page);
         await page.until(`document.activeElement.matches('h1') || document.querySelector('#show-demo') !== null`);
-        // The others with something in them: accessible.test.ts, overview.test.ts.
+        // The other pages with content are checked in accessible.test.ts and overview.test.ts.
         if (['reports', 'standing approvals'].includes(name)) await expectAccessible(page, `${name}, live`);
         await picture(page, `demo-live-${name}`);
         expect(page.complaints).toEqual([]);
@@ -75,7 +75,7 @@ describe.skipIf(withoutChromium)(
       const { world, organisation, ask } = givenSandbox();
       const refunds = async () => (await ask('/refunds')).body.items as { payment: string; amount: number }[];
 
-      test('ends with the refund that was approved, its receipt, and the next one under a standing approval', async () => {
+      test('the demo ends with the approved refund, its receipt, and the next refund made under a standing approval', async () => {
         const page = await openConsole(world, browser, organisation.owner);
         const { use, fill } = HANDS[by](page);
         const follow = async (selector: string, path: string) => {
@@ -114,17 +114,17 @@ describe.skipIf(withoutChromium)(
       });
     });
 
-    describe('who cannot', () => {
+    describe('when the demo cannot run', () => {
       const { world, organisation } = givenSandbox();
 
-      test.each(['approver', 'viewer'] as const)('whoever is %s reads who can', async (role) => {
+      test.each(['approver', 'viewer'] as const)('a person with the role %s reads who can start it', async (role) => {
         const page = await openConsole(world, browser, await organisation.addOwner(role));
         await there(page, '#no-demo', `Your role is ${role}: an admin can show this page live, with the sandbox.`);
         expect(await page.value(`document.querySelector('#show-demo')`)).toBeNull();
         await page.close();
       });
 
-      test('without a sandbox everybody reads how to get one, where the guide says it', async () => {
+      test('without a sandbox every role reads how to get one, with a link to the guide', async () => {
         const page = await openConsole(world, browser, (await world.demoOrganisation()).owner);
         await there(page, '#no-demo', 'This organisation has no sandbox.');
         await expectAccessible(page, 'an inbox without a sandbox');
@@ -135,7 +135,7 @@ describe.skipIf(withoutChromium)(
         await page.close();
       });
 
-      test('what owners stopped is said, and not shown as done', async () => {
+      test('a demo that owners stopped is reported as stopped, not as done', async () => {
         const page = await openConsole(world, browser, organisation.owner);
         await organisation.ask('POST', '/owner/agents/suspend-all', {});
         await page.click('#show-demo');

@@ -1,4 +1,4 @@
-/** Finding one of many agents, and some of what is on record. */
+/** Searching and filtering agents and the activity. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole } from '../world/console.ts';
@@ -39,7 +39,7 @@ describe.skipIf(withoutChromium)(
         expect(triage.agentId).toBeTruthy();
       });
 
-      test('stand by name, fifty at first, each with its policy and owner', async () => {
+      test('are listed by name, fifty at first, each with its policy and owner', async () => {
         await go('/console/agents');
         await page.until(`document.querySelectorAll('#agents .row').length === 50`);
         const shown = await names();
@@ -53,7 +53,7 @@ describe.skipIf(withoutChromium)(
         expect(row).toContain(organisation.owner.email);
       });
 
-      test('are found by name, policy and owner, and by their state; the address keeps it', async () => {
+      test('are found by name, policy, owner and state; the URL keeps the filter', async () => {
         await go('/console/agents');
         await page.click('#words');
         await page.type('careful worker');
@@ -89,7 +89,7 @@ describe.skipIf(withoutChromium)(
           y: date.getFullYear(), m: String(date.getMonth() + 1).padStart(2, '0'), d: String(date.getDate()).padStart(2, '0'),
         }))(new Date(Date.now() + ${ms})))`);
 
-      test('by platform, which are named; agents stand by name', async () => {
+      test('is filtered by platform; platforms and agents are listed by name', async () => {
         await go('/console/activity?result=allowed');
         await rows(2);
         await page.until(`document.querySelectorAll('#by-platform option').length === 3`);
@@ -106,7 +106,7 @@ describe.skipIf(withoutChromium)(
         await rows(1);
       });
 
-      test('by days, the last one whole', async () => {
+      test('is filtered by a range of days, which includes the whole last day', async () => {
         const [yesterday, threeAgo] = [await dayOf(-DAY_MS), await dayOf(-3 * DAY_MS)];
         await go(`/console/activity?result=allowed&from=${yesterday}`);
         await rows(1);
@@ -125,7 +125,7 @@ describe.skipIf(withoutChromium)(
         await rows(2);
       });
 
-      test('what the filter shows is what the export holds', async () => {
+      test('the export contains the rows that the filter shows', async () => {
         await go('/console/activity?result=allowed&platform=other');
         await rows(1);
         const lines = await page.value<string>(
@@ -139,7 +139,7 @@ describe.skipIf(withoutChromium)(
         expect(exported[0].receipt.split('.')).toHaveLength(3);
       });
 
-      test('the line of a held call leads to it', async () => {
+      test('the line of a held call links to its approval page', async () => {
         await go('/console/activity?result=held');
         await rows(1);
         await page.click('#activity summary');

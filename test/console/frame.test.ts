@@ -1,4 +1,4 @@
-/** What is around the pages: their width, the way to each, addresses that lead nowhere, and what is there before any script. */
+/** The frame of the pages: width, navigation, not-found pages, and the content before any script has run. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -26,7 +26,7 @@ describe('addresses and files of the console', () => {
     expect([program.status, program.body.error]).toEqual([404, 'not_found']);
   });
 
-  test('a link that cannot be decoded is such a page, too', async () => {
+  test('a link with an invalid percent-encoding is a not-found page, too', async () => {
     const page = await fetch(at('/approve/%zz'), { headers: HTML });
     expect([page.status, await page.text()]).toEqual([404, expect.stringContaining('There is no such page')]);
     expect(await send(at('/owner/agents/%zz'), { headers: HTML })).toMatchObject({
@@ -35,12 +35,12 @@ describe('addresses and files of the console', () => {
     });
   });
 
-  test('an unknown address of the API is the envelope, whoever asks', async () => {
+  test('an unknown route of the API answers the JSON error envelope, also to a browser', async () => {
     for (const path of ['/v1/nope', '/owner/nope', '/consoles'])
       expect((await send(at(path), { headers: HTML })).body.error).toBe('not_found');
   });
 
-  test('files go out compressed to whoever takes that', async () => {
+  test('files are sent compressed to clients that accept it', async () => {
     const length = async (encoding: string) => {
       const response = await fetch(at('/console/base.css'), { headers: { 'accept-encoding': encoding } });
       expect(response.headers.get('content-encoding')).toBe(encoding === 'gzip' ? 'gzip' : null);
@@ -51,12 +51,12 @@ describe('addresses and files of the console', () => {
     expect(sent).toBeLessThan(size / 2);
   });
 
-  test('a page says that it is on its way before any script has run', async () => {
+  test('a page shows that it is loading before any script has run', async () => {
     expect(await (await fetch(at('/console'))).text()).toContain('Loading the console…');
   });
 });
 
-describe.skipIf(withoutChromium)(`around the pages${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describe.skipIf(withoutChromium)(`frame of pages${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   const world = givenWorld();
   const organisation = shared(() => world.demoOrganisation());
   const browser = shared(() => startBrowser());
@@ -66,7 +66,7 @@ describe.skipIf(withoutChromium)(`around the pages${withoutChromium ? ` (skipped
   };
   beforeAll(() => organisation.agent({ name: 'triage' }));
 
-  test('every page begins and ends at the same edges', async () => {
+  test('the content of every page has the same left and right edges', async () => {
     const edges: Record<string, unknown> = {};
     for (const path of ['agents', 'connections', 'people', 'passkeys', 'settings', 'reports', 'clients']) {
       await go(`/console/${path}`);
@@ -79,7 +79,7 @@ describe.skipIf(withoutChromium)(`around the pages${withoutChromium ? ` (skipped
     for (const [path, edge] of Object.entries(edges)) expect([path, edge]).toEqual([path, first]);
   });
 
-  test('what stands above a sheet keeps away from it', async () => {
+  test('there is a gap between a sheet and the content above it', async () => {
     await go('/console/reports');
     await page.until(`document.querySelector('main .sheet') !== null`);
     const gap = await page.value<number>(
@@ -101,7 +101,7 @@ describe.skipIf(withoutChromium)(`around the pages${withoutChromium ? ` (skipped
     expect(await page.value(found)).toEqual([[marked, how]]);
   });
 
-  test('the account leads to the passkeys', async () => {
+  test('the account menu links to the passkeys', async () => {
     await go('/console');
     await page.click('.account summary');
     await page.click('#to-passkeys');

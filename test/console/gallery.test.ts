@@ -29,7 +29,7 @@ describe.skipIf(withoutChromium)(
       await page.click(selector);
       await page.type(text);
     };
-    /** The page, its address and what the browser keeps hold nothing of a secret. */
+    /** Expects no part of a secret in the page, its URL or the browser's storage. */
     const expectNothingOf = async (page: Page, secret: string) =>
       expect(
         await page.value(
@@ -37,7 +37,7 @@ describe.skipIf(withoutChromium)(
         ),
       ).not.toContain(secret);
 
-    test('with the mouse: a refused token keeps nothing; one that works is tested and given to an agent', async () => {
+    test('with the mouse: a refused token is not stored; a valid one is tested and the platform granted to an agent', async () => {
       const organisation = await world.organisation();
       const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }], 'default') });
       const page = await openConsole(world, browser, organisation.owner);
@@ -83,7 +83,7 @@ describe.skipIf(withoutChromium)(
       await organisation.connection('npm');
       await goTo(page, `${world.running.baseUrl}/console/connections/new`);
       await has(page, '[data-builtin="npm"] .badge', '2 connections · 1 not tried yet');
-      // The state takes no room from the name.
+      // The state badge does not narrow the name.
       expect(
         await page.value(`document.querySelector('[data-builtin="npm"] strong').getClientRects().length`),
         'lines of the name',
@@ -91,7 +91,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('by keyboard alone: parts of a secret, a newer secret that must work first, settings, and removing', async () => {
+    test('by keyboard alone: a secret of several fields, a new secret that must pass its test first, settings, and removing', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, organisation.owner);
       await goTo(page, `${world.running.baseUrl}/console/connections`);
@@ -164,10 +164,10 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('OAuth: where to register, and the way to the page of consent; another account on what is there', async () => {
+    test('OAuth: the page shows where to register and leads to consent; another account is added to an existing platform', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, organisation.owner);
-      // What is made by a command is said with the guide.
+      // A platform that needs a command shows it, with a link to the guide.
       await goTo(page, `${world.running.baseUrl}/console/connections/new?platform=kubernetes`);
       await page.until(`document.querySelector('main a[href="/docs/platforms#kubernetes"]') !== null`);
       await has(page, 'main', 'Make a token of a service account with kubectl create token NAME (how), with no more');
@@ -192,7 +192,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('an App is made at GitHub by a form that is filled in; an API of its own by its OpenAPI document, and removed', async () => {
+    test('a GitHub App is created by a prefilled form; a custom API is added from its OpenAPI document, and removed', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, organisation.owner);
       await goTo(page, `${world.running.baseUrl}/console/connections/new?platform=github`);
@@ -271,7 +271,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints.filter((one) => !one.includes('409'))).toEqual([]);
     });
 
-    test('who is no admin reads why not; hostile names are text', async () => {
+    test('a person without the admin role reads why they cannot; hostile names are shown as text', async () => {
       const organisation = await world.organisation();
       await organisation.platform({ id: 'demo', manifest: { name: HOSTILE } });
       const page = await openConsole(world, browser, await organisation.addOwner('approver'));
@@ -284,7 +284,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('what stands in the entry is what the command line writes', async () => {
+    test('the API returns the governance entry of a built-in platform as the command line writes it', async () => {
       const organisation = await world.organisation();
       const at = '/owner/built-in-platforms/github/entry?platform=hub';
       const oauth = await organisation.ask('GET', `${at}&client_id=x&base_url=https://github.acme.example`);

@@ -1,4 +1,4 @@
-/** The governance file in the console: taken from what is in force, looked at in words, applied, and refused with every reason. */
+/** The governance file in the console: exported from what is in force, previewed, applied, and refused with every reason. */
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { referencesIn } from '../../broker/console/static/governance/references.js';
@@ -31,7 +31,7 @@ describe.skipIf(withoutChromium)(
     const text = (selector: string) => `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ')`;
     const has = (page: Page, selector: string, words: string) =>
       page.until(`${text(selector)}.includes(${JSON.stringify(words)})`);
-    /** Set at once: a keyboard writes it in the walk of all pages. */
+    /** Sets the whole text in one step; hands.test.ts types it. */
     const write = (page: Page, value: string) =>
       page.value(
         `((area) => { area.value = ${JSON.stringify(value)}; area.dispatchEvent(new Event('input', { bubbles: true })); })(document.querySelector('#governance-text'))`,
@@ -43,7 +43,7 @@ describe.skipIf(withoutChromium)(
       return page;
     };
 
-    test('is looked at without secrets, then with them, and applied; a new agent’s token is shown', async () => {
+    test('a file is previewed without secrets, then with them, and applied; the token of a new agent is shown', async () => {
       const page = await open();
       await write(page, FILE);
       await page.click('#show-plan');
@@ -76,7 +76,7 @@ describe.skipIf(withoutChromium)(
       ).not.toContain('CANARY');
       for (const [place, bytes] of await everythingStored(world.environment))
         expect([place, leaksOf(SECRET, bytes)]).toEqual([place, []]);
-      // The same again changes nothing, and needs no value that is stored.
+      // Applying the same file again changes nothing, and asks for no value that is already stored.
       await write(page, FILE);
       await page.click('#show-plan');
       await has(page, '#plan-head', 'It changes nothing');
@@ -84,7 +84,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('what is in force is changed as a file; what it removes is said by name before it is applied', async () => {
+    test('the governance in force is edited as a file; removals are listed by name before it is applied', async () => {
       const mine = await world.organisation();
       await mine.policy(ALLOW_ALL, 'old <b>');
       const page = await open(mine.owner);
@@ -96,7 +96,7 @@ describe.skipIf(withoutChromium)(
       await write(page, rest);
       await page.click('#show-plan');
       await has(page, '#changes', 'Removed the policy old <b>');
-      // Somebody else changes something meanwhile: then nothing is applied.
+      // A concurrent change by another owner: nothing is applied.
       await page.click('#apply');
       await has(page, '#removed', 'the policy old <b>');
       await expectAccessible(page, 'what a file removes', 'dialog');
@@ -118,7 +118,7 @@ describe.skipIf(withoutChromium)(
       expect(await names()).not.toContain('newer');
     });
 
-    test('what was applied is listed, and going back is looked at before it is done', async () => {
+    test('applied versions are listed, and a return to an earlier one is previewed before it is applied', async () => {
       const mine = await world.organisation();
       const apply = (text: string) => mine.ask('POST', '/owner/governance/apply', { text });
       await apply('guardrails: [{ name: freeze, effect: deny }]');
@@ -148,7 +148,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('what is none is refused with every reason, and its line', async () => {
+    test('an invalid file is refused with every reason and its line', async () => {
       const page = await open();
       await write(page, 'platforms: [');
       await page.click('#show-plan');
@@ -160,7 +160,7 @@ describe.skipIf(withoutChromium)(
       await expectAccessible(page, 'a file that is none');
     });
 
-    test('a file that is no text in UTF-8 is not taken, neither as the governance file nor as a value', async () => {
+    test('a file that is not valid UTF-8 is refused, both as the governance file and as a value', async () => {
       const page = await open();
       const choose = (field: string, bytes: Buffer) =>
         page.value(`((field) => {
@@ -191,7 +191,7 @@ describe.skipIf(withoutChromium)(
       await has(page, '#plan', 'To apply it, give these values above and look again: file:crm.token');
     });
 
-    test('a viewer looks at what a file would change, is asked for no secret, and cannot apply it', async () => {
+    test('a viewer can preview the changes of a file, is asked for no secret, and cannot apply it', async () => {
       const page = await open(await organisation.addOwner('viewer'));
       await write(page, `${FILE}guardrails: [{ name: freeze, effect: deny }]\n`);
       await page.click('#show-plan');
@@ -202,7 +202,7 @@ describe.skipIf(withoutChromium)(
   },
 );
 
-test('what a file names is found wherever it stands, once', () => {
+test('the variables and files that a governance file references are found at any depth, each once', () => {
   const text = `
 platforms: { a: { auth: { type: oauth2, client_id: { env: ID }, client_secret: { file: a.key } } } }
 connections: { a: { platform: a, secret: { env: ID } }, b: { platform: b, secret: { access_key_id: { env: X }, secret_access_key: { env: Y } } } }

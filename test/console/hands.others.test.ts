@@ -1,4 +1,4 @@
-/** What an owner does seldom, with the keyboard alone and with the mouse alone, each dialog looked at with axe: people, OAuth, MCP clients, passkeys, retention. */
+/** Rare tasks of an owner, with the keyboard alone and with the mouse alone, each dialog checked with axe: people, OAuth, MCP clients, passkeys, retention. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -13,7 +13,7 @@ import { consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 
 describe.skipIf(withoutChromium)(
-  `what an owner does seldom${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  `rare tasks of an owner${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: patience(120_000) },
   () => {
     const { server, world, organisation, act, connected } = givenPeople('sqlite');
@@ -22,7 +22,7 @@ describe.skipIf(withoutChromium)(
     const ask = (method: string, path: string) => organisation.ask(method, path);
 
     describe.each(['keyboard', 'mouse'] as const)('with the %s alone', (by) => {
-      /** A console at a page, hands, and a look at what is open. */
+      /** Opens the console at a page. Returns the input helpers, and `look`, which checks the open dialog with axe. */
       const begin = async (path: string, prepare?: (page: Page) => Promise<unknown>) => {
         const page = await openConsole(world, browser, organisation.owner);
         await prepare?.(page);
@@ -36,17 +36,17 @@ describe.skipIf(withoutChromium)(
           await expectAccessible(page, name, within);
           await page.resize(DESKTOP);
         };
-        /** Closed by Escape, nothing is done. */
+        /** Closes the dialog by Escape, without a change. */
         const leave = async () => {
           await page.press('Escape');
           await closed(page);
-          // The window had other sizes meanwhile, so that what has the focus again may lie outside.
+          // The window was resized, so the focused element may be out of view.
           await page.value(`document.activeElement.scrollIntoView({ block: 'center' })`);
         };
         return { ...hands, look, leave };
       };
 
-      test('an account of a person is confirmed, and what people gave is ended', async () => {
+      test('an account of a person is confirmed, and the connections of people are ended', async () => {
         const { body } = await act(slack('U-ANN'));
         await consentAsserted(server, body.consent_url, 'ann');
         const { page, use, fill, look, leave } = await begin('/console/people');
@@ -144,7 +144,7 @@ describe.skipIf(withoutChromium)(
         expect(await passkeys()).toEqual([]);
       });
 
-      test('the audit is kept for a shorter time only after one more question', async () => {
+      test('the retention of the audit is shortened only after another confirmation', async () => {
         const kept = async () => (await ask('GET', '/owner/organisation')).body.retention.reads_days;
         const { page, use, fill, look, leave } = await begin('/console/settings');
         await fill('#reads_days', '45');

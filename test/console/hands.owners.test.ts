@@ -1,4 +1,4 @@
-/** Whose agents are, and how they are labelled, in the console: with the mouse alone, and with the keyboard alone. */
+/** Owners and labels of agents in the console, with the mouse alone and with the keyboard alone. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -63,7 +63,7 @@ describe.skipIf(withoutChromium)(
       await use('#hand-over');
       await says(page, '1 agent is handed over');
       await page.until(`document.querySelector('dialog') === null`);
-      // Looking at other sizes moved the page below the focus.
+      // The accessibility checks resized the window, so the focused element may be out of view.
       await page.value(`document.querySelector(${JSON.stringify(mine)}).scrollIntoView({ block: 'center' })`);
       expect((await one.get('/v1/agents/me')).body.owner_id).toBe(bob.id);
       expect((await one.act(READ)).status).toBe(200);

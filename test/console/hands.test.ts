@@ -1,6 +1,6 @@
 /**
- * All that an owner does, from an empty organisation, by one page after the other: once with the keyboard alone, which looks at each place that the focus comes to,
- * and with axe at each dialog and opened state that no other file of this folder looks at; once with the mouse alone.
+ * All tasks of an owner, from an empty organisation, page by page: once with the keyboard alone, which checks each element that gets the focus,
+ * and runs axe on each dialog and open state that no other file of this folder checks; once with the mouse alone.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
@@ -21,7 +21,7 @@ const CALL = { platform: 'crm', endpoint: '/contacts', method: 'POST', scope: 'c
 const FREE = 'free:\n  "POST /contacts": [/name]\n';
 
 describe.skipIf(withoutChromium)(
-  `everything that an owner does${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  `all tasks of an owner${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   () => {
     const mcp = shared(() => startMcpServer());
     const channels = shared(() => startChannelServer());
@@ -36,7 +36,7 @@ describe.skipIf(withoutChromium)(
     }));
     const browser = shared(() => startBrowser());
 
-    /** `look`: at what is open now, by its name. */
+    /** `look`: checks what is open now with axe; `name` is for messages. */
     type Walk = Hands & { organisation: Organisation; look: (name: string, within?: string) => Promise<void> };
     const there = (page: Page, selector: string, words = '') =>
       page.until(
@@ -161,7 +161,7 @@ describe.skipIf(withoutChromium)(
       await use('[data-grant="crm"] [data-verb="remove"]');
       await page.press('Escape');
       await closed(page);
-      // What they look like: accessible.test.ts.
+      // accessible.test.ts checks the accessibility of these dialogs.
       for (const open of ['#change-policy', '#new-key', '#issue-key', '[data-verb="suspend"]']) {
         await use(open);
         await page.until(`document.querySelector('dialog') !== null && !document.querySelector('dialog .loading')`);

@@ -1,4 +1,4 @@
-/** The console in a real browser: sign in by link, see at once what waits, look at it, decide. */
+/** The inbox in a real browser: sign in by link, see pending calls immediately, open one, decide. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -30,15 +30,15 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
   };
   const deny = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
 
-  test('the link signs in once: the token is out of the address, and no script can read the session', async () => {
+  test('the link signs in: the token is removed from the URL, and no script can read the session', async () => {
     expect(await page.value('location.pathname + location.hash + document.cookie')).toBe('/console');
     expect(await page.value('document.querySelector("main").innerText')).toContain('Nothing waits for you');
     expect(await page.value('document.title')).toBe('Inbox · Agent Broker');
   });
 
-  test('a held call is there in less than a second, and the title counts it', async () => {
+  test('a held call appears in less than a second, and the page title counts it', async () => {
     const took: number[] = [];
-    // What the title said in the very task that drew a card.
+    // Records the title in the same task that rendered the card.
     await page.value(`(() => {
       window.titles = [];
       const note = () => ${WAITING} > titles.length && titles.push(document.title);
@@ -54,19 +54,19 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
       );
     }
     console.log(`from the 202 to the card: ${took.join(', ')} ms`);
-    // Well below the 5 s of asking again and again; on a machine that does nothing else it is a tenth of a second.
+    // Well below the 5 s of polling; about 0.1 s on an idle machine.
     expect(Math.min(...took)).toBeLessThan(3_000);
     const words = await page.value('document.querySelector(".card").innerText');
     expect(words).toMatch(/^triage wants to send a POST to \/items with 1 field/);
     expect(words).toMatch(/On demo · Held by the rule “POST waits” · (just now|\d+ s ago)/);
-    // In the last hour it is said; before that, where the call is open.
+    // The time left is on the card in the last hour only; before that, on the opened call.
     expect(words).not.toContain(' left');
     for (const { approval_id } of (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals)
       await deny(approval_id);
     await page.until(`${WAITING} === 0`);
   });
 
-  test('AP-13, AP-14 a hostile request is shown as text, with what is invisible made visible', async () => {
+  test('AP-13, AP-14 a hostile request is shown as text, with invisible characters made visible', async () => {
     const id = await hold(HOSTILE);
     await look(page, id);
     const shown = await page.value<string>(`document.querySelector('${card(id)}').innerText`);
@@ -82,7 +82,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     await page.until(`${WAITING} === 0`);
   });
 
-  test('AP-14 ten thousand lines push no button out of sight', async () => {
+  test('AP-14 the buttons stay in view next to a request of ten thousand lines', async () => {
     const id = await hold(ALREADY(10_000), ALREADY(1_900));
     await look(page, id);
     const { top, bottom } = await page.value<{ top: number; bottom: number }>(
@@ -95,7 +95,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     await page.until(`${WAITING} === 0`);
   });
 
-  test('a click approves: the platform sees the call once, and the waiting agent gets its answer', async () => {
+  test('a click approves: the call is sent to the platform once, and the waiting agent gets its answer', async () => {
     world.upstream.seen.length = 0;
     const id = await hold('please');
     const waiting = agent.get(`/v1/approvals/${id}?wait=20`);
@@ -110,7 +110,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     expect(await page.value('document.title')).toBe('Inbox · Agent Broker');
   });
 
-  test('while a platform takes its time, the next one can be looked at, and stays open', async () => {
+  test('while a slow platform answers an approved call, the next call can be opened, and stays open', async () => {
     let answer = () => {};
     const asked = new Promise<void>((reached) => {
       world.upstream.answer = (_request, response) => {
@@ -136,13 +136,13 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     expect((await agent.get(`/v1/approvals/${next}`)).body.status).toBe('denied');
   });
 
-  test('an inbox that one agent has filled is shown to the last, what runs out first first, and denied at once', {
+  test('an inbox that one agent has filled lists every call, in order of expiry, and is denied in one step', {
     timeout: 180_000,
   }, async () => {
     const { db } = world.running.broker.store;
     const first = await hold('first');
     const row = await db.selectFrom('approvals').selectAll().where('id', '=', first).executeTakeFirstOrThrow();
-    // More than the broker answers in one page. Only the one that is looked at has a request that can be opened.
+    // More calls than the broker returns in one page. Only the call that is opened has a complete request.
     const copies = Array.from({ length: 230 }, (_, at) => ({
       ...row,
       id: uuidv4(),
@@ -172,7 +172,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     expect(body.approvals).toEqual([]);
   });
 
-  test('denying takes a reason, which the agent reads; nothing is ever sent', async () => {
+  test('denying takes a reason, which the agent reads; nothing is sent to the platform', async () => {
     world.upstream.seen.length = 0;
     const id = await hold('please');
     await look(page, id);
@@ -187,7 +187,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     expect(world.upstream.seen).toEqual([]);
   });
 
-  test('what is decided elsewhere stays in its place and says by whom, and no button is left', async () => {
+  test('a call that is decided elsewhere stays in place, shows who decided, and has no button', async () => {
     const [first, second] = [await hold('one'), await hold('two')];
     await page.until(`${WAITING} === 2`);
     await look(page, first);
@@ -200,7 +200,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     await page.until(`${WAITING} === 0`);
   });
 
-  test('request_changed: what is not what was shown is not approved, and the page says so', async () => {
+  test('request_changed: a request that differs from the displayed one is not approved, and the page reports it', async () => {
     world.upstream.seen.length = 0;
     const id = await hold('please');
     await look(page, id);
@@ -216,11 +216,11 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     await page.until(`${WAITING} === 0`);
   });
 
-  test('already decided and too late: said as it is', async () => {
+  test('approving a call that was denied meanwhile shows it as denied', async () => {
     const id = await hold('please');
     await look(page, id);
     await page.until(`document.querySelector('.approve:enabled') !== null`);
-    // No news: this page still shows it as waiting.
+    // Offline, the page gets no event and still shows the call as pending.
     await page.offline(true);
     await deny(id);
     await page.offline(false);
@@ -231,7 +231,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     expect(await said(page)).not.toContain('Approved');
   });
 
-  test('a viewer looks and has no buttons', async () => {
+  test('a viewer sees the calls and has no buttons', async () => {
     const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
     const id = await hold('please');
     await viewer.click(`${card(id)} .opener`);
@@ -242,7 +242,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     await deny(id);
   });
 
-  test('another organisation sees nothing of it', async () => {
+  test('another organisation does not see the call', async () => {
     const stranger = await openConsole(world, browser, (await world.organisation()).owner);
     const id = await hold('please');
     await page.until(`document.querySelector('${card(id)}') !== null`);
@@ -251,7 +251,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     await deny(id);
   });
 
-  test('signing out ends it: the page asks for a new link, and the old session is good for nothing', async () => {
+  test('signing out ends the session: the page asks for a new link, and the old session is refused', async () => {
     await page.click('.account summary');
     await page.click('#sign-out');
     await page.until(`location.pathname === '/console/sign-in' && document.querySelector('#by-passkey') !== null`);
@@ -259,7 +259,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     await page.until(`location.pathname === '/console/sign-in'`);
   });
 
-  test('the pages kept to their own policy, and wrote no error but of what was cut off here', () => {
+  test('the pages caused no violation of their Content-Security-Policy, and logged only the errors that these tests provoke', () => {
     const unexpected = page.complaints.filter((text) => !/status of (401|409)|ERR_INTERNET_DISCONNECTED/.test(text));
     expect(unexpected.filter((text) => !text.includes('access-requests'))).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** The console by keyboard alone: nothing needs a pointer, and nothing is decided by accident. */
+/** The console by keyboard alone: no task needs a pointer, and no key decides by accident. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, isLive, openConsole, said, says, WAITING } from '../world/console.ts';
@@ -29,7 +29,7 @@ describe.skipIf(withoutChromium)(
     const statusOf = async (id: string) => (await agent.get(`/v1/approvals/${id}`)).body.status;
     const opened = () => page.until(`document.querySelector('.approve:enabled') !== null`);
 
-    test('j and k and the arrows move, and stay where the list ends', async () => {
+    test('j, k and the arrows move the focus, and stop at the ends of the list', async () => {
       await page.press('j');
       await page.until(`document.activeElement.closest('[data-entry]') !== null`);
       expect(await focused()).toBe(`approval-${ids[0]}`);
@@ -39,7 +39,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.activeElement.closest('[data-entry]').dataset.entry === 'approval-${ids[0]}'`);
     });
 
-    test('a closed one is not approved: a opens it, a asks, Escape means no', async () => {
+    test('a closed call is not approved: a opens it, a second a asks for confirmation, Escape cancels', async () => {
       await page.press('a');
       await says(page, 'Look at it first');
       await opened();
@@ -47,7 +47,7 @@ describe.skipIf(withoutChromium)(
       await page.until(
         `document.querySelector('dialog')?.innerText.includes('triage wants to send a POST to /items with 1 field on demo')`,
       );
-      // Whoever types on does not approve, either.
+      // Typing other letters does not approve, either.
       await page.press('a', 'd', 'j', '?');
       expect(await page.value(`document.querySelectorAll('dialog').length`)).toBe(1);
       await page.press('Escape');
@@ -56,7 +56,7 @@ describe.skipIf(withoutChromium)(
       expect(world.upstream.seen).toEqual([]);
     });
 
-    test('a, then Enter, approves; the focus goes on to the next', async () => {
+    test('a, then Enter, approves; the focus moves to the next call', async () => {
       const waiting = agent.get(`/v1/approvals/${ids[0]}?wait=20`);
       await page.press('a');
       await page.until(`document.querySelector('dialog #approve') === document.activeElement`);
@@ -74,12 +74,12 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('dialog') !== null`);
       await page.press('ArrowRight');
       await page.until(`document.querySelector('.chip input[value="Not now"]').checked`);
-      // Keys are letters while somebody writes.
+      // Shortcut keys are plain letters in a text field.
       await page.press('Tab');
       await page.until(`document.activeElement.id === 'own'`);
       await page.press('a', 'j', 'd', '?');
       expect(await page.value(`document.querySelector('#own').value`)).toBe('ajd?');
-      // The other call of the agent is denied only by who asks for it.
+      // The other call of the agent is denied only when the person chooses that.
       await page.press('Tab');
       await page.until(`document.activeElement.id === 'deny-all' && !document.activeElement.checked`);
       await page.press('Tab', 'Tab');
@@ -93,7 +93,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.activeElement.closest('[data-entry]')?.dataset.entry === 'approval-${ids[2]}'`);
     });
 
-    test('what is new comes last, and takes the focus from nobody', async () => {
+    test('a new call is added at the end, and does not move the focus', async () => {
       await page.press('Enter');
       await opened();
       await page.value(`document.querySelector('.approve').focus()`);
@@ -110,7 +110,7 @@ describe.skipIf(withoutChromium)(
       expect(await focused()).toBe(`approval-${ids[2]}`);
     });
 
-    test('? lists the keys; the focus comes back', async () => {
+    test('? lists the keys; closing the list restores the focus', async () => {
       await page.press('?');
       await page.until(`document.querySelector('dialog')?.innerText.includes('the one before')`);
       await page.press('Escape');
@@ -118,14 +118,14 @@ describe.skipIf(withoutChromium)(
       expect(await focused()).toBe(`approval-${ids[2]}`);
     });
 
-    test('with Tab and Enter one gets to every page, and out', async () => {
+    test('Tab and Enter reach every page and sign out', async () => {
       await page.open(`${world.running.baseUrl}/console`);
       await isLive(page);
       await page.press('Tab');
       expect(await page.value('document.activeElement.textContent')).toBe('Skip to the content');
       await page.press('Tab', 'Tab', 'Tab', 'Enter');
       await page.until(`location.pathname === '/console/agents' && document.querySelector('#agents') !== null`);
-      // Single keys belong to the inbox.
+      // Single-key shortcuts work in the inbox only.
       await page.press('a', 'd', '?');
       expect(await page.value(`document.querySelector('dialog')`)).toBe(null);
       await page.value(`document.querySelector('.account summary').focus()`);

@@ -1,4 +1,4 @@
-/** Whether the console hears what happens, and what it does while it does not. */
+/** The console's event stream, and the console while the stream is unavailable. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible, overflowing, unreadable } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -24,7 +24,7 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
   };
   const deny = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
 
-  test('when the broker is gone it says so; when it is back, it catches up by itself', async () => {
+  test('the page shows when the broker is unavailable, and updates by itself when the broker is back', async () => {
     await world.running.stop();
     await page.until(`document.querySelector('#liveness').dataset.live === 'false'`);
     expect(await page.value(`document.querySelector('#liveness').innerText`)).toContain('Not live');
@@ -45,13 +45,13 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     await page.until(`${WAITING} === 0`);
   });
 
-  test('ten tabs share one stream; when the one that holds it closes, the next takes over', async () => {
+  test('ten tabs share one event stream; when the tab that holds it closes, another opens it', async () => {
     const tabs = await Promise.all(Array.from({ length: 9 }, () => page.tab()));
     for (const tab of tabs) {
       await tab.open(`${world.running.baseUrl}/console`);
       await isLive(tab);
     }
-    // More connections than a browser opens to one site: each of them would wait for ever.
+    // With a stream per tab, ten tabs would exceed the browser's limit of connections to one site, and requests would wait forever.
     const first = await hold();
     for (const tab of [page, ...tabs]) await tab.until(`document.querySelector('${card(first)}') !== null`);
     await page.open('about:blank');
@@ -65,11 +65,11 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     await page.until(`${WAITING} === 0`);
   }, 180_000);
 
-  test('coming back to the page, it is up to date', async () => {
+  test('going back to the page shows the current state', async () => {
     await page.open(`${world.running.baseUrl}/console/sign-in`);
     await page.until(`document.querySelector('#by-passkey') !== null`);
     const id = await hold();
-    // Not at once: an answer that the page leaves behind does not come.
+    // Not immediately: the response to a request of the page is lost when the page is left.
     await page.value('void setTimeout(() => history.back(), 0)');
     await page.until(`document.querySelector('${card(id)}') !== null`);
     await isLive(page);
@@ -77,7 +77,7 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     await page.until(`${WAITING} === 0`);
   });
 
-  test('time that runs out is seen without asking, and what is expired cannot be approved', async () => {
+  test('an expiry is shown without a request, and an expired call cannot be approved', async () => {
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 60 });
     const id = await hold();
     await look(page, id);
@@ -92,11 +92,11 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     world.clock.skewMs = 0;
   });
 
-  test('when the session is over the page leads to signing in, and back', { timeout: 270_000 }, async () => {
+  test('when the session has expired the page redirects to sign-in, and back', { timeout: 270_000 }, async () => {
     await page.open(`${world.running.baseUrl}/console/agents`);
     await isLive(page);
     world.clock.skewMs += 13 * 3600 * 1000;
-    // It asks for its agents every ten seconds; the stream ends at a heartbeat, every fifteen.
+    // The page polls its agents every ten seconds; the broker ends the stream at a heartbeat, every fifteen.
     await page.until(`location.pathname === '/console/sign-in'`, 40_000);
     expect(await page.value(`sessionStorage.getItem('svc-place')`)).toBe('/console/agents');
     world.clock.skewMs = 0;

@@ -1,4 +1,4 @@
-/** The manifest of a platform of one's own, changed in the console. */
+/** Changing the manifest of a custom platform in the console. */
 import { describe, expect, test } from 'vitest';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { expectAccessible } from '../world/accessible.ts';
@@ -16,7 +16,7 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
     const TEXT = '[data-field="manifest"]';
     const text = (page: Page) => page.value<string>(`document.querySelector('${TEXT}').value`);
-    /** Set at once: a keyboard writes it in the walk of all pages. */
+    /** Sets the whole text in one step; hands.test.ts types it. */
     const write = (page: Page, value: string) =>
       page.value(
         `((area) => { area.value = ${JSON.stringify(value)}; area.dispatchEvent(new Event('input', { bubbles: true })); })(document.querySelector('${TEXT}'))`,
@@ -31,7 +31,7 @@ describe.skipIf(withoutChromium)(
       return page;
     };
 
-    test('is shown as it is, refused with everything that is wrong, looked at, and in force', async () => {
+    test('the manifest is shown, refused with every problem when invalid, previewed, and then in force', async () => {
       const organisation = await world.demoOrganisation({ manifest: { name: 'CRM <b>' } });
       const agent = await organisation.agent();
       const page = await open(organisation);
@@ -72,7 +72,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints.filter((one) => !/400/.test(one))).toEqual([]);
     });
 
-    test('of a built-in platform that an earlier release made is updated, after a look at what changes', async () => {
+    test('the manifest of a built-in platform from an earlier release is updated after a preview of the changes', async () => {
       const organisation = await world.demoOrganisation();
       const made = await organisation.ask('POST', '/owner/platforms', { platform: 'pay', entry: { use: 'stripe' } });
       const { refused_headers: _refused, ...rest } = made.body.manifest;
@@ -108,7 +108,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('which somebody else changed meanwhile is not overwritten, and a click beside what is written loses nothing', async () => {
+    test('a concurrent change of the manifest is not overwritten, and a click outside the dialog does not discard the text', async () => {
       const organisation = await world.demoOrganisation();
       const page = await open(organisation);
       const before = await text(page);
@@ -132,7 +132,7 @@ describe.skipIf(withoutChromium)(
       expect((await organisation.ask('GET', '/owner/platforms/demo')).body.name).toBe('Ours');
     });
 
-    test('asks for what its auth references, and keeps what is stored when nothing is written', async () => {
+    test('the dialog asks for the values that `auth` references, and an empty field keeps the stored value', async () => {
       const organisation = await world.demoOrganisation();
       const page = await open(organisation);
       const auth = 'type: oauth2\n  issuer: https://id.example\n  client_id: abc\n  client_secret: { env: CRM_SECRET }';
@@ -154,7 +154,7 @@ describe.skipIf(withoutChromium)(
       expect(said).not.toContain('client_secret');
     });
 
-    test('what says the same is told so, and nobody but an admin is offered it', async () => {
+    test('an unchanged manifest is reported and not saved, and only admins are offered the change', async () => {
       const organisation = await world.demoOrganisation();
       const page = await open(organisation);
       await page.click('#look-at-changes');

@@ -1,4 +1,4 @@
-/** An inbox of thirty, of hundreds and of thousands (ten thousand in a thorough run): grouped, found, selected and decided together, without anything moving meanwhile. */
+/** An inbox of thirty, hundreds and thousands of calls (10,000 in a thorough run): grouping, search, selection, joint decisions, without layout shifts. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -13,7 +13,7 @@ import { sized } from '../world/thorough.ts';
 const HOSTILE = '24 calls sandbox-agent wants to POST on demo';
 
 describe.skipIf(withoutChromium)(
-  `an inbox of many${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  `an inbox of many calls${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
@@ -46,7 +46,7 @@ describe.skipIf(withoutChromium)(
       );
     const made = () => world.upstream.seen.filter(({ method }) => method === 'POST').length;
 
-    test('equal calls are one line with their number; another agent, scope or method is none of them', async () => {
+    test('equal calls are grouped in one line with a count; another agent, scope or method is not in the group', async () => {
       const other = await organisation.agent({ name: HOSTILE });
       await hold(busy, 24);
       await hold(other, 2);
@@ -55,10 +55,10 @@ describe.skipIf(withoutChromium)(
       expect(await count(page, '.card')).toBe(2);
       expect(await textOf(page, '.group .group-count')).toBe('24 calls');
       expect(await textOf(page, '.group .about')).toContain('demo:write');
-      // One below the other, whatever the styles of other pages say of cards.
+      // The cards are in one column, whatever the styles of other pages are.
       const lefts = `[...document.querySelectorAll('#held > li')].map((one) => one.getBoundingClientRect().left)`;
       expect(await page.value(`new Set(${lefts}).size`)).toBe(1);
-      // A name that reads like a group stands in its own place, and counts nothing.
+      // An agent name that looks like a group is shown as a name, and not as a count.
       expect(await count(page, '.group-count')).toBe(1);
       expect(await page.value(`document.querySelector('.card strong').innerText`)).toBe(HOSTILE);
       await page.click('.group .opener');
@@ -66,7 +66,7 @@ describe.skipIf(withoutChromium)(
       expect(await count(page, '.card')).toBe(26);
     });
 
-    test('filters and search find some of it, stand in the address, and survive a reload', async () => {
+    test('filters and search narrow the list, are kept in the URL, and survive a reload', async () => {
       const other = await organisation.agent({ name: 'reader' });
       await hold(busy, 6);
       await hold(other, 2, { endpoint: '/items/special', method: 'PATCH' }).catch(() => {});
@@ -100,7 +100,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#none-fits') !== null`);
     });
 
-    test('by keyboard: x selects a group, a asks once more with each of them, Enter approves them all, each once', async () => {
+    test('by keyboard: x selects a group, a lists its calls for confirmation, Enter approves each of them once', async () => {
       const ids = await hold(busy, 7);
       const page = await open(7);
       await page.press('j', 'x');
@@ -119,7 +119,7 @@ describe.skipIf(withoutChromium)(
       expect(await textOf(page, '.group .about')).toContain('7 decided');
     });
 
-    test('Shift and x reach from the last selected one; d denies them with one reason; the others wait on', async () => {
+    test('Shift and x select a range from the last selected call; d denies the range with one reason; the others stay pending', async () => {
       const ids = await hold(busy, 4);
       const page = await open(4);
       await page.press('j', 'x', 'j', 'j', 'Shift+X');
@@ -136,7 +136,7 @@ describe.skipIf(withoutChromium)(
       expect(made()).toBe(0);
     });
 
-    test('one with folded parts or something odd has to be opened before it is approved along with others', async () => {
+    test('a call with folded parts or unusual characters must be opened before it can be approved together with others', async () => {
       const body = { title: 'long', text: 'x'.repeat(1_200) };
       const [long] = await hold(busy, 1, { data: body });
       const [odd] = await hold(busy, 1, { data: { title: 'pay \u202eyap' } });
@@ -160,7 +160,7 @@ describe.skipIf(withoutChromium)(
       expect(made()).toBe(3);
     });
 
-    test('before several are decided each can be opened to its whole request, and a changed one says so', async () => {
+    test('before a joint decision each call can be opened to its whole request, and a changed call is marked', async () => {
       const ids = await hold(busy, 2, { data: { title: 'a', note: { deep: 'in the body' } } });
       const page = await open(2);
       for (const id of ids) await page.click(`${card(id)} .pick input`);
@@ -182,7 +182,7 @@ describe.skipIf(withoutChromium)(
       expect(made()).toBe(0);
     });
 
-    test('one that is decided elsewhere leaves the selection, and that is said; a changed one is not approved', async () => {
+    test('a call that is decided elsewhere leaves the selection with a message; a changed call is not approved', async () => {
       const ids = await hold(busy, 3);
       const page = await open(3);
       for (const id of ids) await page.click(`${card(id)} .pick input`);
@@ -204,7 +204,7 @@ describe.skipIf(withoutChromium)(
       expect(made()).toBe(1);
     });
 
-    test('calls that the platform refuses are not told as a success', async () => {
+    test('calls that the platform refuses are not reported as a success', async () => {
       await hold(busy, 5);
       world.upstream.answer = (_request, response) => response.writeHead(422).end('{}');
       const page = await open(5);
@@ -216,7 +216,7 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelector('.toast').dataset.kind`)).toBe('wait');
     });
 
-    test('nothing moves: what comes joins its group, an open one only when it is asked for, and none becomes a group', async () => {
+    test('no line moves: new calls join their group, an open group only on request, and single cards do not become a group', async () => {
       const other = await organisation.agent({ name: 'reader' });
       await hold(busy, 5);
       const [last] = await hold(other, 1);
@@ -235,7 +235,7 @@ describe.skipIf(withoutChromium)(
       expect(await topOf()).toBe(opened);
       await page.click('.group .more button');
       await page.until(`document.querySelectorAll('.group .card').length === 8`);
-      // A flood that begins while somebody looks: the first stand alone, the rest are one line.
+      // Many calls arrive while the page is open: the first are single cards, the rest one group.
       await hold(other, 12);
       await page.until(
         `document.querySelectorAll('.group').length === 2 && [...document.querySelectorAll('.group-count')].at(-1).innerText === '9 calls'`,
@@ -243,7 +243,7 @@ describe.skipIf(withoutChromium)(
       expect(await count(page, '.cards > .card')).toBe(8 + 4);
     });
 
-    test('what has the focus stays in the window, through thirty that are selected, opened and decided', async () => {
+    test('the focused element stays in view while thirty calls are selected, opened and decided', async () => {
       const names = Array.from({ length: 10 }, (_, at) => `agent-${at}`);
       const agents = await Promise.all(names.map((name) => organisation.agent({ name })));
       const data = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`member_${at}`, `value ${at}`]));
@@ -276,7 +276,7 @@ describe.skipIf(withoutChromium)(
       await inSight();
     });
 
-    test('an admin suspends the agent from the card; an approver has no such button, and both are told when it is', async () => {
+    test('an admin suspends the agent from the card; an approver has no such button, and both see when it is suspended', async () => {
       const [id] = await hold(busy, 1);
       const page = await open(1);
       await look(page, id!);
@@ -293,7 +293,7 @@ describe.skipIf(withoutChromium)(
       expect(await count(approver, '.suspend')).toBe(0);
     });
 
-    test('a viewer finds and opens, and selects nothing', async () => {
+    test('a viewer can search and open calls, but not select them', async () => {
       await hold(busy, 6);
       const viewer = await open(6, await organisation.addOwner('viewer'));
       expect(await count(viewer, '.pick')).toBe(0);
@@ -301,9 +301,9 @@ describe.skipIf(withoutChromium)(
       expect(await count(viewer, 'dialog, #selection')).toBe(0);
     });
 
-    describe('of hundreds and thousands', () => {
+    describe('with hundreds and thousands of calls', () => {
       let page: Page;
-      /** `each(at)`: in what the copies differ. Answers the one that is none, the oldest. */
+      /** Stores copies of one held call; `each(at)` returns the columns that differ. Returns the id of the original, the oldest. */
       const fill = async (total: number, each: (at: number) => object) => {
         const { db } = world.running.broker.store;
         const [first] = await hold(busy, 1);
@@ -327,12 +327,12 @@ describe.skipIf(withoutChromium)(
           `performance.getEntriesByType('resource').filter(({ name }) => name.includes('${path}')).length`,
         );
 
-      test('all different: fifty are drawn, more when asked for, and few requests read them', async () => {
+      test('all different: fifty are rendered, more on request, and few API requests are made', async () => {
         await fill(500, (at) => ({ scope: `demo:write.${at}` }));
         page = await open(500);
         expect(await count(page, '.card')).toBe(50);
         expect(await textOf(page, '#show-more')).toBe('Show more (450 not shown)');
-        // Read at the start, and once more when news begin: three pages of calls, one each of everything else.
+        // Read at the start, and again when the event stream opens: three pages of calls, and one of each other list.
         expect(await asked('/owner/approvals?')).toBeLessThanOrEqual(6);
         expect(await asked('/owner/')).toBeLessThanOrEqual(16);
         expect(await page.value(`document.querySelectorAll('*').length`)).toBeLessThan(1_800);
@@ -345,7 +345,7 @@ describe.skipIf(withoutChromium)(
       });
 
       const thousands = sized(2_000, 10_000);
-      test(`${thousands} of a hundred agents: grouped, found, decided, and what is new comes along`, {
+      test(`${thousands} of a hundred agents: grouped, searched, decided, and new calls are added`, {
         timeout: 540_000,
       }, async () => {
         const agents = await Promise.all(
@@ -379,7 +379,7 @@ describe.skipIf(withoutChromium)(
         await page.until(`document.querySelectorAll('.card[data-state="waiting"]').length === 1`, 60_000);
       });
 
-      // A request decides a hundred of them.
+      // One request decides up to a hundred calls.
       const equal = sized(150, 500);
       const requests = Math.ceil(equal / 100);
       test(`all equal: one line, ${equal} selected and denied together in ${requests} requests`, async () => {
@@ -397,7 +397,7 @@ describe.skipIf(withoutChromium)(
         await page.click('#deny');
         await page.until(`document.querySelector('#said').innerText.includes('${equal} denied.')`, 50_000);
         const decided = `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/owner/approvals/decide')).length`;
-        // A busy browser notes a request after its page has read the answer.
+        // On a busy machine, Chromium adds a resource entry only after the page has read the response.
         await page.until(`${decided} >= ${requests}`);
         expect(await page.value(decided)).toBe(requests);
         await page.until(`${WAITING} === 0`);

@@ -9,7 +9,7 @@ import { goTo, openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { newRsaPair } from '../world/rsa.ts';
 
-test('the clients are those of the command line, by its names', () => {
+test('the console offers the clients of the command line, under the same names', () => {
   for (const [id, title] of CLIENTS) expect(clientNamed(id).title).toBe(title);
 });
 
@@ -33,7 +33,7 @@ describe.skipIf(withoutChromium)(
       expect(answer.status, answer.text).toBe(200);
     };
 
-    test('with the mouse: from no agents to one that has brought its key, with what was granted', async () => {
+    test('with the mouse: an agent is invited in an empty organisation, brings its key, and has the grants that were chosen', async () => {
       const organisation = await world.demoOrganisation();
       const page = await openConsole(world, browser, organisation.owner);
       await page.click('nav a[href="/console/agents"]');
@@ -73,7 +73,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('a name that is there already is refused, until another one is written', async () => {
+    test('a name that is already in use is refused', async () => {
       const organisation = await world.organisation();
       await organisation.agent({ name: 'triage' });
       const page = await openConsole(world, browser, organisation.owner);
@@ -89,7 +89,7 @@ describe.skipIf(withoutChromium)(
       await has(page, '#invited', 'triage-2');
     });
 
-    test('who is no admin reads why not', async () => {
+    test('a person without the admin role reads why they cannot invite agents', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, await organisation.addOwner('viewer'));
       await goTo(page, `${world.running.baseUrl}/console/agents/new`);

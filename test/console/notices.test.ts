@@ -1,4 +1,4 @@
-/** Notices in the console: channels, devices, and what the service worker shows, in a real browser. */
+/** Notices in the console: channels, devices, and the notifications of the service worker, in a real browser. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startChannelServer } from '../world/channel-server.ts';
@@ -30,7 +30,7 @@ describe.skipIf(withoutChromium)(
       server.seen.length = 0;
     });
 
-    test('a field that is not right and folded away is shown, and nothing is sent', async () => {
+    test('an invalid field in a folded section is unfolded, and nothing is sent', async () => {
       await go('/console/notices');
       await page.click('#add-channel');
       await write('#channel-name', 'folded');
@@ -48,7 +48,7 @@ describe.skipIf(withoutChromium)(
       await go('/console');
     });
 
-    test('from an empty inbox by mouse: a webhook is added, its key shown once, tried, changed and removed', async () => {
+    test('from an empty inbox by mouse: a webhook is added, its key shown once, tested, changed and removed', async () => {
       await page.click('#get-told, .account summary');
       if (!(await page.value(`location.pathname === '/console/notices'`))) await page.click('#to-notices');
       await page.until(`location.pathname === '/console/notices' && document.querySelector('#no-channels') !== null`);
@@ -95,7 +95,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#no-channels') !== null`);
     });
 
-    test('every kind has a form from its description alone, and a refusal is said in it', async () => {
+    test('every channel kind has a form generated from its description, which shows a refusal', async () => {
       await go('/console/notices');
       await page.click('#add-channel');
       const { kinds } = (await organisation.ask('GET', '/owner/channel-kinds')).body;
@@ -119,7 +119,7 @@ describe.skipIf(withoutChromium)(
     });
 
     test('by keyboard alone: from the settings a mailbox is added, and removed', async () => {
-      /** Tab, until the focus is on what the selector finds. */
+      /** Presses Tab until the element of this selector has the focus. */
       const tabTo = async (selector: string) => {
         for (let step = 0; step < 80; step++) {
           await page.press('Tab');
@@ -134,7 +134,7 @@ describe.skipIf(withoutChromium)(
       await tabTo('#add-channel');
       await page.press('Enter');
       await tabTo('#channel-kind');
-      // Letters choose in a list.
+      // Typing letters selects an option of a list.
       await page.press('e');
       await page.until(`document.querySelector('dialog [data-field="host"]') !== null`);
       for (const [selector, text] of [
@@ -158,7 +158,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#no-channels') !== null`);
     });
 
-    test('who is no admin sees only devices', async () => {
+    test('a person without the admin role sees only devices', async () => {
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'), PHONE);
       await go('/console/notices', viewer);
       await viewer.until(`document.querySelector('#not-admin')?.innerText.includes('viewer')`);
@@ -166,7 +166,7 @@ describe.skipIf(withoutChromium)(
       expect(viewer.complaints).toEqual([]);
     });
 
-    test('everybody can use it, on phones, in light and dark', async () => {
+    test('the page and the dialog are accessible, on phones, in light and dark', async () => {
       await go('/console/notices');
       await page.until(`document.querySelector('#no-channels') !== null && document.querySelector('#reach') !== null`);
       await expectAccessible(page, 'notices');

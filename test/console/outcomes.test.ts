@@ -1,4 +1,4 @@
-/** Whether a connection works is what somebody found out: a stored secret alone is "Not tried yet". */
+/** The state of a connection comes from its last test and its last call: a stored secret alone is "Not tried yet". */
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, says } from '../world/console.ts';
@@ -9,7 +9,7 @@ import { postgresNote, STORES } from '../world/stores.ts';
 type Outcome = { at: string; ok: boolean; upstream_status: number | null; detail?: string };
 type Listed = { id: string; last_test: Outcome | null; last_use: Outcome | null; lacks_consent_for: string[] };
 
-describe.each(STORES)(`what is known of a connection, on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`the last test and the last use of a connection, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const listed = async (): Promise<Listed> =>
@@ -21,11 +21,11 @@ describe.each(STORES)(`what is known of a connection, on %s${postgresNote}`, (st
   };
   const test_ = async () => await organisation.ask('POST', `/owner/connections/${(await listed()).id}/test`, {});
 
-  test('nothing, while nobody tried it', async () => {
+  test('both are null before the first test and call', async () => {
     expect(await listed()).toMatchObject({ last_test: null, last_use: null });
   });
 
-  test('what the last test found, until the credential is another one', async () => {
+  test('the result of the last test is kept until the credential changes', async () => {
     answers(401);
     await test_();
     const { id, last_test } = await listed();
@@ -39,7 +39,7 @@ describe.each(STORES)(`what is known of a connection, on %s${postgresNote}`, (st
     expect((await listed()).last_test).toBe(null);
   });
 
-  test('a test that reached nobody is no secret', async () => {
+  test('a test that could not reach the platform is reported with the reason', async () => {
     await organisation.platform({ id: 'private', manifest: { base_url: 'https://10.1.2.3/' }, secret: null });
     const id = await organisation.connection('private');
     await organisation.ask('POST', `/owner/connections/${id}/test`, {});
@@ -49,7 +49,7 @@ describe.each(STORES)(`what is known of a connection, on %s${postgresNote}`, (st
     expect(one.last_test.detail).toContain('not one that this broker may connect to');
   });
 
-  test('what the last call showed: 2xx works, 401 does not, and 404 tells nothing', async () => {
+  test('the last call: 2xx counts as working, 401 as failing, and 404 changes nothing', async () => {
     const agent = await organisation.agent();
     await agent.act(READ);
     expect((await listed()).last_use).toMatchObject({ ok: true, upstream_status: 200 });
@@ -64,7 +64,7 @@ describe.each(STORES)(`what is known of a connection, on %s${postgresNote}`, (st
     expect((await listed()).last_use).toBe(null);
   });
 
-  test('which scopes need more than the platform granted', async () => {
+  test('the list shows the scopes that need more than the platform granted', async () => {
     const manifest = { needs: { 'demo:write': ['write', 'admin'], 'demo:read': ['read'] } };
     await organisation.platform({ id: 'needy', manifest, secret: null });
     const id = await organisation.connection('needy', { upstreamScopes: ['read'] });
@@ -87,7 +87,7 @@ describe.skipIf(withoutChromium)(
         `((one) => one?.innerText.replace(/\\s+/g, ' ').startsWith('${words}') && one.dataset.kind === '${kind}')(document.querySelector('#connections .badge'))`,
       );
 
-    test('is green only when it worked; Test tries it', async () => {
+    test('is green only after a successful call or test; the Test button runs a test', async () => {
       await goTo(page, `${world.running.baseUrl}/console/connections`);
       await badge('Not tried yet', '');
       world.upstream.answer = (_request, response) => response.writeHead(401).end('{}');
@@ -105,7 +105,7 @@ describe.skipIf(withoutChromium)(
       await badge('Worked just now', 'good');
     });
 
-    test('of a platform in the gallery: the worst of its connections, and of how many it is', async () => {
+    test('of a platform in the gallery shows the worst of its connections, and how many have that state', async () => {
       const at = '2026-01-01T00:00:00Z';
       const untried = { state: 'connected', last_test: null, last_use: null };
       const worked = { ...untried, last_use: { at, ok: true, upstream_status: 200 } };
@@ -124,7 +124,7 @@ describe.skipIf(withoutChromium)(
       });
     });
 
-    test('whoever may not test has no button', async () => {
+    test('a person who may not test has no Test button', async () => {
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
       await viewer.open(`${world.running.baseUrl}/console/connections`);
       await viewer.until(`document.querySelector('#connections .badge') !== null`);

@@ -41,12 +41,12 @@ describe.skipIf(withoutChromium)(
       throw new Error(`Tab never came to ${selector}`);
     };
 
-    test('an empty organisation is told what will be here, and no plot is loaded', async () => {
+    test('an empty organisation reads what the page will show, and the plot library is not loaded', async () => {
       await page.click('nav a[href="/console/overview"]');
       await page.until(`document.querySelector('.empty')?.innerText.includes('No calls in this time')`);
       await expectAccessible(page, 'the empty overview');
       await page.resize(DESKTOP);
-      // Every module that a page loads by itself has a link; the library comes with the first plot.
+      // Modules of the page have preload links; the plot library is loaded with the first plot.
       expect(await page.value(`document.querySelectorAll('link[href*="uplot"]').length`)).toBe(0);
       await page.click('.empty a');
       await page.until(`location.pathname === '/console/agents'`);
@@ -97,7 +97,7 @@ describe.skipIf(withoutChromium)(
         world.clock.skewMs = 20_000;
       });
 
-      test('with the mouse alone: plots, what is under the pointer, tables, and from a number to its calls', async () => {
+      test('with the mouse alone: plots, values under the pointer, tables, and links from a number to its calls', async () => {
         await go('/console/overview');
         await drawn('calls');
         await drawn('decisions');
@@ -119,7 +119,7 @@ describe.skipIf(withoutChromium)(
         expect(page.complaints).toEqual([]);
       });
 
-      test('with the keyboard alone: another range, which the address keeps, and the table', async () => {
+      test('with the keyboard alone: the range is changed and kept in the URL, and the table is opened', async () => {
         await go('/console/overview');
         await drawn('calls');
         await page.value('document.activeElement.blur()');
@@ -147,7 +147,7 @@ describe.skipIf(withoutChromium)(
         await expectAccessible(page, 'the overview of a day');
       });
 
-      test('pictures; a plot takes the colours that the person chose', async () => {
+      test('pictures; a plot uses the chosen colour scheme', async () => {
         for (const [name, size, as] of [
           ['desktop', DESKTOP, 'window'],
           ['phone', PHONE, 'phone'],

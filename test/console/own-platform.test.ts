@@ -1,4 +1,4 @@
-/** What the console makes of an OpenAPI document and of what is written about an API: without a browser. */
+/** The platform entries that the console generates from an OpenAPI document and from the fields of its form; without a browser. */
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readOpenApi } from '../../broker/console/static/connections/openapi.js';
@@ -13,7 +13,7 @@ const own = (more: Partial<typeof NOTHING>) => ({
   ...more,
 });
 
-test('an OpenAPI document becomes a platform: scopes by tag, reading, changing and deleting apart', async () => {
+test('an OpenAPI document becomes a platform: scopes by tag, separate for reading, changing and deleting', async () => {
   const read = await readOpenApi(
     JSON.stringify({
       openapi: '3.1.0',
@@ -67,7 +67,7 @@ test.each([
   expect(parsePlatformEntry(entry)).toMatchObject({ success: true, data: members });
 });
 
-test('Swagger 2 names its host, and how it wants its credential', async () => {
+test('the base URL and the placement of the credential are read from a Swagger 2 document', async () => {
   const paths = { '/a': { get: {} } };
   const swagger = { swagger: '2.0', host: 'crm.example', basePath: '/v1', schemes: ['https'], paths };
   const of = (securityDefinitions: object) => readOpenApi(JSON.stringify({ ...swagger, securityDefinitions }));
@@ -108,7 +108,7 @@ test.each([
   expect(JSON.stringify(entry)).not.toContain('"y"');
 });
 
-test('an MCP server takes OAuth without more, and its scopes are the same text again', () => {
+test('an MCP server needs no further OAuth settings, and its scopes convert back to the same text', () => {
   const text = 'search\n  tool search_*\n  tool get_*\nwrite\n  tool create_*';
   const entry = entryOf('mcp', own({ auth: 'oauth2', scopes: text }), {});
   expect(parsePlatformEntry(entry)).toMatchObject({ success: true, data: { kind: 'mcp', auth: { type: 'oauth2' } } });

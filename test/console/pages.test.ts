@@ -1,4 +1,4 @@
-/** The pages beside the inbox: agents and what stops them, what was decided, and what an empty page says. */
+/** The pages next to the inbox: agents and how they are stopped, activity, navigation and empty pages. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
@@ -35,7 +35,7 @@ describe.skipIf(withoutChromium)(
     describe('agents', () => {
       beforeAll(() => go('/console/agents'));
 
-      test('suspending asks first, tells the agent why, and is in force at its next call', async () => {
+      test('suspending asks for confirmation, gives the agent the reason, and applies to its next call', async () => {
         await page.click(`${row(triage)} .suspend`);
         await page.until(`document.querySelector('dialog')?.innerText.includes('Suspend triage?')`);
         await page.press('Escape');
@@ -50,14 +50,14 @@ describe.skipIf(withoutChromium)(
         expect((await triage.act(READ)).body).toMatchObject({ error: 'agent_halted', halt: { detail: 'looks odd' } });
       });
 
-      test('it goes on when it is resumed; the focus is back on what was pressed', async () => {
+      test('a resumed agent can call again; the focus is back on the pressed button', async () => {
         await page.click(`${row(triage)} .resume`);
         await page.click('#move');
         await rowSays(triage, 'Active');
         expect((await triage.act(READ)).status).toBe(200);
       });
 
-      test('revoking cannot be undone, and says so before', async () => {
+      test('the confirmation of revoking states that it cannot be undone', async () => {
         const doomed = await organisation.agent({ name: 'doomed' });
         await go(`/console/agents/${doomed.agentId}`);
         await page.click('.page-head [data-verb="revoke"]');
@@ -76,7 +76,7 @@ describe.skipIf(withoutChromium)(
         await page.until(`document.querySelector('${row(doomed)}') === null`);
       });
 
-      test('one that has not collected its key says so, and can be revoked, nothing else', async () => {
+      test('an agent that has not bound its key yet is shown as such, and can only be revoked', async () => {
         const newcomer = await organisation.agent({ name: 'newcomer', agent: { status: 'pending' } });
         await go('/console/agents');
         await rowSays(newcomer, 'Approved, key not collected');
@@ -92,7 +92,7 @@ describe.skipIf(withoutChromium)(
         await page.until(`document.querySelector('.agent-page').innerText.includes('Stopped by an owner')`);
       });
 
-      test('an open breaker is told, with how long', async () => {
+      test('an open breaker is shown with the time left', async () => {
         for (let call = 0; call < 50; call++) await triage.act('{}');
         await go('/console/agents');
         await rowSays(triage, 'Paused');
@@ -100,7 +100,7 @@ describe.skipIf(withoutChromium)(
         await world.forgive();
       });
 
-      test('a child names its parent, and is contained with it', async () => {
+      test('a child agent shows its parent, and is shown as stopped when the parent is revoked', async () => {
         const parent = await organisation.agent({ name: 'planner' });
         const child = await childOf(world, organisation, parent, { name: 'reader' });
         await go('/console/agents');
@@ -118,13 +118,13 @@ describe.skipIf(withoutChromium)(
         await page.until(`document.querySelector('.agent-page').innerText.includes('Stopped by an owner')`);
       });
 
-      test('AP-13 the name of an agent is text', async () => {
+      test('AP-13 the name of an agent is shown as text', async () => {
         await go('/console/agents');
         await rowSays(bot, '<img src=x onerror=alert(1)>⟦U+202E⟧');
         expect(await page.value(`document.querySelectorAll('main img').length`)).toBe(0);
       });
 
-      test('who is no admin sees them and has no buttons', async () => {
+      test('a person without the admin role sees the agents and has no buttons', async () => {
         const approver = await openConsole(world, browser, await organisation.addOwner('approver'));
         await go('/console/agents', approver);
         await approver.until(`document.body.innerText.includes('an admin can stop agents')`);
@@ -152,7 +152,7 @@ describe.skipIf(withoutChromium)(
       })()`);
       };
 
-      test('newest first, filtered by result and agent in the address, which reloads properly', async () => {
+      test('is listed newest first and filtered by result and agent in the URL, which survives a reload', async () => {
         await go('/console/activity');
         expect(await results()).toEqual(expect.arrayContaining(['Allowed', 'Refused', 'Failed']));
         const words = await page.value<string>(`document.querySelector('#activity').innerText`);
@@ -175,17 +175,17 @@ describe.skipIf(withoutChromium)(
         ).toBe(`denied${bot.agentId}`);
       });
 
-      test('an agent that has no name any more is still what the address says', async () => {
+      test('the filter keeps an agent id of the URL that is not in the list of agents', async () => {
         await go('/console/activity?agent=agt_00000000000000000000');
         await page.until(`document.querySelectorAll('#by-agent option').length > 2`);
         expect(await page.value(`document.querySelector('#by-agent').value`)).toBe('agt_00000000000000000000');
         await go(`/console/activity?result=denied&agent=${bot.agentId}`);
-        // The same line that stood for it is its own once its name is there, and there is no other.
+        // Once the name is loaded, the option of the id gets it, and there is no second option.
         await page.until(`document.querySelector('#by-agent').selectedOptions[0]?.text.includes('<img')`);
         expect(await page.value(`document.querySelectorAll('#by-agent [value="${bot.agentId}"]').length`)).toBe(1);
       });
 
-      test('a line opens to why, and to its receipt', async () => {
+      test('a row opens to the reason of its result and its receipt', async () => {
         await page.click('#activity summary');
         await page.until(`document.querySelector('#activity .facts') !== null`);
         expect(await page.value(`document.querySelector('#activity .facts').innerText`)).toContain('scope_not_granted');
@@ -193,7 +193,7 @@ describe.skipIf(withoutChromium)(
         await page.until(`document.querySelector('#verdict')?.dataset.valid === 'true'`);
       });
 
-      test('what owners did is there, too', async () => {
+      test('changes by owners are listed, too', async () => {
         const stopped = await organisation.agent({ name: 'stopped' });
         await go('/console/agents');
         await page.click(`${row(stopped)} .suspend`);
@@ -201,13 +201,13 @@ describe.skipIf(withoutChromium)(
         await says(page, 'stopped is suspended.');
         await go('/console/activity?result=event');
         await page.until(`document.querySelector('#activity')?.innerText.includes('stopped was suspended')`);
-        // What the broker did by itself stands between.
+        // Rows of the broker's own background jobs may be in between.
         const line = `[...document.querySelectorAll('#activity .row')].find((one) => one.innerText.includes('stopped was suspended'))`;
         await page.value(`${line}.querySelector('summary').click()`);
         await page.until(`${line}.innerText.includes('${organisation.owner.email}, in the console')`);
       });
 
-      test('older lines come when they are asked for, and none twice', async () => {
+      test('older rows are loaded on request, each once', async () => {
         for (let call = 0; call < 60; call++) await triage.act(READ);
         await go('/console/activity');
         await page.until(`document.querySelectorAll('#activity .row').length === 50`);
@@ -221,14 +221,14 @@ describe.skipIf(withoutChromium)(
         ).toBe(0);
       });
 
-      test('a filter that nothing fits says so', async () => {
+      test('a filter without a matching row shows a message', async () => {
         await go(`/console/activity?result=blocked&agent=${bot.agentId}`);
         await page.until(`document.querySelector('main').innerText.includes('Nothing fits')`);
       });
     });
 
-    describe('around the pages', () => {
-      test('links go without loading again, and back goes back', async () => {
+    describe('navigation', () => {
+      test('links navigate without loading the document again, and Back returns', async () => {
         await go('/console');
         await page.value('window.same = true');
         await page.click('nav a[href="/console/agents"]');
@@ -251,10 +251,10 @@ describe.skipIf(withoutChromium)(
         expect(phone.complaints).toEqual([]);
       });
 
-      test('a new organisation reads what to do next', async () => {
+      test('a new organisation shows the next steps', async () => {
         const fresh = await openConsole(world, browser, (await world.organisation()).owner);
         await fresh.until(`document.querySelector('main').innerText.includes('agent create')`);
-        // Who may change things needs no terminal.
+        // An admin needs no terminal.
         expect(await fresh.value(`document.querySelector('#invite-one').pathname`)).toBe('/console/agents/new');
         await go('/console/agents', fresh);
         expect(await fresh.value(`document.querySelector('main').innerText`)).toContain('agent create');
@@ -262,7 +262,7 @@ describe.skipIf(withoutChromium)(
         expect(await fresh.value(`document.querySelector('main').innerText`)).toContain('No agent made a call yet');
       });
 
-      test('the pages kept to their own policy', () => {
+      test('the pages caused no violation of their Content-Security-Policy', () => {
         expect(page.complaints).toEqual([]);
       });
     });

@@ -1,4 +1,4 @@
-/** People in a real browser: owners, who see numbers and never who; and two people who consent, each seeing only their own. */
+/** People in a real browser: owners see counts and no identities; two people consent, and each sees only their own connections. */
 import { describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
@@ -39,7 +39,7 @@ describe.skipIf(withoutChromium)(
       await page.value(`document.querySelector(${JSON.stringify(selector)}).select()`);
       await page.type(text);
     };
-    /** Says yes to the question of an open dialog. */
+    /** Confirms the open dialog. */
     const end = async (page: Page) => {
       await page.click('#end');
       await page.until(`document.querySelector('dialog') === null`);
@@ -49,14 +49,14 @@ describe.skipIf(withoutChromium)(
       await consentAsserted(server, body.consent_url, login);
     };
 
-    test('whoever is about to remove the connection reads that what people gave for it ends', async () => {
+    test('the dialog that removes a connection states that the connections of people end with it', async () => {
       const page = await open('/console/connections');
       await page.until(`document.querySelector('.remove') !== null`);
       await page.click('.remove');
       await has(page, 'The tokens that people gave for it are revoked at the platform', 'dialog');
     });
 
-    test('an account that waits stands in the inbox at once, and is confirmed for the right person alone', async () => {
+    test('a pending account appears in the inbox immediately, and is confirmed for the right person only', async () => {
       const page = await openConsole(world, browser, organisation.owner);
       await waits(slack('U-ANN'), 'ann');
       await page.until(`document.querySelector('#people-wait') !== null`);
@@ -77,7 +77,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints.filter((one) => !one.includes('409'))).toEqual([]);
     });
 
-    test('what a person gave is ended by a row, by what agents call them, and of all', async () => {
+    test('connections of people are ended one by one, for one person by the name that agents use, and for all', async () => {
       await connected(slack('U-ANN'), 'ann');
       await connected(slack('U-BOB'), 'bob');
       await connected(slack('U-CY'), 'cy');
@@ -105,7 +105,7 @@ describe.skipIf(withoutChromium)(
       expect([(await act(slack('U-BOB'))).status, (await act(slack('U-CY'))).status]).toEqual([412, 412]);
     });
 
-    test('the switch of a platform, and issuers that are trusted and no more', async () => {
+    test('connections of people are switched on and off per platform, and issuers are trusted and removed', async () => {
       const page = await open('/console/connections');
       await page.click('#to-people');
       await page.until(`document.querySelector('.switch') !== null`);
@@ -129,7 +129,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('an approver sees who waits and can change nothing, a viewer sees no people; nothing is wider than a phone', async () => {
+    test('an approver sees pending accounts and can change nothing, a viewer sees no people; the page fits on a phone', async () => {
       await waits(slack('U-ANN'), 'ann');
       const see = async (role: 'approver' | 'viewer') =>
         open('/console/people', await openConsole(world, browser, await organisation.addOwner(role), PHONE));
@@ -182,7 +182,7 @@ describe.skipIf(withoutChromium)(
       expect((await act(await assertion('ann'))).status).toBe(412);
     });
 
-    test('two people consent on their phones, each sees only their own, and one withdraws', async () => {
+    test('two people consent on their phones, each sees only their own connection, and one withdraws it', async () => {
       await organisation.agent({
         name: HOSTILE,
         policy: await organisation.policy([{ effect: 'allow' }] as never),
@@ -218,7 +218,7 @@ describe.skipIf(withoutChromium)(
         expect(await page.value(`document.querySelectorAll('main img:not(.brand img)').length`)).toBe(0);
         expect(await page.value(`document.documentElement.scrollWidth <= innerWidth`)).toBe(true);
         expect(await page.value('document.cookie')).toBe('');
-        // The pages of the authorization server are not ours.
+        // The pages of the authorization server are not checked.
         expect(page.complaints.filter((one) => !one.includes(server.issuer))).toEqual([]);
       }
       for (const { id } of (await organisation.ask('GET', '/owner/people')).body.tokens)

@@ -1,4 +1,4 @@
-/** Pictures of an inbox of thirty, on a desk and on phones, light and dark; and the one in the documentation. */
+/** Screenshots of an inbox of thirty calls, on a desktop and on phones, light and dark; and the one in the documentation. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { SANDBOX_MANIFEST } from '../../lab/sandbox.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -17,7 +17,7 @@ const SIZES = [
 ] as const;
 
 describe.skipIf(withoutChromium)(
-  `pictures of thirty${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  `pictures of an inbox of thirty calls${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: patience(120_000) },
   () => {
     const world = givenWorld();

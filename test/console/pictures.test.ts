@@ -1,4 +1,4 @@
-/** Pictures of the console for people to look at, in test-artefacts/: every page, light and dark, on a desk and on a phone. */
+/** Screenshots of the console for review, in test-artefacts/: every page, light and dark, on a desktop and on a phone. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { githubWorkSentences } from '../../broker/platforms/builtin/sentences/github-work.ts';
@@ -138,7 +138,7 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
   const take = async (name: string) => {
     for (const scheme of ['light', 'dark'] as const) {
       await page.prefer(scheme);
-      // Until the colours have changed.
+      // Wait until the colour transition has ended.
       await pause(250);
       await page.screenshot(`console-${name}-${scheme}.png`);
     }
@@ -231,7 +231,9 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
     expect(page.complaints).toEqual([]);
   });
 
-  test('what was decided stays in its place; without the broker the page says so', { timeout: 180_000 }, async () => {
+  test('a decided call stays in place; the page shows when the broker is unavailable', {
+    timeout: 180_000,
+  }, async () => {
     await page.resize(DESKTOP);
     await page.open(`${world.running.baseUrl}/console`);
     await isLive(page);

@@ -1,4 +1,4 @@
-/** Policies and guardrails in the console: made, changed, saved, by mouse and by keyboard, while another owner does the same. */
+/** Policies and guardrails in the console: created, changed and saved, by mouse and by keyboard, with concurrent changes by another owner. */
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, says } from '../world/console.ts';
@@ -26,7 +26,7 @@ describe.skipIf(withoutChromium)(
     const there = (selector: string) => page.until(`document.querySelector(${JSON.stringify(selector)}) !== null`);
     const policy = async (name: string) => (await organisation.ask('GET', `/owner/policies/${name}`)).body;
 
-    test('the navigation leads there; without any it says what to do; a policy is made by mouse alone', async () => {
+    test('the navigation links to the page; without policies it explains what to do; a policy is created by mouse alone', async () => {
       await page.click('nav a[href="/console/policies"]');
       await page.until(`location.pathname === '/console/policies' && document.title.includes('Policies')`);
       await has('There are no policies yet');
@@ -35,7 +35,7 @@ describe.skipIf(withoutChromium)(
       await page.click('input[value="read-only"]');
       await page.click('#begin');
       await there('#policy-name');
-      // One more rule, from what there is.
+      // Adds another rule, from a starting point.
       await page.click('#add-rule');
       await page.click('[data-rule="2"] input[value="deny"]');
       await page.click('[data-rule="2"] [data-field="scopes"] input');
@@ -54,7 +54,7 @@ describe.skipIf(withoutChromium)(
       ]);
     });
 
-    test('an agent is put under it there, and stands there', async () => {
+    test('an agent is assigned to the policy on its page, and is listed there', async () => {
       expect(agent.agentId).toBeDefined();
       await page.click('#assign');
       await page.click(`[data-agent="${agent.agentId}"]`);
@@ -64,7 +64,7 @@ describe.skipIf(withoutChromium)(
       expect((await policy('read-only')).agents).toBe(1);
     });
 
-    test('what is wrong is said at its field, and nothing that was typed is lost', async () => {
+    test('an error is shown at its field, and the entered text is kept', async () => {
       await page.click('#edit');
       await page.click('[data-rule="2"] .rule-opener');
       await page.click('[data-rule="2"] [data-field="when"] textarea');
@@ -73,7 +73,7 @@ describe.skipIf(withoutChromium)(
       await page.click('#save');
       await page.click('#save-now');
       await page.until(`document.querySelector('[data-rule="2"] [data-field="when"] .wrong') !== null`);
-      // Over a reload, too.
+      // Also after a reload.
       await page.value('location.reload()');
       await isLive(page);
       await there('#restored');
@@ -82,7 +82,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('[data-rule="2"] textarea').value === 'request.body.amount >'`);
     });
 
-    test('what another owner saved meanwhile is shown, and both go together', async () => {
+    test('a concurrent change by another owner is shown, and both changes are merged', async () => {
       await page.click('[data-rule="2"] [data-field="when"] textarea');
       await page.press('Control+a');
       await page.type('first_time.operation || scope == "demo:delete"');
@@ -113,7 +113,7 @@ describe.skipIf(withoutChromium)(
       expect(rules).toHaveLength(4);
     });
 
-    test('versions say who changed what', async () => {
+    test('versions list who changed what', async () => {
       await page.until(`document.querySelectorAll('#versions .row').length === 3`);
       await page.click('#versions .row:nth-child(2) summary');
       await page.until(
@@ -125,7 +125,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints.filter((one) => !one.includes('409') && !one.includes('400'))).toEqual([]);
     });
 
-    test('a policy that is not there has a page that says so; an address that can name none is no page', async () => {
+    test('an unknown policy has a not-found message; a URL that cannot be a policy id is a 404 page', async () => {
       await go('/console/policies/nobody');
       await has('There is no such policy');
       const at = (path: string, accept: string) => fetch(world.running.baseUrl + path, { headers: { accept } });
@@ -134,13 +134,13 @@ describe.skipIf(withoutChromium)(
         expect([answer.status, answer.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
         expect((await at(`/console/policies/${wrong}`, 'application/json')).status).toBe(404);
       }
-      // The files of the page are below the same address.
+      // The static files of the page are below the same path.
       expect((await at('/console/policies/policies.css', 'text/css')).headers.get('content-type')).toMatch('text/css');
     });
 
-    test('by keyboard alone: a rule is changed, tried on the record and on one call, and saved with what the try said', async () => {
+    test('by keyboard alone: a rule is changed, tried on past calls and on one call, and saved with the result of the trial', async () => {
       for (const call of [READ, READ, WRITE]) await agent.act(call);
-      // Loaded, so that the focus begins before everything.
+      // Reloaded, so that the focus starts at the top of the page.
       await page.open(`${world.running.baseUrl}/console/policies/read-only?edit`);
       await isLive(page);
       const focus = async (selector: string, most = 120) => {
@@ -152,7 +152,7 @@ describe.skipIf(withoutChromium)(
       };
       await focus('#rule-1');
       await page.press('Enter');
-      // Arrows choose among what happens, and an option of the list.
+      // Arrow keys select the effect, and an option of the list.
       await focus('[data-rule="0"] [data-field="effect"] input');
       await page.press('ArrowRight');
       await focus('[data-rule="0"] [data-field="endpoints"] input');

@@ -1,4 +1,4 @@
-/** The editor of rules: text and cards, leaving, roles, hostile texts, 500 rules, and everybody's eyes. */
+/** The rule editor: text and cards, unsaved changes, roles, hostile texts, 500 rules, and accessibility. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -15,7 +15,7 @@ const RULES = [
 ];
 
 describe.skipIf(withoutChromium)(
-  `the editor of rules in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  `the rule editor in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
@@ -38,7 +38,7 @@ describe.skipIf(withoutChromium)(
       await page.type(words);
     };
 
-    test('markup and marks that turn texts around are shown as text, everywhere', async () => {
+    test('markup and bidirectional control characters are shown as text, everywhere', async () => {
       await go('/console/policies/careful');
       const said = await page.value<string>(`document.querySelector('#rules').innerText`);
       for (const words of ['<img src=x onerror=alert(1)>⟦U+202E⟧', '<b>:*']) expect(said).toContain(words);
@@ -50,7 +50,7 @@ describe.skipIf(withoutChromium)(
       await page.click('#leave-editor');
     });
 
-    test('text and cards are the same rules both ways, and what is no list of rules yet stays text', async () => {
+    test('text and cards convert both ways, and text that is not a valid list of rules stays text', async () => {
       await go('/console/policies/careful?edit');
       for (const form of ['json', 'yaml']) {
         await page.click(`input[value="${form}"]`);
@@ -63,7 +63,7 @@ describe.skipIf(withoutChromium)(
       await there('#text-problem');
       expect(await page.value(`document.querySelector('input[value="cards"]').disabled`)).toBe(true);
       expect(await page.value(`document.querySelector('#save').disabled`)).toBe(true);
-      // Not even this is lost over a reload.
+      // Invalid text survives a reload, too.
       await page.value('location.reload()');
       await isLive(page);
       await there('#text-problem');
@@ -74,7 +74,7 @@ describe.skipIf(withoutChromium)(
       await page.click('#save');
       await page.click('#save-now');
       await page.until(`document.querySelector('#rules-text ~ .wrong')?.innerText.includes('methds')`);
-      // What was refused is another text now.
+      // The text has changed since it was refused.
       await write('rules:\n  - effect: allow # all\n    methods: [GET]\n  - { effect: deny, metods: [PUT] }\n');
       await page.until(`document.querySelector('#rules-text ~ .wrong') === null`);
       await page.click('input[value="cards"]');
@@ -89,7 +89,7 @@ describe.skipIf(withoutChromium)(
       expect(await rules(), 'nothing is saved by that').toEqual(RULES);
     });
 
-    test('leaving asks: one stays, comes back to what was kept, or drops it', async () => {
+    test('leaving with unsaved changes asks: the person stays, comes back to the kept draft, or discards it', async () => {
       await page.click('nav a[href="/console/agents"]');
       await page.click('#stay');
       expect(await page.value('location.search')).toBe('?edit');
@@ -99,7 +99,7 @@ describe.skipIf(withoutChromium)(
       await page.value('history.back()');
       await there('#restored');
       expect(JSON.parse(await text())).toEqual([{ effect: 'allow', methods: ['GET'] }]);
-      // The step back asks, too.
+      // The Back button of the browser asks, too.
       await go('/console/policies/careful');
       await page.click('#edit');
       await there('#restored');
@@ -114,7 +114,7 @@ describe.skipIf(withoutChromium)(
     });
 
     test.each(['viewer', 'approver'] as const)(
-      'a %s reads and tries, and is told why nothing is saved',
+      'a %s can read and try rules, and reads why they cannot be saved',
       async (role) => {
         const other = await openConsole(world, browser, await organisation.addOwner(role), PHONE);
         for (const call of [READ, WRITE]) await agent.act(call);
@@ -132,7 +132,7 @@ describe.skipIf(withoutChromium)(
       },
     );
 
-    test('guardrails are written there, too: they need a name, and may be remembered', async () => {
+    test('guardrails are edited there, too: they need a name, and their approvals may be remembered', async () => {
       await go('/console/policies');
       await page.click('#first-guardrail');
       await page.click('#add-rule');
@@ -155,7 +155,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#guardrails').innerText.includes('DELETE waits')`);
     });
 
-    test('a limit is written, shown in words, and a rule that allows has none', async () => {
+    test('a limit is entered and shown in words; a rule with the effect allow has none', async () => {
       await organisation.ask('POST', '/owner/policies', { name: 'limited', rules: [{ effect: 'allow' }] });
       await go('/console/policies/limited?edit');
       await page.click('#add-rule');
@@ -189,7 +189,7 @@ describe.skipIf(withoutChromium)(
       await page.click('#leave-editor');
     });
 
-    test('what a rule looks back at is written, shown in words, and a rule that allows has none', async () => {
+    test('a look-back condition is entered and shown in words; a rule with the effect allow has none', async () => {
       await organisation.ask('POST', '/owner/policies', { name: 'looking', rules: [{ effect: 'allow' }] });
       await go('/console/policies/looking?edit');
       await page.click('#add-rule');
@@ -197,7 +197,7 @@ describe.skipIf(withoutChromium)(
       const after = `${card} [data-field="after"]`;
       await page.click(`${card} [data-field="effect"] input[value="require_approval"]`);
       await page.click(`${after} input[type="checkbox"]`);
-      // A rule has one of the two.
+      // A rule has either a limit or a look-back condition.
       await page.until(`document.querySelector('${card} [data-field="limit"]') === null`);
       await page.click('#save');
       await page.click('#save-now');
@@ -225,14 +225,14 @@ describe.skipIf(withoutChromium)(
       await page.click('#leave-editor');
     });
 
-    test('what a rule masks is written, shown in words, and a rule with another effect has none', async () => {
+    test('the masked fields of a rule are entered and shown in words; a rule with another effect has none', async () => {
       await organisation.ask('POST', '/owner/policies', { name: 'masking', rules: [{ effect: 'allow' }] });
       await go('/console/policies/masking?edit');
       await page.click('#add-rule');
       const card = '[data-rule="1"]';
       const mask = `${card} [data-field="mask"]`;
       await page.click(`${card} [data-field="effect"] input[value="mask"]`);
-      // It has neither limit nor other calls.
+      // A masking rule has neither a limit nor a look-back condition.
       await page.until(`document.querySelector('${card} [data-field="limit"], ${card} [data-field="after"]') === null`);
       await page.click('#save');
       await page.click('#save-now');
@@ -257,7 +257,7 @@ describe.skipIf(withoutChromium)(
       await page.click('#leave-editor');
     });
 
-    test('500 rules are found, changed and saved', async () => {
+    test('500 rules are searched, changed and saved', async () => {
       const many = Array.from({ length: 500 }, (_, at) => ({
         name: `rule of the shop ${at}`,
         effect: 'require_approval',
@@ -288,7 +288,7 @@ describe.skipIf(withoutChromium)(
       await page.click('#leave-editor');
     });
 
-    test('they fit small phones, and axe finds nothing', async () => {
+    test('the pages fit on small phones, and axe finds nothing', async () => {
       await go('/console/policies');
       await expectAccessible(page, 'the policies');
       await page.click('#new-policy');
@@ -314,7 +314,7 @@ describe.skipIf(withoutChromium)(
       await page.click('#try-one');
       await there('#one-result');
       await expectAccessible(page, 'a try');
-      // What has two readings is not tried as one of them.
+      // A body with a duplicate member is ambiguous, so it is not tried.
       await mouse(page).fill('#try-body', '{"a": 1, "a": 2}');
       await page.click('#try-one');
       await page.until(

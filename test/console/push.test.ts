@@ -1,4 +1,4 @@
-/** The service worker in real Chromium, by the debugging protocol: what it shows of what is pushed, and turning a device on and off. */
+/** The service worker in real Chromium, by the debugging protocol: the notifications of pushed messages, and turning a device on and off. */
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -33,7 +33,7 @@ describe.skipIf(withoutChromium)(
         browserContextId: targetInfo.browserContextId,
       });
     };
-    /** The browser's own push service cannot be had here: its part is played by the one of this test. */
+    /** The browser's own push service is unavailable here; this script replaces its API with the push service of this test. */
     const subscribing = (json: object) => `(() => {
       let is = null;
       const made = { ...${JSON.stringify(json)}, options: {}, toJSON: () => (${JSON.stringify(json)}), unsubscribe: async () => { is = null; return true; } };
@@ -46,7 +46,7 @@ describe.skipIf(withoutChromium)(
       );
 
     let found: Promise<string> | undefined;
-    /** By what the browser knows the service worker, once it is active. */
+    /** Returns the browser's registration id of the service worker, once it is active. */
     const registrationId = () => {
       found ??= new Promise<string>((resolve, reject) => {
         page.on('ServiceWorker.workerVersionUpdated', ({ versions }) => {
@@ -57,14 +57,14 @@ describe.skipIf(withoutChromium)(
       });
       return found;
     };
-    /** Hands this to the service worker, as the browser does with what its push service sends. */
+    /** Delivers a push message to the service worker, as the browser does for its push service. */
     const hand = async (data: string) =>
       await page.command('ServiceWorker.deliverPushMessage', {
         origin: world.running.baseUrl,
         registrationId: await registrationId(),
         data,
       });
-    /** As a push service does with what nobody took: a browser on a busy machine lost one once. */
+    /** Pushes up to three times, as a push service retries undelivered messages: a browser on a busy machine once lost one. */
     const until = async (push: () => Promise<unknown>, seen: () => Promise<boolean>) => {
       for (let tries = 0; tries < 3; tries++) {
         await push();
@@ -77,7 +77,7 @@ describe.skipIf(withoutChromium)(
       expect.fail('Nothing of what was pushed is shown.');
     };
 
-    test('a browser that forbids notices is told how to allow them; nothing is asked before a click', async () => {
+    test('a person whose browser blocks notifications reads how to allow them; the permission is requested only after a click', async () => {
       await allow('denied');
       await go('/console/notices');
       await page.until(`document.querySelector('#without-push')?.innerText.includes('Allow them in its settings')`);
@@ -89,7 +89,7 @@ describe.skipIf(withoutChromium)(
       ).toBe(true);
     });
 
-    test('one click turns this device on; it is tried, and removed', async () => {
+    test('one click turns this device on; it is tested, and removed', async () => {
       const phone = subscribe(service);
       await page.value(subscribing(phone.json));
       await page.value(`document.querySelector('#notify-here').focus()`);
@@ -112,7 +112,7 @@ describe.skipIf(withoutChromium)(
       expect((await organisation.ask('GET', '/owner/push-subscriptions')).body.subscriptions).toEqual([]);
     });
 
-    test('what is pushed is shown as text, one notification a call, and its outcome takes its place', async () => {
+    test('a pushed message is shown as text, one notification per call, which the outcome replaces', async () => {
       const phone = subscribe(service);
       await organisation.ask('POST', '/owner/push-subscriptions', { ...phone.json, device_name: 'Phone' });
       service.pushed.length = 0;
@@ -139,9 +139,9 @@ describe.skipIf(withoutChromium)(
       );
     });
 
-    /** Has the service worker do this; what it answers is seen in what it does. */
+    /** Runs an expression in the service worker. Returns nothing: tests check the effects. */
     const inWorker = async (expression: string) => {
-      // One that has nothing to do is stopped by the browser after half a minute.
+      // The browser stops an idle service worker after half a minute.
       await page.command('ServiceWorker.startWorker', { scopeURL: `${world.running.baseUrl}/console` });
       const worker = await vi.waitFor(async () => {
         const { targetInfos } = await page.command('Target.getTargets');
@@ -158,7 +158,7 @@ describe.skipIf(withoutChromium)(
       await page.command('Target.sendMessageToTarget', { sessionId, message });
     };
 
-    test('a subscription that the browser made again takes the place of the old one, and one that was removed does not come back', async () => {
+    test('a subscription that the browser renewed replaces the old one, and a removed device is not added again', async () => {
       const [old, made] = [subscribe(service), subscribe(service)];
       const { body } = await organisation.ask('POST', '/owner/push-subscriptions', {
         ...old.json,
@@ -190,7 +190,7 @@ describe.skipIf(withoutChromium)(
       expect(await desks()).toEqual([]);
     });
 
-    test('a click leads an open console to the inbox', async () => {
+    test('a click on a notification opens the inbox in an open console', async () => {
       await page.click('nav a[href="/console/settings"]');
       await page.until(`location.pathname === '/console/settings'`);
       const click = `registration.getNotifications().then(([notification]) => dispatchEvent(new NotificationEvent('notificationclick', { notification })))`;

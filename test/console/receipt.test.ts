@@ -1,4 +1,4 @@
-/** Receipts that are read and checked in the browser: a genuine one, tampered ones, with the mouse alone and the keyboard alone. */
+/** Receipts read and verified in the browser: a genuine one and tampered ones, with the mouse alone and the keyboard alone. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ beforeAll(async () => {
   keys = (await organisation.ask('GET', '/.well-known/svc-receipt-keys.json')).body;
 });
 
-/** The receipt with another payload or header under the same signature. */
+/** Returns the receipt with another payload or header under the same signature. */
 function changed(part: 0 | 1, change: (value: Record<string, unknown>) => void): string {
   const parts = jws.split('.');
   const value = JSON.parse(Buffer.from(parts[part]!, 'base64url').toString());
@@ -31,8 +31,8 @@ function changed(part: 0 | 1, change: (value: Record<string, unknown>) => void):
   return parts.join('.');
 }
 
-describe('checking a receipt by WebCrypto says what the command says', () => {
-  test('a genuine one is', async () => {
+describe('verifying a receipt with WebCrypto gives the result of the command line', () => {
+  test('a genuine receipt is valid', async () => {
     expect(canVerify()).toBe(true);
     const checked = await verifyReceipt(jws, keys.keys);
     expect(checked).toMatchObject({ ok: true, kid: keys.keys[0]!.kid, payload: { jti: id, result: 'allowed' } });
@@ -48,13 +48,16 @@ describe('checking a receipt by WebCrypto says what the command says', () => {
     ['another type', () => changed(0, (header) => Object.assign(header, { typ: 'JWT' }))],
     ['a key of its own', () => changed(0, (header) => Object.assign(header, { jwk: keys.keys[0] }))],
     ['an unknown key', () => changed(0, (header) => Object.assign(header, { kid: 'x' }))],
-    ['a signature that is cut', () => jws.slice(0, -4)],
+    ['a truncated signature', () => jws.slice(0, -4)],
     ['a signature of zeros', () => `${jws.slice(0, jws.lastIndexOf('.'))}.${'A'.repeat(86)}`],
-    ['bits that stand for nothing', () => `${jws.slice(0, -1)}${jws.endsWith('A') ? 'B' : nextOf(jws.at(-1)!)}`],
+    [
+      'unused bits that are not zero in the last character',
+      () => `${jws.slice(0, -1)}${jws.endsWith('A') ? 'B' : nextOf(jws.at(-1)!)}`,
+    ],
     ['padding', () => `${jws}==`],
     ['two parts', () => jws.split('.').slice(0, 2).join('.')],
     ['four parts', () => `${jws}.x`],
-    ['nothing', () => '..'],
+    ['three empty parts', () => '..'],
   ];
   const nextOf = (last: string) => {
     const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -66,7 +69,7 @@ describe('checking a receipt by WebCrypto says what the command says', () => {
     expect({ ok, error }).toEqual({ ok: false, error: expect.any(String) });
   });
 
-  test('a key that is not what its name says is refused', async () => {
+  test('a different key under the same key id is refused', async () => {
     const other = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
     const jwk = await crypto.subtle.exportKey('jwk', other.publicKey);
     expect(await verifyReceipt(jws, [{ ...jwk, kid: keys.keys[0]!.kid } as never])).toMatchObject({ ok: false });
@@ -84,7 +87,7 @@ describe.skipIf(withoutChromium)(
     };
     const verdict = (valid: boolean) => page.until(`document.querySelector('#verdict')?.dataset.valid === '${valid}'`);
     const textOf = (selector: string) => page.value<string>(`document.querySelector('${selector}').innerText`);
-    /** Presses Tab until the focus is there. */
+    /** Presses Tab until the element has the focus. */
     const tabTo = async (selector: string) => {
       for (let at = 0; at < 60; at++) {
         if (await page.value(`document.activeElement?.matches('${selector}') ?? false`)) return;
@@ -93,7 +96,7 @@ describe.skipIf(withoutChromium)(
       throw new Error(`Tab never came to ${selector}`);
     };
 
-    test('from the activity with the mouse alone: read, valid, unchanged, with key and limits', async () => {
+    test('with the mouse alone from the activity: the receipt is shown, valid and unchanged, with its key and the limits of the check', async () => {
       await go('/console/activity?result=allowed');
       await page.click('#activity summary');
       await page.click('#activity .facts a[href^="/console/receipt"]');
@@ -108,7 +111,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('with the keyboard alone; a tampered one is invalid', async () => {
+    test('with the keyboard alone: a receipt is verified, and a tampered one is invalid', async () => {
       await go('/console/activity?result=allowed');
       await page.until(`document.querySelector('#activity summary') !== null`);
       await page.value('document.activeElement.blur()');
@@ -130,7 +133,7 @@ describe.skipIf(withoutChromium)(
       await expectAccessible(page, 'an invalid receipt');
     });
 
-    test('a row that was changed in the database: its receipt is invalid', async () => {
+    test('the receipt of a row that was changed in the database is invalid', async () => {
       const fresh = auditIdOf(await agent.act(READ));
       const { db } = world.running.broker.store;
       await sql`update audit_rows set path = '/items/never' where id = ${fresh}`.execute(db);
@@ -138,7 +141,7 @@ describe.skipIf(withoutChromium)(
       await verdict(false);
     });
 
-    test('a changed column that no receipt shows: the signature stands, the row does not', async () => {
+    test('a change of a column that is not in the receipt: the signature is valid, the row is reported as changed', async () => {
       const fresh = auditIdOf(await agent.act(READ));
       const { db } = world.running.broker.store;
       await sql`update audit_rows set detail = 'never said' where id = ${fresh}`.execute(db);
@@ -147,7 +150,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#row-changed') !== null`);
     });
 
-    test('of an approved call it says by whom, and leads to the receipt of the hold', async () => {
+    test('the receipt of an approved call shows who approved it, and links to the receipt of the hold', async () => {
       const { body } = await agent.act(WRITE);
       const held = (await organisation.ask('GET', `/owner/approvals/${body.approval_id}`)).body;
       world.upstream.answer = (_request, response) => response.writeHead(404).end();
@@ -163,7 +166,7 @@ describe.skipIf(withoutChromium)(
       await page.click('#activity .steps li[data-step="made"] a');
       await verdict(true);
       await page.until(`document.querySelector('#says').innerText.includes('Decided by ${organisation.owner.email}')`);
-      // It was a person, and no rule, that let it pass; and the platform did not take it.
+      // A person, not a rule, allowed the call; and the platform refused it.
       const says = await textOf('#says');
       expect(says).toContain(`Allowed · 404 approved by ${organisation.owner.email}, with the API`);
       expect(says).not.toContain('a rule allows it');
@@ -173,7 +176,7 @@ describe.skipIf(withoutChromium)(
       await verdict(true);
     });
 
-    test('empty, an id that is none, and one that is not there', async () => {
+    test('an empty page, a malformed id and an unknown id each show a message', async () => {
       await go('/console/receipt');
       await page.until(`document.querySelector('.other h2')?.innerText === 'Check a receipt'`);
       await expectAccessible(page, 'no receipt yet');
@@ -198,7 +201,7 @@ describe.skipIf(withoutChromium)(
         await page.until(`document.querySelector('#key')?.innerText.includes('has signed since')`);
         for (const scheme of ['light', 'dark'] as const) {
           await page.prefer(scheme);
-          // Until the colours have changed.
+          // Wait until the colour transition has ended.
           await pause(250);
           await page.screenshot(`console-receipt-${name}-${scheme}.png`);
         }

@@ -17,7 +17,7 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
     const page = shared(() => openConsole(world, browser, organisation.owner));
 
-    /** Registers, and answers its token and the selector of its card. Of one address ten are taken in a minute. */
+    /** Registers an agent. Returns its token and the selector of its card. The limit is ten registrations a minute from one IP address. */
     async function register(name: string, body: Record<string, unknown> = {}, owner: OwnerTable = organisation.owner) {
       const asked = await send(`${world.running.baseUrl}/v1/register`, {
         method: 'POST',
@@ -41,7 +41,7 @@ describe.skipIf(withoutChromium)(
     const read = async (id: string) => (await organisation.ask('GET', `/owner/registrations/${id}`)).body;
     const claim = (token: string) => send(`${world.running.baseUrl}/v1/register/claim-key/${token}`, {});
 
-    test('one is there at once; the owner narrows it and lets it in, and it collects its key', async () => {
+    test('a registration appears immediately; the owner narrows and approves it, and the agent collects its key', async () => {
       await page.until(`${WAITING} === 0`);
       const scopes = [{ platformId: 'demo', scopes: ['demo:read', 'demo:write', 'demo:gone'] }];
       const asked = await register('newcomer', {
@@ -86,14 +86,14 @@ describe.skipIf(withoutChromium)(
       await page.until(`${WAITING} === 0`);
     });
 
-    test('no click in its first half second; a hostile name and description are words, with what is hidden in them', async () => {
+    test('clicks in the first half second are ignored; a hostile name and description are text with visible hidden characters', async () => {
       const name = '<img src=x onerror=alert(1)>\u202egpj.\u200b';
       const asked = await register(name, {
         agent_description: '<script>document.title="owned"</script>\u2066\nSecond line',
         requested_scopes: [{ platformId: 'demo\u202e', scopes: ['<b>all</b>\u200b'] }],
       });
       await page.until(`document.querySelector('${asked.card}') !== null`);
-      // Clicked in the very moment in which it appears.
+      // Clicks in the same task in which the card appears.
       const early = await page.value<boolean>(`new Promise((seen) => {
         const watching = new MutationObserver(() => {
           const button = document.querySelector('.decide .approve');
@@ -124,7 +124,7 @@ describe.skipIf(withoutChromium)(
       expect((await claim(asked.token)).status).toBe(410);
     });
 
-    test('by keyboard: a opens, a asks and says what it gets, Enter lets it in; d and Enter turn away', async () => {
+    test('by keyboard: a opens, a second a lists the grants for confirmation, Enter approves; d and Enter reject', async () => {
       const [yes, no] = [await register('by key'), await register('not by key')];
       await page.until(`${WAITING} === 2`);
       await page.value(`document.querySelector('${yes.card} .opener').focus()`);
@@ -151,7 +151,7 @@ describe.skipIf(withoutChromium)(
       expect([(await read(yes.id)).status, (await read(no.id)).status]).toEqual(['approved', 'rejected']);
     });
 
-    test('rejected with all others from the same network, and with no other', async () => {
+    test('a registration is rejected together with all from the same network, and with no other', async () => {
       const own = await register('another network');
       await world.running.broker.store.db
         .updateTable('registrations')
@@ -172,11 +172,11 @@ describe.skipIf(withoutChromium)(
       await organisation.ask('POST', `/owner/registrations/${own.id}/reject`);
     });
 
-    test('one that is called as another agent is let in under another name only', async () => {
+    test('a registration with the name of an existing agent is approved only under another name', async () => {
       const asked = await register('triage');
       await page.until(`document.querySelector('${asked.card}') !== null`);
       await open(page, asked.card);
-      // The name was free when the card was opened, and is taken when it is decided.
+      // The name was free when the card was opened, and is in use when it is decided.
       expect(await page.value(`document.querySelector('#new-name')`)).toBe(null);
       await organisation.agent({ name: 'triage' });
       await approve(page);
@@ -188,7 +188,7 @@ describe.skipIf(withoutChromium)(
       await page.press('a');
       await says(page, 'cannot be approved yet');
       expect(await page.value(`document.querySelector('.approve').disabled`)).toBe(true);
-      // At the edge of the window the bar with the buttons lies over it.
+      // At the edge of the window, the bar with the buttons covers it.
       await page.value(`document.querySelector('#new-name').scrollIntoView({ block: 'center', behavior: 'instant' })`);
       await page.click('#new-name');
       await page.type('second triage');
@@ -198,7 +198,7 @@ describe.skipIf(withoutChromium)(
       expect(agents.map(({ name }: { name: string }) => name)).toContain('second triage');
     });
 
-    test('an approver decides on their own ones only, and a viewer on none: both read why', async () => {
+    test('an approver decides only on registrations for themselves, and a viewer on none: both read why', async () => {
       const asked = await register('for the owner');
       const approver = await organisation.addOwner('approver');
       const theirs = await openConsole(world, browser, approver);
@@ -222,7 +222,7 @@ describe.skipIf(withoutChromium)(
       await theirs.close();
     });
 
-    test('decided elsewhere, or too late: the card says what became of it', async () => {
+    test('the card of a registration that was decided elsewhere, or has expired, shows the result', async () => {
       const { registrations } = (await organisation.ask('GET', '/owner/registrations?status=pending')).body;
       const [{ id }] = registrations;
       const selector = `[data-entry="registration-${id}"]`;
@@ -238,7 +238,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('${late.card}') !== null`);
       await open(page, late.card);
       await page.until(`document.querySelector('.approve:enabled') !== null`);
-      // Only the registration grows old: the session does not.
+      // Only the registration expires, not the session.
       await world.running.broker.store.db
         .updateTable('registrations')
         .set({ expires_at: Date.now() - 1 })
@@ -248,7 +248,7 @@ describe.skipIf(withoutChromium)(
       await says(page, 'Nobody decided in time. It has to register again.');
     });
 
-    test('on a phone of 360 pixels nothing runs out of the page', async () => {
+    test('on a phone of 360 pixels nothing is wider than the page', async () => {
       const asked = await register('w'.repeat(100), {
         agent_description: 'x'.repeat(1000),
         requested_scopes: [...DEMO, { platformId: 'p'.repeat(64), scopes: ['s'.repeat(256)] }],
@@ -265,7 +265,7 @@ describe.skipIf(withoutChromium)(
       await says(page, 'Granted: demo:read on demo, demo:write on demo.');
     });
 
-    test('the pages kept to their own policy', () => {
+    test('the pages caused no violation of their Content-Security-Policy', () => {
       expect(page.complaints.filter((one) => !/status of 4\d\d/.test(one))).toEqual([]);
     });
   },

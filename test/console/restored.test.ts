@@ -1,4 +1,4 @@
-/** The review of a restored store in a real browser: what says so on every page, the list, and letting calls go on. */
+/** The review of a restored store in a real browser: the banner on every page, the list, and resuming calls. */
 import { describe, expect, test } from 'vitest';
 import { endPendingItems } from '../../broker/store/end-pending-items.ts';
 import { expectAccessible } from '../world/accessible.ts';
@@ -16,7 +16,7 @@ describe.skipIf(withoutChromium)(
     const organisation = shared(() => world.demoOrganisation());
     const browser = shared(() => startBrowser());
 
-    test('every page says so; an admin sees what may act, and lets calls go on', async () => {
+    test('every page shows that the store was restored; an admin sees what may act, and resumes calls', async () => {
       const agent = await organisation.agent({ name: 'worker' });
       const { db } = world.running.broker.store;
       const now = Date.now();

@@ -1,4 +1,4 @@
-/** What the console offers to write rules with: starting points, words of conditions, and how two lists of rules are compared. */
+/** The console's help for writing rules: starting points, variables of conditions, and the comparison of two lists of rules. */
 import { describe, expect, test } from 'vitest';
 import { STARTS } from '../../broker/console/static/policies/starts.js';
 import { FUNCTIONS, VARIABLES, WHOLE } from '../../broker/console/static/policy/condition-words.js';
@@ -11,12 +11,12 @@ import type { RuleSource } from '../../broker/policy/facts.ts';
 const problemsOf = (rules: unknown) => ruleProblems(rules as RuleSource[], 'policy');
 const rule = (name: string, effect = 'deny') => ({ name, effect });
 
-describe('what rules are written with', () => {
+describe('starting points and variables', () => {
   test.each(Object.entries(STARTS))('the starting point %s compiles', (_name, { rules }) => {
     expect(problemsOf(rules)).toEqual([]);
   });
 
-  test('the careful one is the policy that every organisation has from its start', () => {
+  test('the careful starting point is the policy that every new organisation has', () => {
     expect(STARTS.careful?.rules).toEqual(DEFAULT_POLICY_RULES);
   });
 
@@ -25,12 +25,12 @@ describe('what rules are written with', () => {
     expect(problemsOf([{ effect: 'deny', when: insert.startsWith('size') ? `${insert} > 1` : when }])).toEqual([]);
   });
 
-  test.each([...VARIABLES])('$insert can be read', ({ insert }) => {
+  test.each([...VARIABLES])('the variable $insert can be read in a condition', ({ insert }) => {
     const wanted = insert === 'request.git' || insert === 'caller.verified' ? `has(${insert})` : `[${insert}] != []`;
     expect(problemsOf([{ effect: 'deny', when: wanted }])).toEqual([]);
   });
 
-  test('every variable of conditions is offered', () => {
+  test('every variable of conditions is offered in the console', () => {
     const offered = new Set(VARIABLES.map(({ insert }) => insert.split('.')[0] ?? ''));
     expect([...offered].every(isVariable)).toBe(true);
     const [problem] = problemsOf([{ effect: 'deny', when: 'nothing_of_that_name' }]);
@@ -39,10 +39,10 @@ describe('what rules are written with', () => {
   });
 });
 
-describe('what differs', () => {
+describe('comparing and merging lists of rules', () => {
   const base = [rule('a'), rule('b'), rule('c')];
 
-  test('order is no difference, a rule of the same name is changed, others came or went', () => {
+  test('order is not a difference; a rule with the same name counts as changed, others as added or removed', () => {
     expect(differences(base, [...base].reverse())).toEqual([]);
     expect(differences(base, [rule('c'), rule('b', 'allow'), rule('d')])).toEqual([
       { before: rule('a'), after: undefined },
@@ -51,7 +51,7 @@ describe('what differs', () => {
     ]);
   });
 
-  test('what two owners made of the same rules goes together; what both changed stands twice', () => {
+  test('concurrent changes of two owners are merged; a rule that both changed is kept twice', () => {
     const mine = [rule('b', 'allow'), rule('c'), rule('mine')];
     const theirs = [rule('a'), rule('b'), rule('theirs')];
     expect(merged(base, mine, theirs)).toEqual([rule('theirs'), rule('b', 'allow'), rule('mine')]);

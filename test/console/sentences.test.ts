@@ -1,4 +1,4 @@
-/** Sentences where people see them, in a real browser: on cards, on the approval page, in activity. */
+/** Sentences in a real browser: on cards, on the approval page, in the activity. */
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, goTo, openConsole, PHONE } from '../world/console.ts';
@@ -21,7 +21,7 @@ describe.skipIf(withoutChromium)(`sentences${withoutChromium ? ` (skipped: ${wit
     return held.body.approval_id;
   };
 
-  test('a card says what the call does, values as text with a ground of their own, and what is odd beside them', async () => {
+  test('a card describes the call in a sentence, with values as marked text, and unusual characters pointed out next to them', async () => {
     const id = await hold({ place: 'аcme/shop', title: MARKUP, body: 'x' });
     const at = (rest: string) => `document.querySelector('${card(id)} ${rest}`;
     await page.until(`${at(`.sentence')`)} !== null`);
@@ -39,7 +39,7 @@ describe.skipIf(withoutChromium)(`sentences${withoutChromium ? ` (skipped: ${wit
     );
   });
 
-  test('the approval page begins with it, and tells it once it is over to whoever saw it', async () => {
+  test('the approval page starts with the sentence, and still shows it after the decision', async () => {
     const id = await hold({ place: 'acme/shop', title: 'Broken login' });
     const opened = await browser.page(PHONE);
     await opened.open(`${world.running.baseUrl}/approve/${id}`);
@@ -57,9 +57,9 @@ describe.skipIf(withoutChromium)(`sentences${withoutChromium ? ` (skipped: ${wit
     );
   });
 
-  test('activity tells calls in sentences', async () => {
+  test('the activity shows calls as sentences', async () => {
     await goTo(page, `${world.running.baseUrl}/console/activity`);
-    // Names of agents come a moment after the rows.
+    // Names of agents are loaded after the rows.
     await page.until(
       `document.querySelector('.entry .line')?.innerText.startsWith('triage asked to create an item in acme/shop: “Broken login” on Shop⟦U+202E⟧ & Co')`,
     );

@@ -1,4 +1,4 @@
-/** The organisation's settings and what agents reported, in a real browser. */
+/** The organisation's settings and the reports of agents, in a real browser. */
 import { describe, expect, test, vi } from 'vitest';
 import { putMeta } from '../../broker/store/meta.ts';
 import { expectAccessible } from '../world/accessible.ts';
@@ -31,7 +31,7 @@ describe.skipIf(withoutChromium)(
     const resolved = async () => (await send(`${world.running.baseUrl}/agents/${agent.agentId}/did.json`, {})).status;
     const settings = async () => (await organisation.ask('GET', '/owner/organisation')).body;
 
-    test('the navigation leads there; publishing asks first, says what it opens, and opens it at once', async () => {
+    test('the navigation links to the settings; publishing asks for confirmation, states what becomes public, and applies immediately', async () => {
       await page.click('nav a[href="/console/settings"]');
       await page.until(`location.pathname === '/console/settings' && document.title.includes('Settings')`);
       await has('Not published');
@@ -52,8 +52,8 @@ describe.skipIf(withoutChromium)(
       expect(await resolved()).toBe(200);
     });
 
-    test('the keys of the installation stand there, with the command that rotates each, and nobody rotates them here', async () => {
-      // The receipt log has its key with its first checkpoint, which comes after the page was opened or before.
+    test('the keys of the installation are listed with the command that rotates each, and cannot be rotated in the console', async () => {
+      // The key of the receipt log is created with the first checkpoint, which may be before or after the page is opened.
       await vi.waitUntil(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint, {
         timeout: 30_000,
       });
@@ -82,7 +82,7 @@ describe.skipIf(withoutChromium)(
       await page.resize(DESKTOP);
     });
 
-    test('what runs here stands there: version, store, and each process with its release', async () => {
+    test('the page shows the version, the store, and each process with its release', async () => {
       const { db } = world.running.broker.store;
       await db.deleteFrom('meta').where('name', '=', 'last_backup').execute();
       await go('/console/settings');
@@ -100,18 +100,18 @@ describe.skipIf(withoutChromium)(
       expect(await page.value<string>(`document.querySelector('#last-backup').innerText`)).toContain('2 h ago');
     });
 
-    test('each command that rotates a key is copied with the keyboard alone, and said to be', async () => {
+    test('each command that rotates a key is copied with the keyboard alone, and the copy is announced', async () => {
       await go('/console/settings');
       const uses = await page.value<string[]>(
         `[...document.querySelectorAll('#keys-in-force [data-use]')].map(({ dataset }) => dataset.use)`,
       );
       expect(uses).toContain('master');
       const { use } = keyboard(page);
-      // Who does not let it copy finds the line selected.
+      // Without permission for the clipboard, the line is selected.
       await use('#keys-in-force [data-use="master"] .copy');
       await page.until(`getSelection().toString() === 'npx agent-broker keys rotate master'`);
       await page.allow('clipboardReadWrite', 'clipboardSanitizedWrite');
-      // Up and down again: both ways the focus comes to each.
+      // Up and down: the focus reaches each button in both directions.
       for (const one of [...uses.toReversed(), ...uses]) {
         const button = `#keys-in-force [data-use="${one}"] .copy`;
         await use(button);
@@ -123,7 +123,7 @@ describe.skipIf(withoutChromium)(
       }
     });
 
-    test('it is switched off again, by keyboard, and on record both times', async () => {
+    test('publishing is switched off by keyboard, and both changes are recorded in the audit', async () => {
       await page.value(`document.querySelector('#publish').focus()`);
       await page.press('Enter');
       await page.until(`document.querySelector('dialog')?.innerText.includes('as if the agent did not exist')`);
@@ -139,7 +139,7 @@ describe.skipIf(withoutChromium)(
       ]);
     });
 
-    test('a rule of refusals is stated, works, and is taken away', async () => {
+    test('a rule that stops agents after refusals is set, applies, and is removed', async () => {
       await go('/console/settings');
       await page.until(`document.querySelector('#rule').innerText === 'Off'`);
       await page.value(`document.querySelector('#refusals').select()`);
@@ -166,7 +166,7 @@ describe.skipIf(withoutChromium)(
       expect((await settings()).auto_suspend).toBeNull();
     });
 
-    test('the audit is kept for a shorter time after a question, and for a longer one without', async () => {
+    test('a shorter retention of the audit needs a confirmation, a longer one does not', async () => {
       await go('/console/settings');
       await has('Reads (allowed calls by GET and HEAD): for ever');
       await page.click('#reads_days');
@@ -185,7 +185,7 @@ describe.skipIf(withoutChromium)(
       expect((await settings()).retention.reads_days).toBe(400);
     });
 
-    test('who may not change them is told so, and finds nothing to press', async () => {
+    test('a person who may not change the settings reads that, and has no buttons', async () => {
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'), PHONE);
       await go('/console/settings', viewer);
       await has('Your role is viewer', viewer);
@@ -194,7 +194,7 @@ describe.skipIf(withoutChromium)(
       expect(await viewer.value(`document.documentElement.scrollWidth <= innerWidth`)).toBe(true);
     });
 
-    test('what agents reported stands in the console, as text, with all that is known of it', async () => {
+    test('the reports of agents are shown as text, with all their details', async () => {
       await go('/console/agents');
       await page.click('#to-reports');
       await page.until(`location.pathname === '/console/reports'`);
@@ -223,7 +223,7 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelectorAll('main img').length`)).toBe(0);
     });
 
-    test('older reports come when they are asked for', async () => {
+    test('older reports are loaded on request', async () => {
       for (let i = 0; i < 55; i++)
         await agent.request('POST', '/v1/agents/self/diagnostics', {
           body: JSON.stringify({ message: `report ${i}` }),

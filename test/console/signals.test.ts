@@ -1,4 +1,4 @@
-/** What the console says of a call is what became of it: no success that was none, and who decided where somebody did. */
+/** The console shows the real result of a call: no failure as a success, and who decided when a person did. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says } from '../world/console.ts';
@@ -28,7 +28,7 @@ describe.skipIf(withoutChromium)(
       await page.open(world.running.baseUrl + path);
       await isLive(page);
     };
-    /** Badge and line of the newest rows. */
+    /** Returns badge and line of the newest rows. */
     const rows = () =>
       page.value<{ kind: string; badge: string; line: string }[]>(
         `[...document.querySelectorAll('#activity .row')].map((one) => ({ kind: one.querySelector('.badge').dataset.kind, badge: one.querySelector('.badge').innerText, line: one.querySelector('.line').innerText }))`,
@@ -48,7 +48,7 @@ describe.skipIf(withoutChromium)(
       await says(page, words);
       const became = `document.querySelector('${card(id)} .became')`;
       expect(await page.value(`${became}.dataset.kind`)).toBe('wait');
-      // As the page behind the link does: without its words nobody knows what to repair.
+      // The approval page shows the platform's message, too: without it the owner cannot tell what to repair.
       if (status >= 400) expect(await page.value(`${became}.innerText`)).toContain('The platform says: “no⟦U+202E⟧on”');
       await go('/console/activity?result=allowed');
       await page.until(`document.querySelector('#activity .row') !== null`);
@@ -56,7 +56,7 @@ describe.skipIf(withoutChromium)(
       expect(first).toMatchObject({ kind: 'wait', badge: `Allowed · ${status}` });
     });
 
-    test('nor is one whose answer says 200 and, in its body, that nothing was done', async () => {
+    test('a call that the platform answers with 200 and an error in the body is not shown as a success', async () => {
       const manifest = { scopes: { 'chat:write': ['POST /items'] }, failed_if: { at: '/ok', is: false } };
       await organisation.platform({ id: 'chat', manifest });
       const chatter = await organisation.agent({ name: 'chatter', grants: { chat: { scopeList: ['chat:write'] } } });
@@ -85,7 +85,7 @@ describe.skipIf(withoutChromium)(
       world.upstream.answer = undefined;
     });
 
-    test('one that the platform took is green, in the inbox and on record', async () => {
+    test('a call that the platform accepted is green, in the inbox and in the activity', async () => {
       const id = await hold();
       await go('/console');
       await look(page, id);
@@ -97,7 +97,7 @@ describe.skipIf(withoutChromium)(
       expect((await rows())[0]).toMatchObject({ kind: 'good', badge: 'Allowed' });
     });
 
-    test('one that is under way is not green, and says how it ended when it has', async () => {
+    test('a call in flight is not green, and shows its result when it has ended', async () => {
       let answer = () => {};
       const asked = new Promise<void>((reached) => {
         world.upstream.answer = (_request, response) => {
@@ -119,7 +119,7 @@ describe.skipIf(withoutChromium)(
       await decided;
     });
 
-    test('the note of a decision cannot make its history read as another one', async () => {
+    test('the note of a decision cannot imitate another entry of the history', async () => {
       const id = await hold();
       await organisation.ask('POST', `/owner/approvals/${id}/deny`, { note: 'no \u202eetorppa' });
       await go('/console/activity');
@@ -131,7 +131,7 @@ describe.skipIf(withoutChromium)(
       );
     });
 
-    test('a call that a person approved says who did, and how; one that no person saw says that a rule did', async () => {
+    test('an approved call shows who approved it and how; a call without a hold shows that a rule allowed it', async () => {
       await agent.act(READ);
       await go('/console/activity');
       await page.until(`document.querySelectorAll('#activity .row').length > 3`);
@@ -159,7 +159,7 @@ describe.skipIf(withoutChromium)(
       );
     });
 
-    test('what the broker refuses and what a person denies have two names, and a row names who did it', async () => {
+    test('refusals by the broker and denials by a person have different labels, and the row names who denied', async () => {
       await agent.act({ ...READ, scope: 'demo:write' });
       const id = await hold();
       await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
@@ -180,11 +180,11 @@ describe.skipIf(withoutChromium)(
       expect(shown.map(({ badge }) => badge)).not.toContain('Event');
     });
 
-    describe('by keyboard, through thirty', () => {
+    describe('by keyboard, through thirty calls', () => {
       let ids: string[];
       beforeAll(async () => {
         ids = [];
-        // As high as the window when it is open.
+        // An opened call is as high as the window.
         const data = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`member_${at}`, `value ${at}`]));
         for (let at = 0; at < 30; at++) ids.push(await hold({ data, reason: 'The parcel arrived broken.' }));
         await go('/console');
@@ -192,9 +192,9 @@ describe.skipIf(withoutChromium)(
         await page.press('j', 'Enter');
         await page.until(`document.querySelectorAll('.card').length === 30`);
       });
-      /** Where the opener that has the focus stands, and how high the window is. */
+      /** Expects the focused card head to be in view. Returns the entry that it belongs to. */
       const inSight = async () => {
-        // Two frames: whatever scrolls after it was drawn has.
+        // Wait two frames, so that scrolling after rendering has happened.
         const at = await page.value<{ key: string; top: number; bottom: number; height: number }>(`(async () => {
           await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
           const found = document.activeElement.closest('.card-head') ?? document.activeElement;
@@ -208,7 +208,7 @@ describe.skipIf(withoutChromium)(
       const focusAt = (id: string) =>
         page.until(`document.activeElement.closest('[data-entry]')?.dataset.entry === 'approval-${id}'`);
 
-      test('what has the focus stays in the window, step by step', { timeout: 360_000 }, async () => {
+      test('the focused element stays in view at each step', { timeout: 360_000 }, async () => {
         await page.press(...Array(12).fill('j'));
         await focusAt(ids[11]!);
         await inSight();
@@ -232,7 +232,7 @@ describe.skipIf(withoutChromium)(
           await focusAt(ids[step + 1]!);
           expect(await inSight()).toBe(`approval-${ids[step + 1]}`);
         }
-        // Closing, too, and opening one above what is open.
+        // Also when closing a card, and when opening a card above an open one.
         await page.press('Enter');
         await page.until(`document.querySelector('.decide') !== null`);
         await page.press('Escape');

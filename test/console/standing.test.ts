@@ -1,4 +1,4 @@
-/** Standing approvals in a real browser: ticked beside an approval, said in a sentence, listed, and revoked. */
+/** Standing approvals in a real browser: chosen with an approval, described in a sentence, listed, and revoked. */
 import { describe, expect, test } from 'vitest';
 import { axeFindings, overflowing } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -32,7 +32,7 @@ describe.skipIf(withoutChromium)(
       await page.click('dialog .standing summary');
     };
 
-    test('the next calls are ticked beside an approval, and said before it is approved', async () => {
+    test('a standing approval is chosen with an approval, and described before the confirmation', async () => {
       const id = await hold();
       await begin(id);
       await page.until(`document.querySelector('.standing-says')?.innerText.includes('The next 10 calls')`);
@@ -62,10 +62,10 @@ describe.skipIf(withoutChromium)(
       expect(body.standing_approvals).toMatchObject([{ count: 2, left: 1, how: 'console' }]);
     });
 
-    test('an approval immediately after a number was written has that number', async () => {
+    test('an approval immediately after typing a number uses that number', async () => {
       await begin(await hold());
       await page.until(`document.querySelector('.standing-says')?.innerText.includes('The next 10 calls')`);
-      // The next task of the browser, which comes before its next frame.
+      // The next task of the browser runs before its next frame.
       await page.value(`new Promise((sent) => {
         const count = document.querySelector('#standing-count');
         count.value = '3';
@@ -79,7 +79,7 @@ describe.skipIf(withoutChromium)(
       expect(body.standing_approvals).toMatchObject([{ count: 3 }]);
     });
 
-    test('they are listed with what is left, and revoked with one touch', async () => {
+    test('standing approvals are listed with the calls left, and revoked with one tap', async () => {
       const standing = { count: 5, for_seconds: 3600, free: [{ member: '/text' }] };
       const made = await organisation.ask('POST', `/owner/approvals/${await hold()}/approve`, { standing });
       const row = `[data-standing="${made.body.standing_approval}"]`;

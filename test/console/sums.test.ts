@@ -1,4 +1,4 @@
-/** Sums of what the calls of a group would move: exact, by currency, and only of amounts whose currency was read. */
+/** Sums of the amounts in the calls of a group: exact, per currency, and only of amounts with a known currency. */
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { openConsole } from '../world/console.ts';
@@ -19,7 +19,7 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
     const organisation = fresh(() => world.organisation());
 
-    /** What the heads of the groups say, and the sums in them. */
+    /** Returns the text of each group head, and the sums in it. */
     const shown = async (calls: readonly [scope: string, data: object][]) => {
       await organisation.platform({ id: 'pay', manifest: MANIFEST });
       const policy = await organisation.policy([{ effect: 'require_approval' }]);
@@ -47,14 +47,14 @@ describe.skipIf(withoutChromium)(
       { amount, ...(currency !== undefined && { currency }), payment: 'pay_1' },
     ];
 
-    test('24 refunds: from, to, and in all, in the words of their sentence', async () => {
+    test('24 refunds: the head shows the smallest and largest amount and the total, with the words of their sentence', async () => {
       const calls = Array.from({ length: 24 }, (_, at) => refund(35_000 + at * 35_000, 'EUR'));
       expect(await shown(calls)).toEqual([
         { head: '24 calls support wants to refund … on pay', sums: '350.00–8,400.00 EUR, 105,000.00 EUR in all' },
       ]);
     });
 
-    test('no two currencies are ever added, and units of none are', async () => {
+    test('amounts of different currencies are not added, and the minor units of each currency are respected', async () => {
       const calls = [
         refund(500, 'EUR'),
         refund(700, 'eur'),
@@ -67,13 +67,13 @@ describe.skipIf(withoutChromium)(
       );
     });
 
-    test('what has no currency that was read is in no sum, and that is said', async () => {
+    test('an amount without a known currency is left out of the sums, and the head says so', async () => {
       const lacking = [refund(500), refund(500, 'XXX'), refund('many', 'EUR')];
       const calls = [refund(500, 'EUR'), refund(700, 'EUR'), ...lacking];
       expect((await shown(calls))[0]?.sums).toBe('5.00–7.00 EUR, 12.00 EUR in all; 3 without an amount that was read');
     });
 
-    test('an amount that stands there in two spellings, or beside another one, is in no sum', async () => {
+    test('an amount with a second spelling of its member, or next to another amount, is left out of the sums', async () => {
       const twice = Array.from({ length: 5 }, (): [string, object] => [
         'pay:refund',
         { amount: 500, Amount: 900, currency: 'EUR', payment: 'pay_1' },

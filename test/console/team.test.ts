@@ -19,7 +19,7 @@ describe.skipIf(withoutChromium)(
         `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
       );
 
-    test('pipelines are listed with whose tokens they trust, and removed; what one applied names it, and later says that it is gone', async () => {
+    test('pipelines are listed with the token subject that they trust, and removed; a change by a pipeline names it, also after its removal', async () => {
       const organisation = await world.organisation();
       const subject = 'repo:acme/governance:ref:refs/heads/main';
       const issuer = 'https://token.actions.githubusercontent.com';
@@ -49,7 +49,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('a dialog that was closed closes none that is opened before the browser tells of it', async () => {
+    test('the late close event of a closed dialog does not close the next dialog', async () => {
       const organisation = await world.organisation();
       await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'viewer' });
       const page = await openConsole(world, browser, organisation.owner);
@@ -61,7 +61,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('dialog') === null`);
       await page.click('[data-role="viewer"] [data-verb="role"]');
       await page.until(`document.querySelector('dialog #save-role') !== null`);
-      // Input goes before the browser's own events where much is to do.
+      // On a busy machine, input is handled before the browser's own close event.
       await page.value(`window.before.dispatchEvent(new Event('close'))`);
       await page.click('dialog input[value="approver"]');
       await page.click('#save-role');
@@ -69,7 +69,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('with the mouse: adds somebody, makes a link that signs in once and is on record, and removes', async () => {
+    test('with the mouse: a person is added, gets a one-time sign-in link, which is recorded in the audit, and is removed', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, organisation.owner);
       await page.click('nav a[href="/console/team"]');
@@ -111,13 +111,13 @@ describe.skipIf(withoutChromium)(
       await has(theirs, 'main', 'Your role is viewer: an admin adds people');
       await theirs.until(`document.querySelector('[data-member]') !== null`);
       expect(await theirs.value(`document.querySelectorAll('main button, #add-form').length`)).toBe(0);
-      // The entry of the page is in sight, however many there are.
+      // The navigation entry of the current page is in view.
       const inSight = `(() => { const { left, right } = document.querySelector('nav [aria-current="page"]').getBoundingClientRect(); return left >= 0 && right <= innerWidth; })()`;
       expect(await theirs.value(inSight)).toBe(true);
       await has(theirs, `[data-member="${added.id}"]`, 'Signed in last');
       await theirs.open(link);
       await theirs.until(`document.body.innerText.includes('was used already')`);
-      // Whoever is signed in all the same needs no other link.
+      // A person who is still signed in needs no other link.
       await has(theirs, 'body', 'You are signed in here as');
       await theirs.close();
 
@@ -128,7 +128,7 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
-    test('a link is made by admins alone, and of nobody else’s people', async () => {
+    test('a link is made by admins only, and only for members of their own organisation', async () => {
       const organisation = await world.organisation();
       const approver = await organisation.addOwner('approver');
       const stranger = (await world.organisation()).owner;

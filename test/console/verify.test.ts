@@ -1,4 +1,4 @@
-/** The page where anybody checks an export of a receipt log, in a browser that is signed in nowhere. */
+/** The public page that verifies an export of a receipt log, in a browser without a session. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
@@ -52,7 +52,7 @@ describe.skipIf(withoutChromium)(
     const says = (text: string) =>
       page.until(`document.querySelector('#verdict').innerText.includes(${JSON.stringify(text)})`);
 
-    test('an export verifies; a row that was changed is named; a key that is none is told', async () => {
+    test('an export verifies; a changed row is named; an invalid key is reported', async () => {
       await page.open(`${world.running.baseUrl}/verify`);
       await page.until(`document.querySelector('#verify-log') !== null`);
       await choose('log', file('log.jsonl'));
@@ -72,7 +72,7 @@ describe.skipIf(withoutChromium)(
       await choose('key', file('keys.json'));
       await page.click('#verify-log button');
       await says('A line is not a verifier key');
-      // Without the key set of receipts the page says what it did not check.
+      // Without the key set of the receipts, the page shows what it did not check.
       await page.open(`${world.running.baseUrl}/verify`);
       await page.until(`document.querySelector('#verify-log') !== null`);
       await choose('log', file('log.jsonl'));

@@ -1,4 +1,4 @@
-/** What in texts of others is shown by its number or pointed at, and what is ordinary in the languages that people write. */
+/** Characters in foreign texts that are shown by code point or pointed out, and ordinary characters of many languages that are not. */
 import { expect, test } from 'vitest';
 import { oddities, visible, visibleLine } from '../../broker/console/static/visible.js';
 
@@ -9,7 +9,7 @@ test.each([
   '（東京）：１階ではありません！'.replace('１', '1'),
   'Grüße aus München, ñandú, Ελλάδα',
   '①②③ ☎',
-])('ordinary typography is not odd: %s', (text) => {
+])('ordinary typography is not pointed out: %s', (text) => {
   expect(oddities(text)).toEqual([]);
 });
 
@@ -19,12 +19,12 @@ test.each([
   ['\ufb01nance', 'finance'],
   ['pay \uff11000', 'pay 1000'],
   ['Chapter \u2160', 'Chapter I'],
-])('letters in disguise are: %s', (text, plain) => {
+])('look-alike letters are pointed out: %s', (text, plain) => {
   expect(oddities(text)).toEqual([`It contains look-alike characters; in plain ones it is “${plain}”.`]);
 });
 
 test.each(['👩\u200d💻', '👩🏽\u200d🚀', '❤️\u200d🔥', '1\ufe0f\u20e3', 'می\u200cخواهم', 'क्\u200dष'])(
-  'joiners and variation selectors stand where they belong: %s',
+  'joiners and variation selectors are kept where they belong: %s',
   (text) => {
     expect(visible(text)).toBe(text);
     expect(visibleLine(text)).toBe(text);
@@ -40,6 +40,6 @@ test.each([
   ['می\u200c\u200cخواهم', 'می⟦U+200C⟧⟦U+200C⟧خواهم'],
   ['می\u200c', 'می⟦U+200C⟧'],
   ['می\u200cpay', 'می⟦U+200C⟧pay'],
-])('and are shown by their numbers elsewhere: %j', (text, shown) => {
+])('joiners and variation selectors are shown by code point elsewhere: %j', (text, shown) => {
   expect(visible(text)).toBe(shown);
 });
