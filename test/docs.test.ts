@@ -1,4 +1,4 @@
-/** The docs are true: their links lead somewhere, and they name what the code knows, no more, no less. */
+/** The docs match the code: their links are valid, and they list exactly the names that the code defines. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
@@ -24,7 +24,7 @@ const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...DOCS];
 const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
 
 describe('links', () => {
-  /** The anchors of a page, as GitHub makes them of headings. */
+  /** Returns the anchors of a page, as GitHub generates them from headings. */
   function anchorsOf(page: string): Set<string> {
     const anchors = new Set<string>();
     for (const [, heading = ''] of withoutFences(read(page)).matchAll(/^#{1,6} (.+)$/gm)) {
@@ -64,12 +64,12 @@ describe('links', () => {
   });
 });
 
-/** The variables that a file of `broker/environment/` gives to the whole. */
+/** Returns the source text of the `…_VARIABLES` object in a file of `broker/environment/`. */
 const variablesOf = (name: string): string =>
   /_VARIABLES = \{\n(.*?)^\};/ms.exec(read(`broker/environment/${name}.ts`))![1]!;
 
-describe('what the pages name', () => {
-  test('every change and event that is recorded', () => {
+describe('names in the pages', () => {
+  test('docs/owner-api.md has the reason of every recorded change and event', () => {
     const sources = readdirSync(join(ROOT, 'broker'), { recursive: true })
       .map((name) => `broker/${name}`)
       .filter((name) => name.endsWith('.ts'));
@@ -83,7 +83,7 @@ describe('what the pages name', () => {
     expect(recorded.filter((reason) => !page.includes(`\`${reason}\``))).toEqual([]);
   });
 
-  test('the settings of docs/operations.md are those of the code', () => {
+  test('docs/operations.md lists exactly the settings of the code', () => {
     const own = /const Environment = z\.object\(\{\n(.*?)^\}\);/ms.exec(read('broker/environment/config.ts'))![1]!;
     const schema = own + variablesOf('database') + variablesOf('oidc');
     const settings = [...schema.matchAll(/^ {2}([A-Z][A-Z_]+):/gm)].map(([, name]) => name!);
@@ -99,7 +99,7 @@ describe('what the pages name', () => {
     expect([...named].filter((name) => !rows.includes(name))).toEqual([]);
   });
 
-  test('the defaults of docs/operations.md are those of the code', () => {
+  test('docs/operations.md states the defaults of the code', () => {
     const config = readConfig({});
     const row = (name: string) =>
       new RegExp(`^\\| \`${name}\` \\| ([^|]*) \\|`, 'm').exec(read('docs/operations.md'))![1];
@@ -119,7 +119,7 @@ describe('what the pages name', () => {
     expect([...DENY_REASONS, ...HALT_CAUSES].filter((word) => !page.includes(`\`${word}\``))).toEqual([]);
   });
 
-  test('docs/agents.md has every status of an agent, and what ends it leads to one of them', () => {
+  test('docs/agents.md has every status of an agent, and each transition leads to a listed status', () => {
     const [, section = ''] = /^### Status$([\s\S]*?)^### /m.exec(read('docs/agents.md')) ?? [];
     const rows = [...section.matchAll(/^\| `(\w+)` \|(.*)\|(.*)\|$/gm)];
     expect(rows.map(([, status]) => status).toSorted()).toEqual([...AGENT_STATUSES].toSorted());
@@ -127,10 +127,10 @@ describe('what the pages name', () => {
     expect(new Set(leads)).toEqual(new Set(AGENT_STATUSES.filter((one) => one !== 'pending' && one !== 'suspended')));
   });
 
-  test('no error code in a table of docs/agents.md is unknown to the code', () => {
+  test('every error code in a table of docs/agents.md exists in the code', () => {
     const known = new Set<string>([...Object.keys(ERRORS), 'agent_halted', 'Permission denied']);
     const rows = [...read('docs/agents.md').matchAll(/^\| [1-5]\d\d \| `([^`]+)` \|/gm)].map(([, code]) => code!);
-    // Refusals that have a form of their own, not the error envelope.
+    // Refusals with their own response format instead of the error envelope.
     for (const code of ['needs_consent', 'platform_reauth_needed', 'platform_not_connected', 'consent_required'])
       known.add(code);
     expect(rows.filter((code) => !known.has(code))).toEqual([]);
@@ -153,7 +153,7 @@ describe('what the pages name', () => {
     expect([...fields].filter((name) => !new RegExp(`(^|[^\\w])${name}([^\\w]|$)`, 'm').test(text))).toEqual([]);
   });
 
-  test('docs/owner-api.md has every route of the owners, with the least role that may', () => {
+  test('docs/owner-api.md has every route of owners, with the lowest role that may use it', () => {
     const roleOf = ({ auth, role = 'viewer' }: Route): string => {
       if (auth === 'none') return 'anybody';
       if (auth === 'local') return 'the command line';
@@ -168,7 +168,7 @@ describe('what the pages name', () => {
     expect(rows.toSorted()).toEqual(routes.toSorted());
   });
 
-  test('docs/receipts.md hashes the columns that the broker hashes', () => {
+  test('docs/receipts.md lists the columns that the broker hashes', () => {
     const list = /const COLUMNS = \[\n(.*?)^\];/ms.exec(read('docs/receipts.md'))![1]!;
     const columns = [...list.matchAll(/'(\w+)'/g)].map(([, name]) => name);
     expect(columns).toEqual(HASHED_COLUMNS.toSorted());
@@ -189,13 +189,13 @@ describe('what the pages name', () => {
     expect(parsed.ok ? [] : parsed.problems.map(formatProblem)).toEqual([]);
   });
 
-  // How, says the word after "sh": see that test.
+  // The word after "sh" in the fence tells that test how to run the block.
   test('every command of docs/operations.md is run by test/docs/operations.test.ts', () => {
     const left = fencesOf(read('docs/operations.md')).filter(({ info }) => /^(sh|bash|console|shell)\b/.test(info));
     expect(left.filter(({ info }) => !['sh run', 'sh serve', 'sh stopped'].includes(info))).toEqual([]);
   });
 
-  test('every command that a page names is there', async () => {
+  test('every command that a page names exists', async () => {
     const text = PAGES.map(read).join('\n');
     const groups = new Set(['owner', 'agent', 'keys', 'secret', 'verify']);
     const named = [...text.matchAll(/\bagent-broker ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+(?:-[a-z]+)*))?/g)].map(

@@ -1,4 +1,4 @@
-/** The backup of docs/deploy.md under Compose, and its way back, run as they are written, with the programs of this machine in place of containers. */
+/** The backup and restore commands of docs/deploy.md under Compose, run as written, with programs of this machine in place of containers. */
 import { execFile } from 'node:child_process';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const run = promisify(execFile);
 const FENCES = fencesOf(readFileSync(join(ROOT, 'docs', 'deploy.md'), 'utf8'));
 const fenceWith = (text: string) => FENCES.find((one) => one.text.includes(text))!.text;
 
-/** What stands for Compose: what it runs in a container runs here. Starting and stopping is the test's. */
+/** A substitute for `docker`: runs on this machine what Compose runs in a container. The test itself starts and stops the broker. */
 const DOCKER = `#!/bin/sh
 case "$2" in
   exec) shift 2; [ "$1" = --no-TTY ] && shift; shift; exec "$@" ;;
@@ -24,8 +24,8 @@ case "$2" in
 esac
 `;
 
-describe.runIf(STORES.includes('postgres'))(`a backup of before an update${postgresNote}`, () => {
-  test('is put back whole, with nothing of what the newer release made', { timeout: 180_000 }, async () => {
+describe.runIf(STORES.includes('postgres'))(`a backup from before an update${postgresNote}`, () => {
+  test('is restored completely, without the tables and rows of the newer release', { timeout: 180_000 }, async () => {
     const world = await startWorld('postgres');
     const organisation = await world.demoOrganisation();
     expect((await (await organisation.agent()).act(READ)).status).toBe(200);
@@ -59,7 +59,7 @@ describe.runIf(STORES.includes('postgres'))(`a backup of before an update${postg
       );
     const names = async () => (await query(world.environment, 'select name from organisations')).map((one) => one.name);
     const before = await names();
-    // Else its heartbeat in the backup is of just now, and the restore takes it for one that serves.
+    // Otherwise the heartbeat in the backup is recent, and the restore refuses because a broker seems to be running.
     await world.running.stop();
     await asWritten(fenceWith('pg_dump'));
     const later = `update organisations set name = 'later';

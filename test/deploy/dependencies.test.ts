@@ -1,4 +1,4 @@
-/** The lockfiles hold to the policy on dependencies (CONTRIBUTING.md), and the audit says what npm says. No network is asked. */
+/** The lockfiles follow the dependency policy (CONTRIBUTING.md), and the audit evaluates npm's report. No network is used. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -17,21 +17,21 @@ const json = (path: string) => JSON.parse(readFileSync(join(ROOT, path), 'utf8')
 const manifest = json('package.json');
 const WORKSPACES: string[] = manifest.workspaces;
 
-/** Whoever may be used in the product or to make and test it. Another one is a decision, not an accident. */
+/** Licences allowed in the product, its build and its tests. Any other needs an explicit decision. */
 const LICENCES =
   /^\(?(?:Apache-2\.0|MIT|MIT-0|ISC|0BSD|BSD-[23]-Clause|BlueOak-1\.0\.0|CC0-1\.0|Unlicense|Zlib|Python-2\.0|MPL-2\.0)(?: (?:OR|AND) [\w.-]+)*\)?$/;
-/** Looked at one by one. The inspector is a client that tests drive, MIT and Apache-2.0 by its file. */
+/** Packages reviewed one by one. The inspector is a client that tests use; its licence file says MIT and Apache-2.0. */
 const OTHER_LICENCES = [['node_modules/@modelcontextprotocol/inspector', 'SEE LICENSE IN LICENSE']];
 const LOCKFILES = ['package-lock.json', 'test/clients-lab/package-lock.json'];
 
-/** What is wrong with a package of a lockfile, in words. */
+/** Returns the problems of a package of a lockfile, as messages. */
 function wrongWith(path: string, locked: Locked): string[] {
   if (path === '' || WORKSPACES.includes(path)) return [];
   if (locked.link) return WORKSPACES.includes(locked.resolved ?? '') ? [] : [`${path}: links ${locked.resolved}`];
   return [
     ...(/^sha512-[A-Za-z0-9+/]{86}==$/.test(locked.integrity ?? '') ? [] : [`${path}: no sha512 integrity`]),
     ...(/^\d+\.\d+\.\d+/.test(locked.version ?? '') ? [] : [`${path}: no version`]),
-    // Left out: the registry that is configured. git, file and http are none.
+    // An absent `resolved` means the configured registry. git, file and http URLs are not registries.
     ...(/^(?:https:\/\/[^/]+\/.+\.tgz)?$/.test(locked.resolved ?? '') ? [] : [`${path}: from ${locked.resolved}`]),
   ];
 }
@@ -39,7 +39,7 @@ function wrongWith(path: string, locked: Locked): string[] {
 describe.each(LOCKFILES)('%s', (file) => {
   const packages = Object.entries<Locked>(json(file).packages);
 
-  test('pins every package by version and content, from a registry alone', () => {
+  test('pins every package by version and content hash, from a registry only', () => {
     expect(packages.length).toBeGreaterThan(20);
     expect(packages.flatMap(([path, locked]) => wrongWith(path, locked))).toEqual([]);
   });
@@ -47,16 +47,16 @@ describe.each(LOCKFILES)('%s', (file) => {
 
 test.each<[string, Locked]>([
   ['no integrity', { version: '1.0.0' }],
-  ['a weak one', { version: '1.0.0', integrity: 'sha1-AAAA' }],
+  ['a weak hash', { version: '1.0.0', integrity: 'sha1-AAAA' }],
   ['git', { version: '1.0.0', integrity: `sha512-${'A'.repeat(86)}==`, resolved: 'git+ssh://git@host/a/b.git#1' }],
   ['a file', { version: '1.0.0', integrity: `sha512-${'A'.repeat(86)}==`, resolved: 'file:../b.tgz' }],
   ['plain http', { version: '1.0.0', integrity: `sha512-${'A'.repeat(86)}==`, resolved: 'http://host/b.tgz' }],
   ['a link out of the checkout', { resolved: '../b', link: true }],
-])('%s would be seen', (_what, locked) => {
+])('%s is reported', (_what, locked) => {
   expect(wrongWith('node_modules/b', locked)).toHaveLength(1);
 });
 
-test('packages with install scripts are each decided about, and one may run', () => {
+test('each package with install scripts is decided on in package.json, and only one may run them', () => {
   const packages = Object.entries<Locked>(json('package-lock.json').packages);
   const names = packages.filter(([, one]) => one.hasInstallScript).map(([path]) => path.split('node_modules/').at(-1)!);
   const decided: Record<string, boolean> = manifest.allowScripts;
@@ -65,7 +65,7 @@ test('packages with install scripts are each decided about, and one may run', ()
   expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toMatch(/^strict-allow-scripts=true$/m);
 });
 
-test('licences are of those that are allowed', () => {
+test('every licence is an allowed one', () => {
   const packages = Object.entries<Locked>(json('package-lock.json').packages);
   const others = packages.filter(
     ([path, one]) => path.includes('node_modules/') && !one.link && !LICENCES.test(one.license ?? ''),
@@ -73,7 +73,7 @@ test('licences are of those that are allowed', () => {
   expect(others.map(([path, one]) => [path, one.license])).toEqual(OTHER_LICENCES);
 });
 
-describe('the audit', () => {
+describe('the findings of the npm audit', () => {
   const URL = 'https://github.com/advisories/GHSA-aaaa-bbbb-cccc';
   const accepted: Accepted = {
     advisory: URL,
@@ -86,35 +86,41 @@ describe('the audit', () => {
   test.each<[string, unknown, Accepted[], string, string[] | undefined]>([
     ['nothing found', { vulnerabilities: {} }, [], '2026-06-01', []],
     ['something new', report, [], '2026-06-01', [`new: ${URL} b: a fault`]],
-    ['what is accepted', report, [accepted], '2026-06-30', []],
+    ['an accepted advisory', report, [accepted], '2026-06-30', []],
     [
-      'of another package',
+      'an advisory accepted for another package',
       report,
       [{ ...accepted, package: 'c' }],
       '2026-06-01',
       [`new: ${URL} b: a fault`, `no longer found, take it out of the list: ${URL} c`],
     ],
-    ['too late', report, [accepted], '2026-07-01', [`accepted until 2026-06-30 only: ${URL} b: ${accepted.reason}`]],
     [
-      'no longer needed',
+      'an acceptance that has expired',
+      report,
+      [accepted],
+      '2026-07-01',
+      [`accepted until 2026-06-30 only: ${URL} b: ${accepted.reason}`],
+    ],
+    [
+      'an acceptance that is no longer needed',
       { vulnerabilities: {} },
       [accepted],
       '2026-06-01',
       [`no longer found, take it out of the list: ${URL} b`],
     ],
     [
-      'a registry that answers no audits',
+      'a registry without an audit endpoint',
       { message: '405 Method Not Allowed', statusCode: 405 },
       [],
       '2026-06-01',
       undefined,
     ],
-    ['nothing at all', undefined, [], '2026-06-01', undefined],
+    ['no report at all', undefined, [], '2026-06-01', undefined],
   ])('%s', (_what, answer, list, today, expected) => {
     expect(auditFindings(answer, list, today)).toEqual(expected);
   });
 
-  test('what is accepted is written down with a reason and a day', () => {
+  test('accepted advisories are listed with a reason and an end date', () => {
     expect(AcceptedList.safeParse(json('deploy/audit-accepted.json')).error).toBeUndefined();
     expect(AcceptedList.safeParse({ accepted: [{ ...accepted, until: 'never' }] }).success).toBe(false);
     expect(AcceptedList.safeParse({ accepted: [{ ...accepted, reason: '' }] }).success).toBe(false);

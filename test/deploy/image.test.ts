@@ -1,4 +1,4 @@
-/** The Dockerfile and the compose file: what engines take, settings that the broker has, and paths that it serves. */
+/** The Dockerfile and the compose file: valid syntax, settings that the broker supports, and probed paths that it serves. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { newFolder } from '../world/stores.ts';
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
 const dockerfile = DockerfileParser.parse(read('Dockerfile'));
-/** The form of an instruction that is a JSON list. */
+/** Parses the JSON-list form of an instruction. */
 const listOf = (keyword: string): string[] =>
   JSON.parse(
     dockerfile
@@ -39,14 +39,14 @@ type Service = {
   depends_on?: Record<string, { condition: string }>;
   [key: string]: unknown;
 };
-/** With its anchors and merges, as Compose reads it. */
+/** The compose file with anchors and merge keys resolved, as Compose does. */
 const compose: { services: Record<string, Service>; networks: Record<string, unknown>; [key: string]: unknown } = parse(
   read('deploy/compose/compose.yaml'),
   { merge: true },
 );
 const replicas = Object.entries(compose.services).filter(([name]) => /^broker-\d$/.test(name));
 
-/** What Kubernetes is told to set, to probe, and to start. */
+/** The first container of this kind of object in the rendered chart, per variant: its environment, probes and arguments. */
 const containersOf = (wanted: 'StatefulSet' | 'Job') =>
   VARIANTS.map(
     (variant) =>
@@ -57,13 +57,13 @@ const containersOf = (wanted: 'StatefulSet' | 'Job') =>
 const sets = containersOf('StatefulSet');
 
 describe('the Dockerfile', () => {
-  test('is what builders take', () => {
+  test('has valid syntax', () => {
     expect(validate(read('Dockerfile'))).toEqual([]);
     const [problem] = validate(read('Dockerfile').replace('STOPSIGNAL', 'STOPSIGNALS'));
     expect(problem?.message).toBe('Unknown instruction: STOPSIGNALS');
   });
 
-  test('builds on bases of exact names, and runs as a number that is not root', () => {
+  test('uses base images pinned by exact names, and runs as a numeric user that is not root', () => {
     const bases = dockerfile
       .getARGs()
       .map((one) => one.getProperty()!)
@@ -78,7 +78,7 @@ describe('the Dockerfile', () => {
     ).toBe('65532:65532');
   });
 
-  test('is not given keys, settings or data of whoever builds', () => {
+  test('does not copy keys, settings or data of the build machine', () => {
     const left = read('.dockerignore').split('\n');
     for (const one of ['**/*.key', '**/*.pem', '**/.env', '.agent-broker', '.git', '**/node_modules', 'test'])
       expect(left).toContain(one);
@@ -102,12 +102,12 @@ describe('a broker with the settings of the image', () => {
     return code;
   };
 
-  test('passes the health check of the image, which fails where nobody listens', async () => {
+  test('passes the health check of the image, which fails on a port without a listener', async () => {
     expect(await check(new URL(baseUrl).port)).toBe(0);
     expect(await check('1')).toBe(1);
   });
 
-  test('serves every path that is probed', async () => {
+  test('serves every path that Kubernetes probes', async () => {
     const paths = sets.flatMap((one) =>
       [one.startupProbe, one.livenessProbe, one.readinessProbe].map((probe) => probe.httpGet.path),
     );
@@ -116,9 +116,9 @@ describe('a broker with the settings of the image', () => {
   });
 });
 
-describe('what is set', () => {
+describe('the environment', () => {
   const known = [...read('docs/operations.md').matchAll(/^\| `([A-Z][A-Z_]+)` \|/gm)].map(([, name]) => name!);
-  // In the order of precedence: what the image sets, and what is set over it.
+  // In order of precedence: the settings of the image, then those that override them.
   const places: [string, Record<string, string>][] = [
     ['the image', {}],
     ...replicas.map(([name, one]): [string, Record<string, string>] => [`compose ${name}`, one.environment!]),
@@ -131,16 +131,16 @@ describe('what is set', () => {
     ]),
   ];
 
-  /** As from a secret. */
+  /** Returns a value in place of one from a Kubernetes secret. */
   function secretFor(name: string): string {
     return name === 'DATABASE_URL' ? 'postgres://broker@db.example.com/broker' : 'a-secret-of-twenty-letters';
   }
 
-  test.each(places)('by %s is what the broker reads', (_where, environment) => {
+  test.each(places)('set by %s consists of settings that the broker reads', (_where, environment) => {
     const { NODE_ENV, ...all } = { ...image, ...environment };
     expect(NODE_ENV).toBe('production');
     expect(Object.keys(all).filter((name) => !known.includes(name))).toEqual([]);
-    // Compose fills its variables in.
+    // Compose substitutes its variables.
     const filled = Object.fromEntries(
       Object.entries(all).map(([name, value]) => [
         name,
@@ -154,14 +154,14 @@ describe('what is set', () => {
 });
 
 describe('the compose file', () => {
-  // Of 2019-09, but for `id` instead of `$id`.
+  // The schema is draft 2019-09, but has `id` instead of `$id`.
   const ajv = new Ajv2019({ strict: false, allErrors: true, validateFormats: false, validateSchema: false });
   ajv.removeKeyword('id');
   const valid = ajv.compile(composeSchema);
-  // The schema is older than the name of a project.
+  // The schema is older than the top-level `name` of a project.
   const { name: project, ...known } = compose;
 
-  test('is what Compose takes', () => {
+  test('is valid for the schema of Compose', () => {
     expect(project).toBe('agent-broker');
     expect(valid(known), JSON.stringify(valid.errors)).toBe(true);
     const [name, first] = replicas[0]!;
@@ -169,7 +169,7 @@ describe('the compose file', () => {
     expect(valid(wrong)).toBe(false);
   });
 
-  test('has three replicas, each with a folder of its own, that are stopped in time and run as the image does', () => {
+  test('has three hardened replicas, each with its own data folder, enough time to stop, and the key file that the image expects', () => {
     expect(replicas).toHaveLength(3);
     expect(new Set(replicas.flatMap(([, one]) => one.volumes)).size).toBe(3);
     for (const [, one] of replicas) {
@@ -188,7 +188,7 @@ describe('the compose file', () => {
     expect(compose.services.migrate!.depends_on).toEqual({ postgres: { condition: 'service_healthy' } });
   });
 
-  test('has nginx in front of all of them, whose word on clients is believed', () => {
+  test('has nginx in front of all replicas, as their trusted proxy for client addresses', () => {
     const nginx = read('deploy/compose/nginx.conf');
     const servers = [...nginx.matchAll(/^ +server ([^\s:]+:\d+) max_fails=2 fail_timeout=5s;$/gm)].map(
       ([, one]) => one,
@@ -199,7 +199,7 @@ describe('the compose file', () => {
     for (const [, one] of replicas) expect(one.environment!.TRUSTED_PROXIES).toBe(ipv4_address);
   });
 
-  test('has a line in .env.example for each value that it asks for', () => {
+  test('has a line in .env.example for each variable that it uses', () => {
     const asked = new Set([...read('deploy/compose/compose.yaml').matchAll(/\$\{(\w+)/g)].map(([, name]) => name));
     const given = [...read('deploy/compose/.env.example').matchAll(/^(\w+)=/gm)].map(([, name]) => name);
     expect(given.toSorted()).toEqual([...asked].toSorted());

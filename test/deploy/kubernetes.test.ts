@@ -1,6 +1,6 @@
 /**
- * The objects that the chart renders are what Kubernetes takes, and hang together. They were rendered by deploy/check-chart.ts, which
- * needs helm or Go; that the chart is still the one that was rendered shows in the hash.
+ * The objects that the chart renders are valid for Kubernetes, and refer to each other correctly. They were rendered by deploy/check-chart.ts, which
+ * needs helm or Go; a hash verifies that the chart has not changed since.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -29,18 +29,18 @@ const CASES = all.map(({ variant, object }) => [`${variant}: ${object.kind} ${ob
 
 const ofKind = (variant: (typeof VARIANTS)[number], kind: string): Thing =>
   objectsOf(variant).find((object) => object.kind === kind)!;
-/** With its members in the order in which the chart renders them. */
+/** Returns the object with its members sorted by name, the order in which the chart renders them. */
 const sorted = (thing: object) => Object.fromEntries(Object.entries(thing).toSorted(([a], [b]) => (a < b ? -1 : 1)));
-/** Of everything that makes pods. */
+/** The pod templates of all objects that create pods. */
 const podSpecs = all.flatMap(({ object }) => (object.spec?.template ? [object.spec.template.spec] : []));
 
 describe.each(VARIANTS)('the %s objects', (variant) => {
-  test('are those of the chart as it is now (else: npm run chart:check -- --write)', () => {
+  test('were rendered from the current chart (otherwise run: npm run chart:check -- --write)', () => {
     const [head] = readFileSync(objectsFile(variant), 'utf8').split('\n');
     expect(head).toContain(`SHA-256 ${sourceHash(variant)}`);
   });
 
-  test('have values that the chart’s schema takes, and mistakes in them it does not', () => {
+  test('have values that are valid for the chart’s schema, which refuses missing and wrong values', () => {
     const schema = JSON.parse(readFileSync(join(ROOT, 'deploy/chart/agent-broker/values.schema.json'), 'utf8'));
     const valid = new Ajv({ allErrors: true, strict: false }).compile(schema);
     expect(valid(valuesOf(variant)), JSON.stringify(valid.errors)).toBe(true);
@@ -56,17 +56,17 @@ describe.each(VARIANTS)('the %s objects', (variant) => {
   });
 });
 
-test('the minimal values name what the chart needs, and nothing more', () => {
+test('the minimal values contain only what the chart requires', () => {
   expect(Object.keys(parse(readFileSync(valuesFile('minimal'), 'utf8')))).toEqual(['baseUrl', 'database', 'masterKey']);
 });
 
-describe('Kubernetes', () => {
-  test.each(CASES)('takes %s', async (_name, object) => {
+describe('the schemas of Kubernetes', () => {
+  test.each(CASES)('accept %s', async (_name, object) => {
     const models = await import(/* @vite-ignore */ `kubernetes-models/${object.apiVersion}`);
     new models[object.kind](object).validate();
   });
 
-  test('would not take a wrong type, or an object that lacks what it needs', async () => {
+  test('refuse a wrong type and a missing required member', async () => {
     const { StatefulSet } = await import('kubernetes-models/apps/v1');
     const good: Any = structuredClone(ofKind('minimal', 'StatefulSet'));
     good.spec.template.spec.terminationGracePeriodSeconds = '35';
@@ -75,8 +75,8 @@ describe('Kubernetes', () => {
     expect(() => new StatefulSet(good).validate()).toThrow('selector');
   });
 
-  // The validators let fields pass that there are none of; the types do not.
-  test('knows every field', () => {
+  // The validators ignore unknown fields; the TypeScript types refuse them.
+  test('contain every field that the chart uses', () => {
     const folder = newFolder();
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     const typed = (objects: readonly Thing[]): string =>
@@ -99,8 +99,8 @@ describe('Kubernetes', () => {
   });
 });
 
-describe('what hangs together', () => {
-  test('services, budget, policy and autoscaler select the replicas, and not the job', () => {
+describe('references between objects', () => {
+  test('services, disruption budget, network policy and autoscaler select the replicas, and not the job', () => {
     for (const variant of VARIANTS) {
       const set = ofKind(variant, 'StatefulSet');
       const replica = set.spec.template.metadata.labels;
@@ -128,12 +128,12 @@ describe('what hangs together', () => {
     const scaled = ofKind('full', 'HorizontalPodAutoscaler').spec.scaleTargetRef;
     const { kind, metadata } = ofKind('full', 'StatefulSet');
     expect(scaled).toEqual({ apiVersion: 'apps/v1', kind, name: metadata.name });
-    // Else each upgrade would take back what the autoscaler set.
+    // Otherwise each upgrade would reset the number of replicas that the autoscaler set.
     expect(ofKind('full', 'StatefulSet').spec.replicas).toBeUndefined();
     expect(ofKind('minimal', 'StatefulSet').spec.replicas).toBe(3);
   });
 
-  test('every pod keeps to the restricted standard, with a root that cannot be written and no token', () => {
+  test('every pod follows the restricted pod security standard, with a read-only root and no service account token', () => {
     expect(podSpecs).toHaveLength(2 * VARIANTS.length);
     for (const spec of podSpecs) {
       expect(spec.automountServiceAccountToken).toBe(false);
@@ -147,7 +147,7 @@ describe('what hangs together', () => {
     }
   });
 
-  test('every secret is referred to, and the key is mounted as the broker takes it', () => {
+  test('the chart references secrets and contains none, and the key is mounted as the broker requires it', () => {
     expect(all.filter(({ object }) => object.kind === 'Secret')).toEqual([]);
     for (const variant of VARIANTS) {
       const { spec } = ofKind(variant, 'StatefulSet').spec.template;
@@ -156,7 +156,7 @@ describe('what hangs together', () => {
       expect(secret('DATABASE_URL').value).toBeUndefined();
       const keyFile = secret('AGENT_BROKER_KEY_FILE').value;
       const mount = broker.volumeMounts.find((one: Thing) => one.mountPath === keyFile);
-      // A file of a secret that is not mounted by its subPath is a symbolic link.
+      // Without subPath, a file of a mounted secret is a symbolic link.
       expect(mount).toMatchObject({ subPath: 'master.key', readOnly: true });
       const volume = spec.volumes.find((one: Thing) => one.name === mount.name);
       expect(volume.secret.defaultMode).toBe(0o400);
@@ -164,7 +164,7 @@ describe('what hangs together', () => {
     }
   });
 
-  test('migrations have the settings and the files of the replicas, but for the master key', () => {
+  test('migrations have the settings and files of the replicas, except the master key', () => {
     for (const variant of VARIANTS) {
       const [replica, job] = (['StatefulSet', 'Job'] as const).map(
         (kind) => ofKind(variant, kind).spec.template.spec as Any,
@@ -184,7 +184,7 @@ describe('what hangs together', () => {
     expect(ofKind('full', 'Job').spec.template.spec.volumes).toHaveLength(1);
   });
 
-  test('a replica that drains is not killed, and is seen not to be ready before it stops', () => {
+  test('a draining replica is not killed, and fails its readiness probe before it stops', () => {
     for (const variant of VARIANTS) {
       const { spec } = ofKind(variant, 'StatefulSet').spec.template;
       const [broker] = spec.containers;
@@ -197,7 +197,7 @@ describe('what hangs together', () => {
   });
 });
 
-test('the volume of a replica holds the pushes that wait in it, with what they leave free', () => {
+test('the volume of a replica is large enough for the pending pushes and the reserve', () => {
   const { gitMaxRequestBytes } = readConfig({ BASE_URL: 'https://broker.example.com' });
   const { size } = valuesOf('minimal').persistence as { size: string };
   expect(size).toMatch(/^\d+Gi$/);
@@ -205,7 +205,7 @@ test('the volume of a replica holds the pushes that wait in it, with what they l
   expect(bytes - reserveOf(bytes)).toBeGreaterThanOrEqual(keptLimits(gitMaxRequestBytes).files);
 });
 
-test('the ingress takes what git may send, and is told of memory before the limit of a pod ends it', () => {
+test('the ingress accepts the largest git request, and the memory alert fires below the memory limit of a pod', () => {
   const { annotations } = ofKind('full', 'Ingress').metadata as Any;
   const { gitMaxRequestBytes } = readConfig({ BASE_URL: 'https://broker.example.com' });
   expect(Number.parseInt(annotations['nginx.ingress.kubernetes.io/proxy-body-size'], 10) * 1024 ** 2).toBe(

@@ -1,4 +1,4 @@
-/** The unit for systemd. */
+/** The systemd unit. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,8 +14,8 @@ const valuesOf = (key: string): string[] =>
   [...text.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value = '']) => value);
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 
-describe('the unit', () => {
-  test('sets what the broker reads, and its key is not in the folder that is backed up', () => {
+describe('the systemd unit', () => {
+  test('sets variables that the broker reads, and keeps its key outside the folder that is backed up', () => {
     const places: Record<string, string> = { '%S': '/var/lib', '%d': '/run/credentials/agent-broker.service' };
     const set = valuesOf('Environment').map((one) => one.replaceAll(/%[Sd]/g, (name) => places[name]!));
     const example = readFileSync(join(ROOT, 'deploy/systemd/broker.env.example'), 'utf8');
@@ -31,9 +31,9 @@ describe('the unit', () => {
     expect(config.databaseUrl).toBeDefined();
   });
 
-  test.runIf(hasSystemd)('is what systemd takes, and is exposed little', () => {
+  test.runIf(hasSystemd)('passes systemd-analyze verify, and has a low exposure level', () => {
     const copy = join(newFolder(), 'agent-broker.service');
-    // systemd looks for the program, which is not installed here.
+    // `systemd-analyze verify` checks that the program exists, and the broker is not installed here.
     const runnable = (unit: string) => unit.replace(/^ExecStart=\S+/m, `ExecStart=/bin/sh`);
     const verify = () => spawnSync('systemd-analyze', ['verify', '--man=no', copy], { encoding: 'utf8' });
     writeFileSync(copy, runnable(text).replace('RestartSec', 'RestartSecs'));

@@ -1,4 +1,4 @@
-/** The workflows are what GitHub takes, and release one version of everything, of actions that nobody can change. */
+/** The workflows are valid for GitHub, release one version of everything, and use actions pinned by commit. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,12 +11,12 @@ const FOLDER = join(ROOT, '.github', 'workflows');
 const FILES = readdirSync(FOLDER);
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
-/** What came to GitHub after the linter's version. */
+/** Features that GitHub added after the linter's version. */
 const NEWER = [
   /^label "(?:ubuntu-24\.04|windows-2025|macos-15)" is unknown/,
   /^unknown permission scope "attestations"/,
 ];
-/** By a linter of its own: one that has read a few files crashes on the next, by how long they were. */
+/** Lints with a new linter per file: after a few files it crashes, depending on their lengths. */
 const problemsOf = async (text: string): Promise<string[]> =>
   (await createLinter())(text, '.github/workflows/x.yaml')
     .filter(({ message }) => !NEWER.some((known) => known.test(message)))
@@ -25,11 +25,11 @@ const problemsOf = async (text: string): Promise<string[]> =>
 describe.each(FILES)('%s', (file) => {
   const text = readFileSync(join(FOLDER, file), 'utf8');
 
-  test('is taken, with its expressions and what its jobs need', async () => {
+  test('passes the linter, including its expressions and the needs of its jobs', async () => {
     expect(await problemsOf(text)).toEqual([]);
   });
 
-  test('gives no job more than it needs, and names actions by their commit', () => {
+  test('has read-only permissions by default and a timeout for each job, and pins actions by commit', () => {
     const workflow = parse(text);
     expect(workflow.permissions).toEqual({ contents: 'read' });
     const uses = [...text.matchAll(/uses: (\S+)(.*)/g)].filter(([, action = '']) => !action.startsWith('./'));
@@ -40,7 +40,7 @@ describe.each(FILES)('%s', (file) => {
   });
 });
 
-test('the linter would see a step that is not there, and an unknown event', async () => {
+test('the linter reports a reference to a missing step, and an unknown event', async () => {
   expect(
     await problemsOf(read('.github/workflows/release.yaml').replace('steps.build.outputs', 'steps.bild.outputs')),
   ).toEqual([expect.stringContaining('bild')]);
@@ -49,7 +49,7 @@ test('the linter would see a step that is not there, and an unknown event', asyn
   );
 });
 
-test('the package, the image and the chart are of one version, and of the Node that the tests run on', () => {
+test('the package, the image and the chart have one version, and the Node version of the tests', () => {
   const { version } = JSON.parse(read('package.json'));
   const { packages } = JSON.parse(read('package-lock.json'));
   const chart = parse(read('deploy/chart/agent-broker/Chart.yaml'));
@@ -68,7 +68,7 @@ const jobs = FILES.flatMap((file) =>
   Object.entries<Job>(parse(readFileSync(join(FOLDER, file), 'utf8')).jobs).map(([name, job]) => ({ file, name, job })),
 );
 
-test('each job that runs Node says which, and a step whose output is piped fails with what writes into the pipe', () => {
+test('each job that runs Node sets up its version, and a step that pipes its output fails when the first command fails', () => {
   for (const { file, name, job } of jobs) {
     const steps = job.steps ?? [];
     if (!job.container && steps.some(({ run = '' }) => /\b(?:npm|npx|node)\b/.test(run)))
@@ -82,7 +82,7 @@ test('each job that runs Node says which, and a step whose output is piped fails
   }
 });
 
-test('a prerelease is not what npm install takes', () => {
+test('a prerelease is published under the tag next, so `npm install` does not use it', () => {
   const { steps } = parse(read('.github/workflows/release.yaml')).jobs.package;
   const { run } = steps.find((step: { run?: string }) => step.run?.includes('npm publish'));
   const publishes = (version: string) =>
@@ -94,7 +94,7 @@ test('a prerelease is not what npm install takes', () => {
   expect(publishes('1.0.0-rc.1')).toBe(words('next', '1.0.0-rc.1'));
 });
 
-test('the image waits for the tests and the package, and the chart for the image', () => {
+test('the image is released after the tests and the package, and the chart after the image', () => {
   const { jobs } = parse(read('.github/workflows/release.yaml'));
   const before = (name: string): string[] =>
     [jobs[name].needs ?? []].flat().flatMap((one: string) => [one, ...before(one)]);
@@ -102,7 +102,7 @@ test('the image waits for the tests and the package, and the chart for the image
   expect(new Set(before('chart'))).toEqual(new Set(['ci', 'version', 'package', 'image']));
 });
 
-test('nothing that changes by itself stops a release', () => {
+test('a release runs only the jobs check and deploy, so that external changes cannot stop it', () => {
   const { jobs } = parse(read('.github/workflows/ci.yaml'));
   expect(Object.keys(jobs)).toEqual(['check', 'deploy']);
   expect(parse(read('.github/workflows/release.yaml')).jobs.ci.uses).toBe('./.github/workflows/ci.yaml');

@@ -1,4 +1,4 @@
-/** The documentation in a real browser, within the strict policy: at a desk and on a phone, light and dark. */
+/** The documentation in a real browser, under the strict Content-Security-Policy: on a desktop and on a phone, light and dark. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible, overflowing } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
@@ -8,19 +8,19 @@ import { givenWorld, shared } from '../world/given.ts';
 const world = givenWorld();
 const get = (path: string) => send(world.running.baseUrl + path, {});
 
-describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describe.skipIf(withoutChromium)(`docs pages${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   const page = shared(async () => await (await startBrowser()).page({ width: 1280, height: 900 }));
   const SIZES = [
     ['desk', { width: 1280, height: 900 }, 'window'],
     ['phone', { width: 360, height: 740 }, 'phone'],
   ] as const;
 
-  /** Opens the reference that is drawn from a document, and holds it to having all operations, and to nothing from elsewhere. */
+  /** Opens the reference of an OpenAPI document, and expects all operations in it and no resource from another host. */
   const expectWhole = async (document: string, path: string) => {
     await page.open('about:blank');
     await page.open(world.running.baseUrl + path);
     const operations = Object.values<object>((await get(document)).body.paths).flatMap(Object.keys);
-    // Drawing 147 takes 5 s of a processor, which other tests share.
+    // Rendering 147 operations takes 5 s of CPU time, which other tests share.
     await page.until(`document.querySelectorAll('.opblock').length === ${operations.length}`, 60_000);
     const loaded = await page.value<string[]>(`performance.getEntriesByType('resource').map(({ name }) => name)`);
     const foreign = loaded.filter((url) => !url.startsWith(world.running.baseUrl) && !url.startsWith('data:'));
@@ -39,16 +39,16 @@ describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${
     expect(page.complaints).toEqual([]);
   };
 
-  // Drawing it takes the most of it, so each is loaded once.
+  // Rendering takes most of the time, so each reference is loaded once.
   test(
-    'the reference for owners is drawn whole, from this broker alone, and the policy refuses nothing',
+    'the reference for owners is rendered completely, from this broker only, without a policy violation',
     {
       timeout: 90_000,
     },
     () => expectWhole('/owner/openapi.json', '/docs/owner-reference'),
   );
 
-  test('a link to an operation opens it, in a reference for agents that is as whole, and never wider than the window', {
+  test('a link to an operation opens it in the reference for agents, which is complete and not wider than the window', {
     timeout: 90_000,
   }, async () => {
     await expectWhole('/v1/openapi.json', '/docs/reference#/Governed%20calls/actionsExecute');
@@ -59,7 +59,7 @@ describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${
     await expectNothingWider('/docs/reference');
   });
 
-  test('words are searched for by keyboard, on any page', async () => {
+  test('the search works by keyboard on every page', async () => {
     await page.resize({ width: 1280, height: 900 }, 'window');
     await page.open(`${world.running.baseUrl}/docs/agents`);
     await page.until(

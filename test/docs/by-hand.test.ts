@@ -1,4 +1,4 @@
-/** The commands of docs/by-hand.md run, one after the other, and answer what the page shows. */
+/** The commands of docs/by-hand.md run, one after the other, and print what the page shows. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -37,13 +37,13 @@ describe.skipIf(missingTools.length > 0)(`the commands of by-hand.md${toolNote}`
     world.baseUrl = await startAsShown(folder, world.data);
   });
 
-  test('every block is run, and most of them are answered', () => {
+  test('every block is run, and the output of most is compared', () => {
     expect(fences.filter(({ info }) => info.startsWith('sh'))).toHaveLength(steps.length);
     expect(steps.filter(({ answer }) => answer).length).toBeGreaterThan(6);
   });
 
-  // In order: a later block uses what an earlier one made.
-  test.each(steps)('the block at line $line answers what is shown', async ({ text, answer }) => {
+  // The order matters: later blocks use the results of earlier ones.
+  test.each(steps)('the block at line $line prints what the page shows', async ({ text, answer }) => {
     const printed = await perform(text, world);
     if (answer?.info === 'json') expect(stillJson(printed)).toEqual(stillJson(answer.text));
     else expect(still(printed)).toBe(answer ? still(answer.text) : '');

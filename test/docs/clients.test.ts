@@ -1,10 +1,10 @@
 /**
- * The pages of docs/clients, line by line as they stand, on a newcomer's machine: from `git clone` to a call on GitHub that was
- * approved on a phone. GitHub is a small server; the phone is Chromium with touch and an authenticator made of software.
+ * The pages of docs/clients, line by line as written, on the machine of a new user: from `git clone` to a call on GitHub that was
+ * approved on a phone. GitHub is a small local server; the phone is Chromium with touch and a virtual authenticator.
  *
- * All of that by the two pages that have other commands than the rest: the front page, which connects Cursor, and that of clients that are not known. The others
- * differ in the name of the client alone. Their `connect` is performed without a terminal and npx, and of the server that the client then starts a call is
- * refused: what is held and approved goes the same way whoever started it.
+ * Only two pages, whose commands differ from the rest, are typed completely: the front page, which connects Cursor, and the page of other clients. The others
+ * differ in the name of the client only. Their `connect` runs without a terminal and npx, and the MCP server that the client then starts makes one call that is
+ * refused: holding and approving a call does not depend on the client.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,19 +28,19 @@ const ADDRESS = 'https://github.com/agent-broker/agent-broker.git';
 const CLONE = `git clone ${ADDRESS} && cd agent-broker`;
 const START = 'npm ci && npm start';
 /**
- * What is typed for it. `npm ci` takes 40 s of a processor and 660 MB. `.ci/run` has just done it, by the same lockfile, when it comes here: an ordinary run links
- * what it made, and a thorough one types the line as it stands.
+ * The lines typed in place of START. `npm ci` takes 40 s of CPU time and 660 MB, and `.ci/run` has just done it with the same lockfile: an ordinary run links
+ * that node_modules, and a thorough run types the line as written.
  */
 const STARTED = thorough ? [START] : [`ln -s '${join(ROOT, 'node_modules')}' node_modules`, 'npm start'];
 const TOKEN = 'github_pat_of_a_newcomer';
-/** The front page, and every client; the first one clones, and the others go on with what it left. */
+/** The front page and the page of each client. The first one clones the repository, and the others use that checkout. */
 const PAGES = ['README.md', ...[...CLIENTS, 'others'].map((client) => `docs/clients/${client}.md`)];
-/** Whose lines are all typed. */
+/** The pages whose lines are all typed. */
 const TYPED = ['README.md', 'docs/clients/others.md'];
 const PHONE = { width: 360, height: 740 };
 const skipped = withoutNewcomer ?? withoutChromium;
 
-/** The lines of a page's console blocks, without their prompts. */
+/** Returns the command lines of a page's console blocks, without their prompts. */
 const linesOf = (page: string): string[] =>
   fencesOf(readFileSync(join(ROOT, page), 'utf8'))
     .filter(({ info }) => info === 'console')
@@ -49,12 +49,12 @@ const linesOf = (page: string): string[] =>
 
 type Entry = { command: string; args: string[]; env: Record<string, string> };
 
-/** The entry that a client reads, in the file that `connect` says it changed: the first one by which it can be found in there. */
+/** Returns the first MCP server entry in the file that `connect` reports as changed. */
 function entryIn(printed: string): Entry {
   const [file] = [...printed.matchAll(/\/\S+\.(?:json|toml|yaml)/g)]
     .map(([path]) => path)
     .filter((path) => !path.includes('/profiles/'));
-  // For a client that is not known, what it is to be given is printed.
+  // For an unknown client, `connect` prints the entry instead of writing a file.
   const text =
     file === undefined
       ? printed.slice(printed.indexOf('\n{'), printed.lastIndexOf('}') + 1)
@@ -74,10 +74,10 @@ function entryIn(printed: string): Entry {
   return { command: program!, args: words, env: (env ?? environment) as Entry['env'] };
 }
 
-/** What is typed where `add github` asks. */
+/** The answers to the questions of `add github`. */
 const TOKEN_GIVEN = [
   { shown: /How is github connected/, typed: '\r' },
-  // As soon as a token is spoken of: what is pasted before the question has ended is not shown either.
+  // Typed as soon as the question mentions a token: text pasted before the prompt is complete is not echoed either.
   { shown: /personal access token/, typed: `${TOKEN}\r` },
 ];
 
@@ -107,7 +107,7 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
 
   const hosted = commandHost();
 
-  /** What typing a line led to: a broker that runs and a platform that is there serve every page. */
+  /** The result of each line that was typed. A line runs once: all pages share the broker and the platform. */
   const typed = new Map<string, Entry | undefined>();
 
   test.each(PAGES)(
@@ -128,7 +128,7 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
         lap('clone and start');
       }
       typed.set(CLONE, undefined);
-      // A second terminal is opened in the home folder, and stays in the folder that its first line goes to.
+      // The second terminal starts in the home folder, and stays in the folder that its first line changes to.
       expect(more[0]).toMatch(/^cd agent-broker && /);
       let entry: Entry | undefined;
       for (const [at, line] of more.entries()) {
@@ -144,24 +144,24 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
       }
       await callsOf(entry!, TYPED.includes(page));
       lap('calls');
-      // Told, and not asserted: a machine that is shared takes several times as long. Above the limit of the test it fails.
+      // Logged, not asserted: a shared machine takes several times as long. The timeout of the test is the only limit.
       console.log(`${page}: ${took.join(', ')}; in all ${seconds(beganAt)}`);
     },
     300_000,
   );
 
-  test('curl.md begins as the others do', () => {
+  test('curl.md starts with the same commands as the others', () => {
     expect(linesOf('docs/clients/curl.md')).toEqual([CLONE, START]);
   });
 
-  test('the address of a phone, as each page gives it, is where the code leads', async () => {
+  test('the sign-in code leads to the address for phones that each page gives', async () => {
     const given = PAGES.map((page) => {
       const [, text = ''] = /^```sh\n(tailscale serve[^`]*)```$/m.exec(readFileSync(join(ROOT, page), 'utf8')) ?? [];
       return text.split('\n').filter((line) => line.startsWith('export '));
     });
     const [[line] = []] = given;
     expect(given).toEqual(given.map(() => [line]));
-    // Another broker than the one that runs by now. The tunnel itself takes an account.
+    // A second broker, next to the running one. The tunnel itself is not started, since it needs an account.
     const other = 'export AGENT_BROKER_DATA=$HOME/for-a-phone';
     await machine.start([other, line!, 'cd agent-broker', 'npm start'], /running at https:\S+[\s\S]*Console/);
     const printed = await machine.type([other, 'npx agent-broker owner link --qr'], 'agent-broker');
@@ -181,14 +181,14 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
     if (line.includes('owner link')) await enrol(phone, /http:\S+#sgn_\S+/.exec(printed)![0]);
     else expect(printed).toContain(line.endsWith('demo') ? 'Of the refund, signed by key' : 'The credential is ann');
     expect(printed).not.toContain(TOKEN);
-    // What it tells to do next can be typed as it stands; the page has its own.
+    // The suggested next command runs as printed; the page continues with its own.
     const next = /^Next: (.+)$/m.exec(printed)?.[1];
     expect(next !== undefined).toBe(line.includes(' add '));
     if (next) expect(await machine.type([`${next} --dry-run`], 'agent-broker')).toContain('Nothing was done.');
     return undefined;
   }
 
-  /** `npx agent-broker connect CLIENT …`, in the folder of the checkout. */
+  /** Runs `npx agent-broker connect CLIENT …` in the folder of the checkout. Returns the entry that it wrote. */
   async function connectClient(command: string): Promise<Entry> {
     const [npx, program, ...words] = command.match(/'[^']*'|\S+/g)!.map((word) => word.replaceAll(`'`, ''));
     expect([npx, program, words[0]]).toEqual(['npx', 'agent-broker', 'connect']);
@@ -209,12 +209,12 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
     await page.value(`fetch('/owner/sign-out', {
       method: 'POST', headers: { 'X-Svc-Csrf': '1', 'Content-Type': 'application/json' }, body: '{}',
     }).then(({ status }) => status)`);
-    // The console leads to sign-in once it notices; what is opened next has to be the last that is.
+    // The console redirects to sign-in after a moment; leave the page, so that this does not replace the page opened next.
     await page.open('about:blank');
     await page.until(`location.href === 'about:blank'`);
   }
 
-  /** As the client starts the server: asks for an issue in a repository that is not allowed, and, to be approved, in one that is. */
+  /** Starts the MCP server as the client does: a call on a forbidden repository is refused; with `isApproved`, a call on an allowed one is approved. */
   async function callsOf(entry: Entry, isApproved: boolean): Promise<void> {
     const client = new Client({ name: 'walk', version: '1' });
     const env = Object.fromEntries(

@@ -1,4 +1,4 @@
-/** The commands of the docs run, and answer what the docs show. */
+/** The commands of the docs run, and print what the docs show. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,14 +35,14 @@ describe.skipIf(missingTools.length > 0)(`the commands of getting-started.md${to
     worlds['sh run acme'].baseUrl = await startAsShown(folder, './acme/data', ['--no-sandbox']);
   });
 
-  test('has blocks to run, in both worlds', () => {
+  test('has blocks to run, for both brokers', () => {
     expect(steps.filter(({ info }) => info === 'sh run').length).toBeGreaterThan(4);
     expect(steps.filter(({ info }) => info === 'sh run acme').length).toBeGreaterThan(3);
     expect(steps.filter(({ answer }) => answer).length).toBeGreaterThan(6);
   });
 
-  // In order: a later block uses what an earlier one made.
-  test.each(steps)('the block at line $line answers what is shown', async (step) => {
+  // The order matters: later blocks use the results of earlier ones.
+  test.each(steps)('the block at line $line prints what the page shows', async (step) => {
     const printed = await perform(step.text, step.world);
     const { answer } = step;
     if (answer?.info === 'json') expect(stillJson(printed)).toEqual(stillJson(answer.text));
@@ -56,7 +56,7 @@ describe.skipIf(missingTools.length > 0)(`the commands of getting-started.md${to
       );
   });
 
-  // Beside the blocks above, on the broker and the files that they left.
+  // These programs use the broker and the files of the blocks above.
   const snippets = ['docs/agents.md', 'docs/receipts.md'].flatMap((page) =>
     fencesOf(read(page))
       .filter(({ info }) => info === 'js')
@@ -83,5 +83,5 @@ describe.skipIf(missingTools.length > 0)(`the commands of getting-started.md${to
     else
       expect(stdout.trim().split('\n')).toEqual(Array.from({ length: 3 }, () => expect.stringMatching(/ unchanged$/)));
   });
-  test('there are three such programs', () => expect(snippets).toHaveLength(3));
+  test('the docs contain three programs', () => expect(snippets).toHaveLength(3));
 });

@@ -1,4 +1,4 @@
-/** The commands of docs/git.md run, one after the other, and answer what the page shows. GitHub is a small server on loopback. */
+/** The commands of docs/git.md run, one after the other, and print what the page shows. GitHub is a small server on loopback. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { newFolder } from '../world/stores.ts';
 
 const PAGE = readFileSync(join(ROOT, 'docs', 'git.md'), 'utf8');
 const SECRET = 'ghp_CANARY0123456789';
-/** Whoever the reader is. */
+/** The git identity of the reader. */
 const READER = ['AUTHOR', 'COMMITTER'].map((who) => `export GIT_${who}_NAME=Ann GIT_${who}_EMAIL=ann@acme.example\n`);
 
 describe.skipIf(missingTools.length > 0)(`the commands of git.md${toolNote}`, () => {
@@ -46,16 +46,16 @@ describe.skipIf(missingTools.length > 0)(`the commands of git.md${toolNote}`, ()
     });
   });
 
-  test('every block of the page is used here: as a file, as a command, or as what a command answers', () => {
+  test('every block of the page is used here: as a file, as a command, or as the output of a command', () => {
     const uses = fences.map(({ info }, i) => (info === 'text' && fences[i - 1]?.info !== 'sh run' ? 'unused' : info));
     expect(uses.filter((info) => info !== 'sh run' && info !== 'text').sort()).toEqual(['sh serve', 'yaml']);
-    // Blocks that the reader of fences does not see: indented ones, and those of tildes.
+    // The parser of fences does not find indented blocks and blocks fenced with tildes.
     expect(withoutFences(PAGE)).not.toMatch(/^\s*(?:```|~~~)|^ {4,}\S|<pre/m);
     expect(steps.filter(({ answer }) => answer).length).toBeGreaterThan(5);
   });
 
-  // In order: a later block uses what an earlier one made.
-  test.each(steps)('the block at line $line answers what is shown', async ({ text, answer }) => {
+  // The order matters: later blocks use the results of earlier ones.
+  test.each(steps)('the block at line $line prints what the page shows', async ({ text, answer }) => {
     const printed = await perform(text, world);
     expect(printed).not.toContain(SECRET);
     if (answer !== undefined)

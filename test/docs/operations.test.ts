@@ -1,4 +1,4 @@
-/** What docs/operations.md shows is so: its commands run, its servers start, and the broker says what it quotes. */
+/** The content of docs/operations.md is correct: its commands run, its servers start, and its quotes are messages of the broker. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -21,14 +21,14 @@ import { newDatabase, newFolder, postgresNote } from '../world/stores.ts';
 const fences = fencesOf(readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8'));
 const key = (): string => randomBytes(32).toString('base64');
 
-/** The same with what differs in these outputs: ids of keys, and how much there was to do. */
+/** Returns the text with the varying parts of these outputs replaced: key ids, counts and sizes. */
 const same = (text: string): string =>
   still(text)
     .replaceAll(/\b[0-9a-f]{16}\b/g, '<key>')
     .replaceAll(/\d+ stored secrets were/g, '<number> stored secrets were')
     .replaceAll(/\d+\.\d MB/g, '<size>');
 
-/** A server that a script starts. Answers its output once it serves or ended; it ends with the test file. */
+/** Runs a script that starts a server. Returns its output once the server is running or has ended; the server is stopped after the test file. */
 function output(script: string, environment: Record<string, string>): Promise<string> {
   const quiet = { PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'debug', AGENT_BROKER_DATA: join(newFolder(), 'data') };
   const npx = `npx() { shift; exec "${process.execPath}" "${BIN}" "$@"; }`;
@@ -58,7 +58,7 @@ describe.skipIf(missingTools.length > 0)(`operations.md${toolNote}`, () => {
 
   beforeAll(async () => {
     world.baseUrl = await startAsShown(folder, world.data);
-    // Something for Bob to decide, and the Node that runs the page's one-liners.
+    // A held call for Bob to decide.
     const held = await perform(
       `curl -s ${SHOWN_AT}/v1/actions -H "Authorization: Bearer $(npx agent-broker token)" -H "Content-Type: application/json" \
         -d '{"platform":"sandbox","endpoint":"/refunds","method":"POST","scope":"sandbox:refunds.create","data":{"payment":"pay_1001","amount":500,"currency":"EUR"}}'`,
@@ -69,25 +69,25 @@ describe.skipIf(missingTools.length > 0)(`operations.md${toolNote}`, () => {
 
   const commands = fences.flatMap((fence, i) => {
     const next = fences[i + 1];
-    // Right below it.
+    // An output block belongs to a command only when it follows immediately.
     const below = fence.line + fence.text.split('\n').length + 3;
     const answer = next?.info === 'text' && next.line < below ? next.text : undefined;
     return fence.info === 'sh run' ? [{ ...fence, answer }] : [];
   });
 
-  // In order: a later block uses what an earlier one made.
-  test.each(commands)('the block at line $line does what is shown', async ({ text, answer }) => {
+  // The order matters: later blocks use the results of earlier ones.
+  test.each(commands)('the block at line $line does what the page shows', async ({ text, answer }) => {
     const printed = await perform(text, world);
     if (answer !== undefined) expect(same(printed)).toBe(same(answer));
     if (text.includes('/approve"'))
       expect(JSON.parse(printed)).toMatchObject({ status: 'approved', note: 'Only this once.' });
   });
 
-  test('some of them are answered', () => {
+  test('the output of some blocks is compared', () => {
     expect(commands.filter(({ answer }) => answer !== undefined).length).toBeGreaterThan(3);
   });
 
-  test('what is for a broker that does not run does its work on a copy of the store', async () => {
+  test('the blocks for a stopped broker work on a copy of the store', async () => {
     const blocks = fences.filter(({ info }) => info === 'sh stopped');
     expect(blocks.length).toBeGreaterThan(0);
     const data = join(folder, 'copy');
@@ -109,7 +109,7 @@ describe.skipIf(missingTools.length > 0)(`operations.md${toolNote}`, () => {
   const logged = fences.filter(({ text }) => text.startsWith('{"level"')).map(({ text }) => JSON.parse(text));
   const shown = logged.find(({ msg }) => msg === 'the broker is running');
 
-  test.each(servers)('the server at line $line starts, and says so in its log as it is shown', async ({ text }) => {
+  test.each(servers)('the server at line $line starts, and logs it as the page shows', async ({ text }) => {
     const script = text
       .replace('AGENT_BROKER_MASTER_KEY=…', `AGENT_BROKER_MASTER_KEY=${key()}`)
       .replace('OIDC_CLIENT_SECRET=…', 'OIDC_CLIENT_SECRET=a-secret')
@@ -127,16 +127,16 @@ describe.skipIf(missingTools.length > 0)(`operations.md${toolNote}`, () => {
     if (!postgresNote) database = await newDatabase();
   });
 
-  describe('quotes what the broker says', () => {
+  describe('quotes the message of the broker', () => {
     const quoted = (beginning: string): string => fences.find(({ text }) => text.startsWith(beginning))!.text.trim();
     const serve = 'npx agent-broker serve --no-sandbox';
 
-    test('of a second server on a data folder', async () => {
+    test('about a second server on a data folder', async () => {
       const said = await output(serve, { AGENT_BROKER_DATA: world.data });
       expect(said.replaceAll(world.data, '/srv/broker')).toContain(quoted('Another broker is running'));
     });
 
-    test('of another master key than the store’s', async () => {
+    test('about a master key that does not match the store', async () => {
       const data = join(folder, 'restored');
       mkdirSync(join(data, 'store'), { recursive: true });
       copyFileSync(join(folder, 'backup.db'), join(data, 'store', 'broker.db'));
@@ -144,7 +144,7 @@ describe.skipIf(missingTools.length > 0)(`operations.md${toolNote}`, () => {
       expect(said).toContain(quoted('This is not the master key'));
     });
 
-    test('of a key file that is a symbolic link', async () => {
+    test('about a key file that is a symbolic link', async () => {
       const link = join(folder, 'master.key');
       writeFileSync(join(folder, 'real.key'), `${key()}\n`, { mode: 0o600 });
       symlinkSync('real.key', link);
@@ -153,7 +153,7 @@ describe.skipIf(missingTools.length > 0)(`operations.md${toolNote}`, () => {
     });
   });
 
-  test('tells nginx what deploy/compose tells it', () => {
+  test('has the nginx settings of deploy/compose', () => {
     const whole = readFileSync(join(ROOT, 'deploy', 'compose', 'nginx.conf'), 'utf8');
     const lines = fences.filter(({ info }) => info === 'nginx').flatMap(({ text }) => text.split('\n'));
     const told = lines.map((line) => line.trim()).filter((line) => /^(proxy_(?!pass)|location|upstream)/.test(line));

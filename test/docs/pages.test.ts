@@ -1,4 +1,4 @@
-/** The documentation that a broker serves: whole, linked, and within the strict policy. */
+/** The documentation that a broker serves: complete, linked, and compatible with the strict Content-Security-Policy. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -18,10 +18,10 @@ const world = givenWorld();
 const get = (path: string, headers: Record<string, string> = {}) => send(world.running.baseUrl + path, { headers });
 
 describe('the pages', () => {
-  /** One for all: every page links to every other one in its menu. */
+  /** Shared by all tests, as a cache: every page links to every other page in its menu. */
   const reader = shared(() => makeReader(world.running.baseUrl));
 
-  test('are all guides of docs/, and each is linked from the first page', async () => {
+  test('include all guides of docs/, each linked from the first page', async () => {
     const files = readdirSync(join(ROOT, 'docs'), { recursive: true }).map(String);
     const pages = files.filter((name) => name.endsWith('.md') && !name.startsWith(DECISIONS));
     expect(GUIDES.map(({ name }) => `${name}.md`).toSorted()).toEqual([...pages, 'changelog.md'].toSorted());
@@ -30,7 +30,7 @@ describe('the pages', () => {
     for (const { name } of GUIDES) expect(text).toContain(`href="/docs/${name}"`);
   });
 
-  test('stand in a menu of parts, each once, and no two under one title', async () => {
+  test('are in a menu with sections, each page once, with unique titles', async () => {
     const { text } = await get('/docs');
     const menu = text.slice(text.indexOf('<nav class="menu"'), text.indexOf('<main'));
     const entries = [...menu.matchAll(/<a class="entry" href="([^"]+)"[^>]*>([^<]+)</g)];
@@ -46,7 +46,7 @@ describe('the pages', () => {
     ]);
   });
 
-  test.each(PAGES)('%s has a title, one heading, and nothing inline', async (path) => {
+  test.each(PAGES)('%s has a title, one top-level heading, and no inline script or style', async (path) => {
     const { status, headers, text } = await get(path);
     expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
     expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self';/);
@@ -57,13 +57,13 @@ describe('the pages', () => {
     expect((await get(path, { 'if-none-match': headers.get('etag')! })).status).toBe(304);
   });
 
-  test.each(PAGES)('every link of %s leads somewhere, and to an anchor that is there', async (path) => {
+  test.each(PAGES)('every link of %s leads to an existing page and anchor', async (path) => {
     const addresses = addressesOfPage((await get(path)).text);
     expect(addresses.length).toBeGreaterThan(10);
     for (const address of new Set(addresses)) await reader.resolves(address, path);
   });
 
-  test('a search leads to the parts that have all of the words, and shows them as text', async () => {
+  test('a search finds the sections that contain all of the words, and shows them as text', async () => {
     const search = async (query: string) => (await get(`/docs/search?q=${encodeURIComponent(query)}`)).text;
     const found = async (query: string) => {
       const text = await search(query);
@@ -81,12 +81,12 @@ describe('the pages', () => {
     expect(hostile).toContain('value="&#34;&#62;&#60;script&#62;alert(1)&#60;/script&#62;&#38;amp;"');
     expect(hostile).toContain('No part of the documentation has all of these words.');
     expect(await search(' ')).toContain('Write one or more words');
-    // A pattern is a text, too, and what is long is cut.
+    // A regular expression is searched as plain text, and a long query is truncated.
     expect(await found('.* (a|b)+')).toEqual([]);
     expect((await found(`approval ${'x '.repeat(5_000)}`)).length).toBeLessThanOrEqual(30);
   });
 
-  test('every guide is there as Markdown, too', async () => {
+  test('every guide is served as Markdown, too', async () => {
     for (const { name } of GUIDES) {
       const { status, headers, text } = await get(`/docs/${name}.md`);
       expect([status, headers.get('content-type')], name).toEqual([200, 'text/markdown; charset=utf-8']);
@@ -106,7 +106,7 @@ describe('the pages', () => {
     }
   });
 
-  test('where _meta.docs of an answer points, that capability is described', async () => {
+  test('the link in _meta.docs of an answer leads to the description of that capability', async () => {
     const organisation = await world.organisation();
     await organisation.platform();
     const agent = await organisation.agent();
@@ -127,14 +127,14 @@ describe('the pages', () => {
     await expect(reader.resolves('/docs#nowhere')).rejects.toThrow('no such anchor');
   });
 
-  test('what is not there is a 404, and no path leads out of the folder', async () => {
+  test('an unknown page is a 404, and no path traversal leaves the folder', async () => {
     for (const path of ['/docs/', '/docs/nothing', '/docs/images/none.png', '/docs/images/..%2f..%2fpackage.json'])
       expect((await get(path)).status, path).toBe(404);
     const { status, headers } = await get('/docs/images/inbox.png');
     expect([status, headers.get('content-type')]).toEqual([200, 'image/png']);
   });
 
-  test('the renderer comes compressed to whoever takes that, and names no other host to load from', async () => {
+  test('the renderer is sent compressed to clients that accept it, and with the same content uncompressed to others', async () => {
     const packed = await get('/docs/static/swagger-ui.js', { 'accept-encoding': 'gzip' });
     expect(packed.headers.get('content-encoding')).toBe('gzip');
     const plain = await get('/docs/static/swagger-ui.js', { 'accept-encoding': 'identity' });
@@ -145,7 +145,7 @@ describe('the pages', () => {
 });
 
 describe('Markdown', () => {
-  test('gets the anchors that GitHub gives, wide tables a box of their own, and HTML no power', () => {
+  test('gets the anchors of GitHub, a scroll box around wide tables, and its HTML escaped', () => {
     const { html, headings } = renderMarkdown(
       '# A `b`\n\n## A `b`\n\n<script>alert(1)</script>\n\n| a |\n| --- |\n| <b>x</b> |\n\n[x](agents.md#answers) [y](../broker/a.ts)',
       'docs/x.md',
@@ -157,7 +157,7 @@ describe('Markdown', () => {
     expect(html).toContain('<a href="/docs/agents#answers">x</a> y');
   });
 
-  test('every anchor of the repository’s pages is the one that is served', () => {
+  test('every link within a guide leads to an anchor that is served', () => {
     for (const guide of GUIDES) {
       const markdown = readGuide(guide);
       const known = new Set(renderMarkdown(markdown, guide.file, GUIDES).headings.map(({ id }) => id));

@@ -1,4 +1,4 @@
-/** The table of rate limits in docs/agents.md has every limit of the agents' API as it is in force. */
+/** The table of rate limits in docs/agents.md lists every limit of the agents' API with its real value. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -28,7 +28,7 @@ const rows = [...section.matchAll(/^\| (.+) \| (\S+)( .*)? \| (.+) \|$/gm)].map(
 const isAt = (written: string, path: string): boolean =>
   written.endsWith('*') ? path.startsWith(written.slice(0, -1)) : path === written;
 
-/** /metrics is for the operator. */
+/** The public routes with a limit, except /metrics, which is for the operator. */
 const limited = ROUTES.filter((route) => isPublic(route) && route.limit && route.path !== '/metrics');
 
 test.each(limited.map((route) => [`${route.method} ${route.path}`, route] as const))(

@@ -1,4 +1,4 @@
-/** The commands of these pages run, one after the other, and answer what the page shows. */
+/** The commands of these pages run, one after the other, and print what the page shows. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -15,17 +15,17 @@ import {
 } from '../world/shell-page.ts';
 import { newFolder } from '../world/stores.ts';
 
-/** The same with what differs in these outputs: short ids, hashes, times and how long is left. */
+/** Returns the text with the varying parts of these outputs replaced: short ids, hashes, times and remaining times. */
 const same = (text: string): string =>
   still(text)
     .replaceAll(/\b[0-9a-f]{64}\b/g, '<sha256>')
     .replaceAll(/^[0-9a-f]{6}(?= )/gm, '<short>')
     .replaceAll(/\b2[34] h\b/g, '<left>')
-    // On a slow machine it is longer ago.
+    // The time since the call depends on the speed of the machine.
     .replaceAll(/Worked (?:just now|\d+ (?:s|min) ago) +/g, '<worked> ')
     .replaceAll(/STATE +USED/g, 'STATE USED');
 
-/** The pages of a broker each: what one leaves waiting would be among what another one lists. */
+/** The pages per broker: pending calls of one page would appear in the lists of another. */
 const WORLDS = [['docs/terminal.md'], ['docs/clients/curl.md', 'docs/clients/remote.md']];
 
 describe.skipIf(missingTools.length > 0).each(WORLDS)(`the commands of %s${toolNote}`, (...pages) => {
@@ -44,13 +44,13 @@ describe.skipIf(missingTools.length > 0).each(WORLDS)(`the commands of %s${toolN
     world.baseUrl = await startAsShown(folder, world.data);
   });
 
-  test('most blocks are answered', () => {
+  test('the output of most blocks is compared', () => {
     expect(new Set(steps.map(({ page }) => page)).size).toBe(pages.length);
     expect(steps.filter(({ answer }) => answer).length).toBeGreaterThan(steps.length / 2);
   });
 
-  // In order: a later block uses what an earlier one made.
-  test.each(steps)('the block at $page:$line answers what is shown', async ({ text, answer }) => {
+  // The order matters: later blocks use the results of earlier ones.
+  test.each(steps)('the block at $page:$line prints what the page shows', async ({ text, answer }) => {
     const printed = await perform(text, world);
     if (answer?.info === 'json') expect(stillJson(printed)).toEqual(stillJson(answer.text));
     else expect(same(printed)).toBe(same(answer?.text ?? ''));

@@ -1,4 +1,4 @@
-/** The threat model is true to the tests: what it names is there, and nothing that tests name is missing from it. */
+/** The threat model matches the tests: every test that it names exists, and every case number in a test title is listed. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -6,14 +6,14 @@ import { ROOT } from '../world/root.ts';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
-/** The classes of the list, as they stand in numbers such as JW-06. */
+/** The prefixes of case numbers such as JW-06. */
 const CASE = /\b(?:JW|PA|HD|BD|GQ|CX|SS|AP|CH|RG|GT|CA|AZ|DI|DOS|MC|MR|ST|KEY)-\d\d\b/g;
 const casesIn = (text: string): string[] => [...text.matchAll(CASE)].map(([number]) => number);
-/** Crash points and invariants, such as C7, R2 and I1, which are read where a title begins only: such words stand in other texts, too. */
+/** Crash points and invariants, such as C7, R2 and I1, which are matched at the start of a title only, since such words occur in other texts, too. */
 const BEGINNING = /^(?:(?:[A-Z]+-\d\d|[CRI]\d{1,2}) )+(?=[a-z%$\d])/;
 const pointsIn = (text: string): string[] => BEGINNING.exec(text)?.[0].match(/\b[CRI]\d{1,2}\b/g) ?? [];
 
-/** The numbers in texts of a test file, which is where titles are: not those in comments. */
+/** Returns the case numbers in the string literals of a test file, where titles are; comments are ignored. */
 function titledIn(source: string): Set<string> {
   const code = source.replaceAll(/^\s*(?:\/\/|\/?\*).*$/gm, '');
   return new Set(
@@ -34,7 +34,7 @@ const everyTitled = new Set([...titled.values()].flatMap((numbers) => [...number
 
 const testsIn = (text: string): string[] => [...text.matchAll(/\]\(\.\.\/(test\/[^)#]+)\)/g)].map(([, path]) => path!);
 
-/** The part of a page below a heading of the second level. */
+/** Returns the section of a page below a second-level heading. */
 const section = (page: string, heading: string): string => {
   const text = page.split(/^## /m).find((one) => one.startsWith(`${heading}\n`));
   if (!text) throw new Error(`no section ${heading}`);
@@ -57,7 +57,7 @@ const listed = [...list.matchAll(/^\| ([A-Z]+-\d\d|[CRI]\d{1,2}) \| .+ \| (.+) \
 );
 
 describe('the hostile cases', () => {
-  test('each has a test whose titles carry its number', () => {
+  test('each listed case has a test with its number in the title', () => {
     expect(listed.length).toBeGreaterThan(230);
     const wrong = listed.flatMap(({ number, tests }) =>
       tests.length === 0
@@ -67,19 +67,19 @@ describe('the hostile cases', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('each number that a title carries is listed, once', () => {
+  test('each case number in a test title is listed exactly once', () => {
     const numbers = listed.map(({ number }) => number);
     expect(new Set(numbers).size).toBe(numbers.length);
     expect([...everyTitled].filter((number) => !numbers.includes(number))).toEqual([]);
   });
 
-  test('a number in a comment is no title', () => {
+  test('a case number in a comment does not count', () => {
     expect([...titledIn("// JW-01\n/** JW-02 */\n * JW-03\ntest('JW-04 x', () => 1);\n")]).toEqual(['JW-04']);
     expect([...titledIn("test('ST-03 I1 R2 x', () => ['C3', 'C4 ', 'a C5 b']);\n")]).toEqual(['ST-03', 'I1', 'R2']);
   });
 });
 
-test('every symptom of a restored backup has a test of the title beside it', () => {
+test('every symptom of a restored backup has the test whose title is given next to it', () => {
   const symptoms = rowsOf(
     section(read('docs/decisions/23-restored-stores.md'), 'Symptoms, and what shows that they are gone'),
   );
@@ -89,7 +89,7 @@ test('every symptom of a restored backup has a test of the title beside it', () 
 });
 
 describe('the threat model', () => {
-  test('every guarantee names tested cases, and tests', () => {
+  test('every guarantee names tested cases and existing tests', () => {
     const promises = rowsOf(section(model, 'Guarantees'));
     expect(promises.map(([number]) => number)).toEqual(promises.map((_, at) => `${at + 1}`));
     expect(promises.length).toBeGreaterThan(14);
@@ -100,12 +100,12 @@ describe('the threat model', () => {
     }
   });
 
-  test('every number that it names is in the list', () => {
+  test('every case number that it names is listed', () => {
     const known = listed.map(({ number }) => number);
     expect(casesIn(model).filter((number) => !known.includes(number))).toEqual([]);
   });
 
-  test('all eleven threats of the draft have an answer that says how far it goes', () => {
+  test('all eleven threats of the draft have an assessment: met, in part or not met', () => {
     const threats = rowsOf(section(model, 'The threats of CB4A'));
     expect(threats.map(([name = '']) => /TM-\d+/.exec(name)?.[0])).toEqual(threats.map((_, at) => `TM-${at + 1}`));
     expect(threats).toHaveLength(11);
@@ -116,7 +116,7 @@ describe('the threat model', () => {
   });
 
   test.each(['docs/threat-model.md', 'docs/hostile-cases.md', 'docs/security.md'])(
-    'every test that %s names is there',
+    'every test that %s names exists',
     (page) => {
       const paths = testsIn(read(page));
       expect(paths.length).toBeGreaterThan(20);
