@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { createHistogram } from '../../bench/histogram.ts';
 import { createResponseReader } from '../../bench/response.ts';
 
-/** One answer as a server writes it, and the status that is to be read. */
+/** Random responses; `written` returns the bytes that a server sends for one, and its status. */
 const answers = fc.record({
   kind: fc.constantFrom('length', 'chunks', 'empty'),
-  // Content that looks like an answer's own framing.
+  // Content that looks like HTTP framing.
   content: fc.array(fc.constantFrom('\r\n', '0', '0\r\n\r\n', 'HTTP/1.1 500 No', 'x'), { maxLength: 40 }),
   cut: fc.nat(),
 });
@@ -28,11 +28,11 @@ function written({ kind, content, cut }: { kind: string; content: string[]; cut:
 }
 
 describe("the load generator's reader", () => {
-  test('finds the end of each answer, however it comes in pieces', () => {
+  test('finds the end of each response, however it is split into pieces', () => {
     fc.assert(
       fc.property(fc.array(answers, { maxLength: 4 }), fc.array(fc.integer({ min: 1, max: 300 })), (all, sizes) => {
         const reader = createResponseReader();
-        // The generator reads every piece into the same memory.
+        // The load generator reads every piece into the same buffer.
         const shared = Buffer.alloc(4_096);
         let piece = 0;
         for (const [bytes, status] of all.map(written)) {
@@ -83,7 +83,7 @@ describe("the load generator's histogram", () => {
     );
   });
 
-  test('reads zeros when nothing was recorded', () => {
+  test('reports zeros when nothing was recorded', () => {
     expect(createHistogram().read()).toEqual({ p50: 0, p90: 0, p99: 0, max: 0 });
   });
 });

@@ -1,4 +1,4 @@
-/** What `connect` writes, read by the clients themselves. test/cli/client-formats.test.ts holds the others to what they say of their files. */
+/** The configuration that `connect` writes, read by the clients themselves. test/cli/client-formats.test.ts checks other clients by their documented formats. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,7 +15,7 @@ import { binOf } from './programs.ts';
 
 const skipped = (path: string) => (existsSync(path) ? undefined : 'not installed; see CLIENT_PROGRAMS');
 
-/** A home folder with what its user has there, and our entry; of an agent whose profile is there. */
+/** Creates a home folder with the user's own settings and the entry that `connect` adds, for an agent with a profile there. */
 async function connected(client: ClientId, mine: string) {
   const home = newFolder();
   const machine: Machine = { platform: process.platform, environment: {}, home, cwd: home };
@@ -48,8 +48,8 @@ async function connected(client: ClientId, mine: string) {
   return { profile, ask, undo };
 }
 
-// Some take half a minute to start on a machine that is busy.
-describe('what connect writes is read by', { timeout: 360_000 }, () => {
+// Some clients take half a minute to start on a busy machine.
+describe('the configuration that connect writes is read by', { timeout: 360_000 }, () => {
   const codex = skipped(binOf('codex'));
   test.skipIf(codex)(`Codex, "codex mcp get"${codex ? ` (skipped: ${codex})` : ''}`, async () => {
     const { ask, profile, undo } = await connected(
@@ -87,7 +87,7 @@ describe('what connect writes is read by', { timeout: 360_000 }, () => {
 
   const qwen = skipped(binOf('qwen'));
   test.skipIf(qwen)(`Qwen Code, "qwen mcp list"${qwen ? ` (skipped: ${qwen})` : ''}`, async () => {
-    // It writes its settings again at its start, in the form of its version and without comments.
+    // Qwen Code rewrites its settings at its start, in the format of its version and without comments.
     const { ask, undo } = await connected('qwen', '{\n  "ui": {\n    "theme": "CANARY"\n  }\n}\n');
     const { stdout, stderr } = ask(process.execPath, [binOf('qwen'), 'mcp', 'list']);
     expect(stdout + stderr).toMatch(/agent-broker: \S+ \S+ mcp \(stdio\)/);
@@ -119,7 +119,7 @@ describe('what connect writes is read by', { timeout: 360_000 }, () => {
     expect(ask(binOf('claude'), ['mcp', 'get', 'agent-broker']).status).not.toBe(0);
   });
 
-  test.skipIf(claude)('Claude Code takes the line of docs/clients/remote.md', () => {
+  test.skipIf(claude)('Claude Code accepts the command of docs/clients/remote.md', () => {
     const [line = ''] = fencesOf(readFileSync(join(ROOT, 'docs/clients/remote.md'), 'utf8'))
       .filter(({ text }) => text.startsWith('claude mcp add'))
       .map(({ text }) => text.trim());

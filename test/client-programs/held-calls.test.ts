@@ -1,4 +1,4 @@
-/** A call that is held, made by agent programs of others with a model that does as it is told, to its approval. */
+/** A held call, from third-party agent programs with a scripted model, until it is approved and made. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { profileOf } from '../sidecar/run-world.ts';
 import { send } from '../world/agent.ts';
@@ -11,7 +11,7 @@ import { startModelServer } from './model-server.ts';
 import { atHome, isInstalled, PROGRAMS } from './programs.ts';
 
 describe('a held call', { timeout: 540_000 }, () => {
-  // Where the internet cannot be reached, clients register here, and not by a document of their vendor's.
+  // Without internet access, clients register dynamically instead of using a client metadata document of their vendor.
   const world = givenWorld('sqlite', { AGENT_BROKER_CLIENT_ID_DOCUMENTS: 'off' });
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
   const model = shared(() => startModelServer());
@@ -20,7 +20,7 @@ describe('a held call', { timeout: 540_000 }, () => {
     model.unknown.length = 0;
   });
 
-  /** Has the model make a call, and approves it when it waits. */
+  /** Makes the model call the tool, approves the held call, and expects it to be sent once and its answer to reach the model. */
   async function isMade(name: string, { prompt }: ReturnType<typeof atHome>): Promise<void> {
     const desk = deskOf(world, organisation);
     const args = desk.held();
@@ -62,7 +62,7 @@ describe('a held call', { timeout: 540_000 }, () => {
           await login.shows(remote.types.once);
           for (const line of remote.types.lines('agent-broker')) {
             login.type(line);
-            // A line that comes in one piece with its return is taken for pasted.
+            // A line that arrives together with its return is treated as pasted text.
             await new Promise((done) => setTimeout(done, 1_000));
             login.type('\r');
           }
@@ -80,7 +80,7 @@ describe('a held call', { timeout: 540_000 }, () => {
       });
   }
 
-  test.runIf(process.env.CI)('of every one of them was made: none is missing', () => {
+  test.runIf(process.env.CI)('was tested with every program: none is missing', () => {
     expect(PROGRAMS.filter(({ bin }) => !isInstalled(bin)).map(({ bin }) => bin)).toEqual([]);
   });
 });

@@ -1,8 +1,8 @@
-/** The APIs of models that agent programs speak, as far as they use them. */
+/** The parts of the model APIs that agent programs use. */
 import type { ModelApi, Said } from './model-server.ts';
 
 const USAGE = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
-/** Of content that is a text or a list of parts, the text. */
+/** Returns the text of content that is a string or a list of parts. */
 const textOf = (content: unknown): string =>
   typeof content === 'string'
     ? content
@@ -47,7 +47,7 @@ export const chatCompletions: ModelApi = {
   },
 };
 
-/** https://platform.openai.com/docs/api-reference/responses. Codex has tools of MCP servers in namespaces. */
+/** https://platform.openai.com/docs/api-reference/responses. Codex groups the tools of MCP servers in namespaces. */
 export const responses: ModelApi = {
   path: /\/responses$/,
   given: (body: {

@@ -1,7 +1,7 @@
 /**
- * A model on loopback for programs that need one: it calls the tool that it is to call, once, and then says what the tool answered. It
- * speaks the parts of four APIs that agent programs use: OpenAI's Chat Completions and Responses, Anthropic's Messages, Gemini's
- * generateContent, each as a stream and whole.
+ * A scripted model on loopback for programs that need one: it calls the configured tool once, and then returns the tool's answer as text. It
+ * implements the parts of four APIs that agent programs use: OpenAI's Chat Completions and Responses, Anthropic's Messages, Gemini's
+ * generateContent, each streamed and not streamed.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,40 +9,40 @@ import { json } from 'node:stream/consumers';
 import { afterFile } from '../world/after-file.ts';
 import { chatCompletions, gemini, messages, responses } from './model-apis.ts';
 
-/** What a model is given, whichever API it comes by. */
+/** The input of a model, independent of the API. */
 export type Given = {
-  /** The names of the tools that it may call. */
+  /** The names of the tools that the model may call. */
   tools: string[];
-  /** What the tools answered that it called, in this conversation. */
+  /** The results of the tool calls in this conversation. */
   results: string[];
 };
 export type Said = { call: { name: string; input: object } } | { text: string };
-/** `path`: of the requests for it, after the address that the program is given. */
+/** `path` matches the request path below the base URL that the program is given. */
 export type ModelApi = {
   path: RegExp;
   given(body: never): Given;
-  /** `streams`: the events of the answer, each with its name where the API has names; else its only body. */
+  /** Returns the events of a streamed answer, with names where the API has them, or the body of an answer that is not streamed. */
   say(said: Said, streams: boolean): { events: { name?: string; data: unknown }[] } | { body: unknown };
   streams(body: never, path: string): boolean;
 };
 
 export type ModelServer = {
-  /** Without a path. */
+  /** The base URL, without a path. */
   url: string;
-  /** The tool that is called, if any: the first whose name ends so. */
+  /** The model calls the first tool whose name ends with this; undefined: it calls none. */
   tool: string | undefined;
   input: object;
-  /** What it says where it calls no tool. */
+  /** The text that the model answers when it calls no tool. */
   words: string;
-  /** Of each conversation that ended with an answer in words, what the tools had answered. */
+  /** The tool results of each conversation that ended with a text answer. */
   told: string[];
-  /** What was asked for that none of the APIs has. */
+  /** Requests that match none of the APIs. */
   unknown: string[];
 };
 
 const APIS: ModelApi[] = [chatCompletions, responses, messages, gemini];
 
-/** Qwen Code names the tools of MCP servers in a message, and has one tool that calls them. */
+/** Returns the tool call to make. Qwen Code lists the tools of MCP servers in a message, and calls them with a single tool, `tool_call`. */
 function callOf({ tool, input }: ModelServer, tools: readonly string[]) {
   if (tool === undefined) return undefined;
   const name = tools.find((one) => one.endsWith(tool));
@@ -53,7 +53,7 @@ function callOf({ tool, input }: ModelServer, tools: readonly string[]) {
     : { name: bridge, input: { name: `mcp__agent-broker__${tool}`, arguments: input } };
 }
 
-/** Starts one; it ends with the test file. */
+/** Starts a model server, which is stopped after the test file. */
 export async function startModelServer(): Promise<ModelServer> {
   const model: ModelServer = { url: '', tool: undefined, input: {}, words: 'Nothing to do.', told: [], unknown: [] };
   const server = createServer(async (request, response) => {
@@ -66,7 +66,7 @@ export async function startModelServer(): Promise<ModelServer> {
     }
     const body = (await json(request)) as never;
     const { tools, results } = api.given(body);
-    // Programs have models do other things than to answer, such as a title of the conversation, and give them no tools for it.
+    // Programs also use models for other tasks, such as a title of the conversation, and pass no tools then.
     const call = results.length === 0 ? callOf(model, tools) : undefined;
     const said: Said = call
       ? { call }

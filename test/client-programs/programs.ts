@@ -1,4 +1,4 @@
-/** Agent programs of others, which `npm run lab:programs` installs: 2 GB, and no part of `npm ci`. */
+/** Third-party agent programs, which `npm run lab:programs` installs: 2 GB, not part of `npm ci`. */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -9,26 +9,26 @@ import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 import { shellAtTerminal } from '../world/terminal.ts';
 
-/** In the folder that CLIENT_PROGRAMS names, of the checkout or elsewhere. */
+/** Returns the path of a program in the folder CLIENT_PROGRAMS, which is relative to the checkout or absolute. */
 export const binOf = (name: string): string =>
   resolve(ROOT, process.env.CLIENT_PROGRAMS!, 'node_modules', '.bin', name);
 
 export type Program = {
   client: ClientId;
   bin: string;
-  /** What its user has in its file of settings, if there is one: its model is at this address. */
+  /** The user's settings file for a model at this base URL; absent when the program needs none. */
   settings?(model: string): string;
   environment?(model: string): Record<string, string>;
-  /** A command of it that is run before. */
+  /** The arguments of a command of the program that sets it up. */
   before?(model: string): string[];
-  /** A prompt without a person at the terminal. `file`: of its settings. */
+  /** The arguments that run a prompt non-interactively. `file`: the path of its settings. */
   words(prompt: string, file: string): string[];
-  /** How it is told of an MCP server at an address, and what its user types to sign in there with a browser. */
+  /** How a remote MCP server is added, and the command with which its user signs in there with a browser. */
   remote?: {
     add?(name: string, url: string): string[];
     settings?(text: string, name: string, url: string): string;
     login(name: string): string[];
-    /** In its own interface: once this is shown, that is typed, and in the end it shows that. */
+    /** For a login in the program's own interface: the lines are typed once `once` is shown, and `ended` is shown after the login. */
     types?: { once: RegExp; lines(name: string): string[]; ended: RegExp };
   };
 };
@@ -63,7 +63,7 @@ export const PROGRAMS: Program[] = [
       ...{ GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: model, GEMINI_CLI_TRUST_WORKSPACE: 'true' },
     }),
     words: (prompt) => ['-p', prompt, '--approval-mode', 'yolo', '-m', 'gemini-2.5-pro'],
-    // The first return takes what it completes.
+    // The first return accepts the completion, so a second one follows.
     remote: {
       add: (name, url) => ['mcp', 'add', '--scope', 'user', '--transport', 'http', name, url],
       login: () => [],
@@ -96,7 +96,7 @@ export const PROGRAMS: Program[] = [
       ...{ COPILOT_PROVIDER_API_KEY: 'none', COPILOT_MODEL: 'model' },
     }),
     words: (prompt) => ['-p', prompt, '--allow-all-tools'],
-    // It signs in as it starts, and asks first whether the folder is trusted.
+    // The program signs in at its start, and asks first whether the folder is trusted.
     remote: {
       add: (name, url) => ['mcp', 'add', '--transport', 'http', name, url],
       login: () => [],
@@ -119,18 +119,18 @@ export const PROGRAMS: Program[] = [
 
 export const isInstalled = (bin: string): boolean => existsSync(binOf(bin));
 
-/** Ends what a program left running in its home folder, as Cline does its hub. */
+/** Ends the processes that a program left running with this home folder, such as the hub of Cline. */
 function endAllAt(home: string): void {
   for (const pid of readdirSync('/proc').map(Number).filter(Number.isInteger)) {
     try {
       if (readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`HOME=${home}`)) process.kill(pid);
     } catch {
-      // It has ended, or is another user's.
+      // The process has ended, or belongs to another user.
     }
   }
 }
 
-/** A program in a home folder of its own, with its settings. */
+/** Sets up a program in a home folder of its own, with its settings. */
 export function atHome({ client, bin, settings, environment, before, words }: Program, model: string) {
   const home = newFolder();
   const file = configFile(client, { platform: process.platform, environment: {}, home, cwd: home }, 'user')!;
@@ -140,7 +140,7 @@ export function atHome({ client, bin, settings, environment, before, words }: Pr
   };
   const text = settings?.(model);
   if (text !== undefined) write(text);
-  // The browser that it opens is none: where it would go is written down.
+  // A script in place of the browser records the URLs that the program opens.
   const [commands, opened] = [newFolder(), join(newFolder(), 'opened')];
   const opener = join(commands, 'xdg-open');
   writeFileSync(opener, `#!/bin/sh\necho "$1" >> '${opened}'\n`, { mode: 0o755 });
@@ -161,13 +161,13 @@ export function atHome({ client, bin, settings, environment, before, words }: Pr
     const code = new Promise<number | null>((done) => child.on('close', done));
     return { code, output: () => output };
   };
-  /** Starts it at a terminal. */
+  /** Starts the program at a terminal. */
   const startAtTerminal = (given: readonly string[]) =>
     shellAtTerminal(`exec ${[binOf(bin), ...given].map((word) => `'${word}'`).join(' ')}`, {
       ...options,
       columns: 200,
     });
-  /** Where its browser would be. */
+  /** Returns the URL that the program opened in its browser, or an empty string. */
   const browsed = () => (existsSync(opened) ? readFileSync(opened, 'utf8').trim() : '');
   const prompt = (text: string) => start(words(text, file));
   return { home, text: text ?? '', write, run, startAtTerminal, browsed, prompt };

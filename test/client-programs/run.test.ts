@@ -1,4 +1,4 @@
-/** Agent programs whose calls to their model go through the broker: `agent-broker run`, by the variables that it gives them. */
+/** Agent programs whose calls to their model go through the broker, by the environment variables that `agent-broker run` sets. */
 import { describe, expect, test } from 'vitest';
 import { manifestOf } from '../platforms/classified.ts';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
@@ -7,14 +7,14 @@ import { ALLOW_ALL } from '../world/world.ts';
 import { startModelServer } from './model-server.ts';
 import { binOf, isInstalled } from './programs.ts';
 
-/** Lines of a shell; Codex reads its address from no variable. */
+/** The arguments of each program, as shell text. Codex needs its base URL as an option, since it reads it from no variable. */
 const LINES = {
   claude: '-p "Say something."',
   codex: `exec --skip-git-repo-check -c model=gpt-5 -c model_provider=broker -c "model_providers.broker={name='broker',base_url='$OPENAI_BASE_URL',env_key='OPENAI_API_KEY',wire_api='responses'}" "Say something."`,
   qwen: '-p "Say something." --auth-type openai -m model',
 };
 
-describe('by agent-broker run', { timeout: 360_000 }, () => {
+describe('with agent-broker run', { timeout: 360_000 }, () => {
   const model = shared(() => startModelServer());
   const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: new URL(model.url).host }));
   const organisation = shared(async () => {
