@@ -1,11 +1,11 @@
-/** What it costs to look for the credential in an answer: on the thread that answers, so each microsecond is one of a call. */
+/** Measures the search for the credential in an answer. It runs on the main thread, so it adds to the time of each call. */
 import { randomBytes } from 'node:crypto';
 import { Secret } from '../broker/crypto/secret.ts';
 import { readAnswer } from '../broker/egress/answer.ts';
 import { makeCredentialPatterns } from '../broker/egress/credential-patterns.ts';
 import { StreamedCredential } from '../broker/egress/credential-stream.ts';
 
-/** One kind of answer: its bytes, and for each run the microseconds of CPU that reading one took. */
+/** One kind of answer: its size in bytes, and for each run the CPU microseconds to read one. */
 export type AnswerCost = { name: string; bytes: number; micros: number[] };
 
 const ITEM = {
@@ -16,12 +16,12 @@ const ITEM = {
 };
 const MEBIBYTE = 1_048_576;
 const RUNS = 5;
-/** So many bytes are read in a run, whatever the size of an answer. */
+/** Bytes read in a run, whatever the size of an answer. */
 const BYTES_A_RUN = 10 * MEBIBYTE;
 
 const CREDENTIAL = new Secret('svc-broker:sk/Ab+c=d&e~f*g!h"i<jQ9zz==');
 
-/** Reads answers of usual sizes, and of the largest size the worst that is known. Takes some seconds. */
+/** Reads answers of usual sizes, and the worst known answer of the largest size. Takes some seconds. */
 export function measureAnswers(): AnswerCost[] {
   const patterns = makeCredentialPatterns(CREDENTIAL, { basic: true });
   const headers = { 'content-type': 'application/json; charset=utf-8' };
@@ -44,7 +44,7 @@ export function measureAnswers(): AnswerCost[] {
 
 const PIECE = 64 * 1024;
 
-/** Looks for the credential in streams of 1 GiB, in pieces as they come off a socket. */
+/** Searches streams of 1 GiB for the credential, in pieces of the size that a socket delivers. */
 export function measureStreams(): AnswerCost[] {
   const credential = new StreamedCredential(CREDENTIAL, { basic: true });
   const items = Buffer.from(JSON.stringify(Array.from({ length: 1_000 }, () => ITEM)));

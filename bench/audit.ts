@@ -1,4 +1,4 @@
-/** Looks at a broker's audit behind its back: how many rows there are, and whether each one's receipt holds. */
+/** Reads a broker's audit directly from its store: counts rows and verifies their receipts. */
 
 import type { KeyObject } from 'node:crypto';
 import { createPublicKey } from 'node:crypto';
@@ -14,7 +14,7 @@ export type Audit = {
   count(): Promise<number>;
   /** Transactions of the database so far; NaN on SQLite, which does not count them. */
   transactions(): Promise<number>;
-  /** Checks every row against this key set (RFC 7517): its signature, its id and the hash of what is stored. */
+  /** Verifies every row with this key set (RFC 7517): the signature, the id and the hash of the stored columns. */
   verify(keySet: { keys: { kid: string }[] }): Promise<{ verified: number; failed: number }>;
 };
 
@@ -22,11 +22,11 @@ export type Audit = {
 type Ask = (sql: string, parameters?: readonly string[]) => Promise<Record<string, unknown>[]>;
 
 const ROWS_A_PAGE = 2_000;
-/** In the order of the primary key: a million rows take as many looks, and not that times the number of pages. */
+/** Keyset pagination in the order of the primary key: with an offset, each page would read all rows before it again. */
 const PAGE = `select * from audit_rows where kind = 'action' and (organisation_id, id) > ($1, $2)
   order by organisation_id, id limit ${ROWS_A_PAGE}`;
 
-/** The audit of the broker that serves this data folder, or this database. Nothing is locked, and nothing written. */
+/** Opens the audit of the broker that serves this data folder or database. Takes no lock and writes nothing. */
 export function openAudit(from: { dataFolder: string; databaseUrl?: string | undefined }): Audit {
   const ask = from.databaseUrl === undefined ? askSqlite(from.dataFolder) : askPostgres(from.databaseUrl);
   return {
@@ -67,7 +67,7 @@ function askSqlite(dataFolder: string): Ask {
   return async (sql, parameters = []) => {
     const database = new DatabaseSync(path, { readOnly: true });
     try {
-      // To SQLite `$1` is a name.
+      // SQLite treats `$1` as a named parameter.
       return database.prepare(sql).all(Object.fromEntries(parameters.map((value, at) => [`$${at + 1}`, value])));
     } finally {
       database.close();

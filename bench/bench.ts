@@ -30,7 +30,7 @@ const USAGE = `Usage: npm run bench -- [--quick] [--json FILE] [--calls N] [--ro
 
 type Options = { plan: Plan; json: string | undefined; strict: boolean };
 
-/** Reads the command line; throws an error whose text is for the person at the terminal. */
+/** Parses the command line. Throws an Error with a message for the user. */
 export function readOptions(args: readonly string[]): Options {
   const flag = { type: 'boolean', default: false } as const;
   const text = { type: 'string' } as const;
@@ -53,7 +53,7 @@ export function readOptions(args: readonly string[]): Options {
   return { plan, json: values.json, strict: values.strict };
 }
 
-/** Runs the bench and answers the exit code: 1 when a run had errors, or, with `--strict`, when a target was missed. */
+/** Runs the bench and returns the exit code: 1 when a run had errors, or, with `--strict`, when a target was missed. */
 export async function bench(options: Options, start: StartBroker): Promise<number> {
   const { plan, json, strict } = options;
   const startedAt = performance.now();
@@ -93,7 +93,7 @@ function asJson(value: object): string {
   return `${JSON.stringify(value, plain, 2)}\n`;
 }
 
-/** A store in memory has nothing to wait for, and flatters us. TMPFS_MAGIC as in statfs(2). */
+/** Whether the temporary folder is in memory: a store there never waits for a disk, which improves the figures. TMPFS_MAGIC as in statfs(2). */
 function onTmpfs(): boolean {
   return statfsSync(tmpdir()).type === 0x01021994;
 }

@@ -1,4 +1,4 @@
-/** The broker as the bench sees it: seeded, served in a process of its own, and its audit read behind its back. */
+/** A broker for the bench: seeded, served in a process of its own, with direct access to its audit. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -19,17 +19,17 @@ import { makeAgentKeys } from './tokens.ts';
 export type BrokerOptions = {
   /** How many active agents are stored, each with a grant on the bench's platform. */
   agents: number;
-  /** Of these so many make calls, evenly spread over all; 1,000 unless said otherwise. */
+  /** How many of these agents make calls, evenly spread over all; 1,000 by default. */
   callers?: number;
   /** Origin of the bench's upstream, `http://127.0.0.1:port`: the `base_url` of the platform. */
   upstreamUrl: string;
-  /** Origin of the bench's code host. With it every agent may clone and push there, and bodies may have 1 GiB. */
+  /** Origin of the bench's code host. When present, every agent may clone and push there, and bodies may have 1 GiB. */
   gitUrl?: string;
-  /** Whether its agents may send and get files and events, and items, without asking anybody. */
+  /** Whether the agents may send and get files, events and items without an approval. */
   streams?: boolean;
-  /** Further variables of its environment. */
+  /** Further environment variables of the broker. */
   settings?: Readonly<Record<string, string>>;
-  /** Origin of the soak's platform, for which people give their tokens. */
+  /** Origin of the soak's platform, which people connect with their own accounts. */
   peopleUrl?: string;
 } & ({ store: 'sqlite' } | { store: 'postgres'; databaseUrl: string });
 
@@ -42,26 +42,26 @@ export type BrokerTarget = {
   agents: readonly BenchAgent[];
   /** Milliseconds from `npm start` to the first 200 of `/health`, on the seeded store. */
   healthAfterMs: number;
-  /** Rows in the audit now. */
+  /** Returns the present number of audit rows. */
   auditCount(): Promise<number>;
   /** Verifies the receipt of every audit row against the published key set. */
   verifyReceipts(): Promise<{ verified: number; failed: number }>;
-  /** A session of the bench's owner. */
+  /** Returns a session token of the bench's owner. */
   ownerToken(): Promise<string>;
-  /** Transactions of its database so far; NaN where nobody counts them. */
+  /** Returns the number of transactions of the database so far; NaN on SQLite, which does not count them. */
   statementCount(): Promise<number>;
   stop(): Promise<void>;
 };
 
 const CALLERS = 1_000;
-/** So many that a broker's cache of keys is used as by real agents, and few enough to be made in seconds. */
+/** Enough keys to use the broker's key cache as real agents do, and few enough to be generated in seconds. */
 const SHARED_KEYS = 64;
 const HEALTHY_WITHIN_MS = 20_000;
 const ROOT = join(import.meta.dirname, '..');
 
 /**
- * A starter of brokers. Each seeds a store of its own in a temporary folder and is served by the published package, with rate
- * limits out of the way (`AGENT_BROKER_LIMIT_FACTOR`) and the upstream allowed (`AGENT_BROKER_ALLOW_PRIVATE`).
+ * Returns a function that starts brokers. Each has a seeded store in a temporary folder and is served by the published package, with rate
+ * limits raised (`AGENT_BROKER_LIMIT_FACTOR`) and the upstream allowed (`AGENT_BROKER_ALLOW_PRIVATE`).
  */
 export function brokerStarter(): (options: BrokerOptions) => Promise<BrokerTarget> {
   let keys: Promise<AgentKey[]> | undefined;
@@ -109,7 +109,7 @@ async function startOne(
   });
   const baseUrl = `http://127.0.0.1:${port}`;
   const healthAfterMs = await timeOfStart(settings, baseUrl);
-  // Measured without npm, which would add its own memory to that of the broker.
+  // The measured broker runs without npm, which would add its own memory.
   const { child } = await serveBroker(settings, baseUrl);
   const end = stopper(child);
   const audit = openAudit({ dataFolder, databaseUrl });
@@ -133,7 +133,7 @@ async function startOne(
   };
 }
 
-/** Serves the store that is there, by the published package. Answers after how many milliseconds it was healthy. */
+/** Serves an existing store with the published package. Returns the process and the milliseconds until it was healthy. */
 export async function serveBroker(
   settings: Record<string, string>,
   baseUrl: string,
@@ -142,7 +142,7 @@ export async function serveBroker(
   return await start(process.execPath, [launcher, 'serve'], settings, baseUrl);
 }
 
-/** A session of the bench's owner at the broker that runs with this data folder. */
+/** Returns a session token of the bench's owner at the broker that runs with this data folder. */
 export async function ownerTokenOf(dataFolder: string): Promise<string> {
   const { url, local_token } = JSON.parse(readFileSync(runFile(dataFolder), 'utf8'));
   const answer = await fetch(`${url}/owner/token`, {
@@ -153,10 +153,10 @@ export async function ownerTokenOf(dataFolder: string): Promise<string> {
   return ((await answer.json()) as { token: string }).token;
 }
 
-/** What `npm start` takes until `/health` answers. That broker is stopped again. */
+/** Returns the milliseconds from `npm start` until `/health` answers 200, and stops that broker. */
 async function timeOfStart(settings: Record<string, string>, baseUrl: string): Promise<number> {
   const { child, healthAfterMs } = await start('npm', ['start', '--silent'], settings, baseUrl);
-  // npm ends without telling the process that it started, so all of its group is told.
+  // npm ends without stopping its child process, so the signal goes to the whole process group.
   const end = stopper(child);
   process.kill(-present(child.pid, 'process'), 'SIGTERM');
   await end();
@@ -176,7 +176,7 @@ async function start(command: string, args: readonly string[], settings: Record<
   child.stderr.on('data', (bytes: Buffer) => {
     const text = bytes.toString();
     said = (said + text).slice(-4_096);
-    // What is logged is an error; the rest is the broker's talk with a person, which a table of figures can do without.
+    // Log lines are errors and are passed on; the broker's messages for people would disturb the table of figures.
     if (text.startsWith('{')) process.stderr.write(text);
   });
   try {
@@ -187,7 +187,7 @@ async function start(command: string, args: readonly string[], settings: Record<
   }
 }
 
-/** Until nobody listens there any more: the next broker wants the port, and the folder. */
+/** Waits until nothing listens at this URL: the next broker needs the port and the folder. */
 async function waitForSilence(url: string): Promise<void> {
   for (let tries = 500; tries > 0; tries--) {
     const answered = await fetch(url).then(

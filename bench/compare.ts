@@ -1,4 +1,4 @@
-/** Brokers that differ in their settings, compared by what a governed read takes of each. */
+/** Compares brokers with different settings by the CPU time of a governed read. */
 import { present } from '../broker/runtime/present.ts';
 import type { BrokerOptions } from './broker-target.ts';
 import { startLoadGenerator } from './generator.ts';
@@ -22,7 +22,7 @@ const AGENTS = 100;
 
 export type Comparison = { rounds: number; seconds: number; calls: number };
 
-/** `pids`: of processes whose CPU counts beside the broker's. */
+/** `pids`: processes whose CPU time counts in addition to the broker's. */
 export type Compared = {
   name: string;
   settings: Readonly<Record<string, string>>;
@@ -31,8 +31,8 @@ export type Compared = {
 };
 
 /**
- * Starts these brokers on `stack`, warms them up with `calls` calls each, and measures them in turn: `rounds` runs of `seconds` each. Answers
- * lines of text, with what each takes more of CPU than the first, and whether all answers were right.
+ * Starts these brokers on `stack`, warms them up with `calls` calls each, and measures them in turn: `rounds` runs of `seconds` each. Returns
+ * lines of text with the additional CPU time of each compared to the first, and whether all answers were right.
  */
 export async function compareBrokers(
   stack: AsyncDisposableStack,
@@ -61,7 +61,7 @@ export async function compareBrokers(
   for (const one of targets) await warmUp(meter, one, calls);
   const samples = new Map<string, Sample[]>();
   for (let round = 0; round < rounds; round++) {
-    // Each comes first as often as the others: whoever does has the rests of the round before.
+    // Each target is first equally often, since the first one is disturbed by leftover work of the previous round.
     const first = round % targets.length;
     const order = [...targets.slice(first), ...targets.slice(0, first)];
     for (const [name, one] of await measureInRounds(meter, order, load, 1))
@@ -80,7 +80,7 @@ export async function compareBrokers(
   return { lines: [...lines, ...wrong], isRight: wrong.length === 0 };
 }
 
-/** However long so many calls take. */
+/** Makes this number of calls, in as many runs as that takes. */
 async function warmUp(meter: Meter, target: Target, calls: number): Promise<void> {
   for (let made = 0; made < calls; ) {
     const load = { connections: CONNECTIONS, warmupMs: 0, measureMs: 20_000, mostCalls: calls - made };

@@ -1,6 +1,6 @@
 /**
- * The bare Express forwarder that the broker is compared with, a process of its own: the same request, the same
- * upstream call, no governance at all.
+ * The bare Express forwarder that the broker is compared with, in a process of its own: the same request, the same
+ * upstream call, no governance.
  */
 
 import type { AddressInfo } from 'node:net';

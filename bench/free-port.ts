@@ -1,8 +1,8 @@
-/** A port for a server that cannot be asked which one it took. */
+/** A port for servers that do not report the port they listen on. */
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 
-/** A loopback port that is free now. */
+/** Returns a loopback port that is free now. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,4 +1,4 @@
-/** The bench's side of the load generator: starts the process, gives orders, takes reports. */
+/** The client of the load generator process: starts it, sends orders and receives reports. */
 import type { Latency } from './histogram.ts';
 import type { Child } from './process.ts';
 import { forkChild } from './process.ts';
@@ -7,30 +7,30 @@ export type LoadOrder = {
   host: string;
   port: number;
   connections: number;
-  /** Whole requests, head and body; sent in turn, again from the first when all were sent. */
+  /** Complete requests, head and body, sent in turn and then again from the first. */
   requests: readonly Uint8Array[];
   warmupMs: number;
   measureMs: number;
-  /** Sending ends here even when time is left. */
+  /** The maximum number of calls: sending ends there even when time is left. */
   mostCalls: number;
 };
 
 export type LoadReport = {
   sent: number;
   answered: number;
-  /** Answers within the measured time; the rate and the latency are theirs. */
+  /** Answers within the measured time, from which the rate and the latency are computed. */
   measured: number;
   seconds: number;
   rate: number;
   latency: Latency;
-  /** All answers, those of the warm-up too. */
+  /** All answers by status, including those of the warm-up. */
   statuses: Record<string, number>;
   errors: Record<string, number>;
 };
 
 export type LoadGenerator = { child: Child; run(order: LoadOrder): Promise<LoadReport> };
 
-/** Starts the load generator. One order at a time; it fails when the process ends, or long after its time. */
+/** Starts the load generator, which takes one order at a time. An order fails when the process ends, or when it runs far beyond its time. */
 export async function startLoadGenerator(): Promise<LoadGenerator> {
   const child = await forkChild('load.ts', {});
   const { process: worker } = child;

@@ -1,6 +1,6 @@
 /**
- * The code host of the bench, a process of its own: git's smart HTTP with packs from files, so that what is measured is the way
- * and not `git pack-objects`. `/{owner}/{N}.git` answers a fetch with N MiB. A push is read to its end, and accepted.
+ * The code host of the bench, in a process of its own: git's smart HTTP with packs from files, so that the bench measures the transfer
+ * and not `git pack-objects`. `/{owner}/{N}.git` answers a fetch with N MiB. A push is read completely and accepted.
  */
 
 import { randomFillSync } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** Governed git beside nginx: large packs both ways, many clones at once, the latency of an advertisement, and many small pushes. */
+/** Governed git compared with nginx: large packs in both directions, many concurrent clones, the latency of an advertisement, and many small pushes. */
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -9,25 +9,25 @@ import { quantile } from './measure.ts';
 import { watchMemory } from './process.ts';
 import { createTokenBatch } from './tokens.ts';
 
-/** One side of a comparison: where repositories are, and what its requests carry. `at`: which agent of many. */
+/** One side of a comparison: the base URL of repositories, and the Authorization header of agent number `at`. */
 export type GitSide = { base: string; authorization(at: number): string | undefined };
 
 export type GitFindings = {
-  /** Bytes a second, of each side. */
+  /** Bytes per second, for each side. */
   clone: { broker: number[]; nginx: number[] };
   push: { broker: number[]; nginx: number[] };
-  /** A push in chunks, after a probe, as git sends what is longer than its http.postBuffer. */
+  /** A chunked push after a probe request, as git sends a body longer than its http.postBuffer. */
   chunked: { broker: number[]; nginx: number[] };
-  /** CLONES of CLONE_MIB at once: bytes a second of all together. */
+  /** CLONES concurrent clones of CLONE_MIB: total bytes per second. */
   clones: { broker: number; nginx: number };
-  /** Resident bytes of the broker: the most of a large clone and push, and of the clones at once, less those before. */
+  /** Growth of the broker's resident bytes: the peak during a large clone and push, and during the concurrent clones, less the value before. */
   grown: { large: number; clones: number };
-  /** Milliseconds of an advertisement, in turns. */
+  /** Milliseconds of an advertisement, measured on the two sides in turn. */
   refs: { broker: number[]; nginx: number[] };
 };
 
 export type PushFindings = {
-  /** Pushes that were finished, in a second; RATE are begun in each. */
+  /** Finished pushes per second; RATE are started per second. */
   rate: number;
   /** Milliseconds of a push: advertisement, probe and pack. */
   latency: number[];
@@ -40,13 +40,13 @@ const LARGE_MIB = 500;
 const CLONE_MIB = 50;
 const CLONES = 20;
 const ADVERTISEMENTS = 400;
-/** Advertisements of each side before those that count: while V8 still compiles, each takes longer than it will. */
+/** Warm-up advertisements per side: they take longer while V8 still compiles. */
 const WARM_UP = 3_000;
-/** A second. */
+/** Pushes started per second. */
 const RATE = 100;
 const PUSHING_SECONDS = 10;
 
-/** The broker's side: Basic with an agent token as its password, of many agents in turn. */
+/** The broker's side: Basic authentication with an agent token as the password, for many agents in turn. */
 export function brokerSide(broker: BrokerTarget): GitSide {
   const tokens = createTokenBatch(broker.agents, 100, Date.now);
   return {
@@ -58,7 +58,7 @@ export function brokerSide(broker: BrokerTarget): GitSide {
   };
 }
 
-/** Measures in turns, so that a slow minute of the machine is shared. */
+/** Measures the sides in turn, so that a slow minute of the machine affects both. */
 export async function watchGit(
   broker: BrokerTarget,
   nginx: GitSide,
@@ -104,7 +104,7 @@ export async function watchGit(
   return found;
 }
 
-/** Begins RATE pushes a second, whether earlier ones are finished or not. `body`: what git sends. */
+/** Starts RATE pushes per second, whether earlier ones are finished or not. `body`: the recorded request body of git. */
 export async function watchPushes(
   broker: BrokerTarget,
   body: Buffer,
@@ -139,7 +139,7 @@ export async function watchPushes(
   return { rate: latency.length / seconds, latency, failed, rows };
 }
 
-/** Of RATE pushes before, and those that count: advertisement, probe and pack, each. */
+/** The audit rows of the RATE warm-up pushes and the measured ones: advertisement, probe and pack for each. */
 export const ROWS_OF_PUSHES = 3 * (RATE + RATE * PUSHING_SECONDS);
 
 const show = (rates: readonly number[]): string => `${(quantile(rates, 0.5) / 1e6).toFixed(0)} MB/s`;
@@ -187,7 +187,7 @@ async function pushLarge(side: GitSide, agent: Agent, how: 'whole' | 'chunked'):
 }
 
 const PUSH = 'application/x-git-receive-pack-request';
-/** What git sends before a body in chunks, to be asked for a password in time. */
+/** The probe that git sends before a chunked body, so that the server can ask for a password first. */
 const PROBE = Buffer.from('0000');
 
 async function pushSmall(side: GitSide, agent: Agent, body: Buffer, at: number): Promise<void> {
@@ -203,13 +203,13 @@ type Asked = {
   path: string;
   type?: string;
   body?: Buffer | Streamed;
-  /** Without a length. */
+  /** Whether the body is sent chunked, without a Content-Length. */
   isChunked?: boolean;
-  /** Bytes of the answer, where they are counted. */
+  /** The expected size of the answer in bytes; absent when it is not checked. */
   expected?: number;
 };
 
-/** Sends one request and reads its answer to the end. Rejects when that is not a 200, or not of the expected length. */
+/** Sends one request and reads its answer to the end. Rejects when the status is not 200 or the length is not the expected one. */
 async function send(side: GitSide, agent: Agent, { at, path, type, body, isChunked, expected }: Asked): Promise<void> {
   const authorization = side.authorization(at);
   const length = body?.length;

@@ -1,4 +1,4 @@
-/** The promises about speed and memory, each beside what this run measured. */
+/** The goals for speed and memory, each with the value of this run. */
 import { ROWS_OF_PUSHES } from './git.ts';
 import type { Sample } from './measure.ts';
 import { median, paired, quantile, typical } from './measure.ts';
@@ -6,12 +6,12 @@ import type { Findings } from './plan.ts';
 import { LARGE_MIB } from './raw-streams.ts';
 import { NAMES } from './stage.ts';
 
-/** `met` is undefined when it could not be measured here. */
+/** `met` is undefined when the value could not be measured here. */
 export type Goal = { name: string; target: string; measured: string; met: boolean | undefined };
 
 const MEGABYTE = 1_000_000;
 
-/** One row for each promise and store, in the order of the documentation. */
+/** Returns one row for each goal and store, in the order of the documentation. */
 export function judge(findings: Findings): Goal[] {
   const { many, one, answers, streams, brokers } = findings;
   const goals: Goal[] = [];
@@ -27,7 +27,7 @@ export function judge(findings: Findings): Goal[] {
   const of = (name: string): Sample[] => many.get(name) ?? [];
   const slowest = Math.max(...answers.map(({ micros }) => median(micros))) / 1_000;
   add('search for the credential in 10 MiB, slowest', '≤ 1000 ms', slowest, milliseconds, slowest <= 1_000);
-  // Bytes a microsecond are MB a second.
+  // Bytes per microsecond are MB per second.
   const rates = streams.map(({ bytes, micros }) => bytes / median(micros) / 1_000);
   const searched = Math.min(...rates);
   add(
@@ -115,7 +115,7 @@ export function judge(findings: Findings): Goal[] {
         const listed = median(alone);
         add(`tools/list of the MCP server from ${from}, median`, '≤ 250 ms', listed, milliseconds, listed <= 250);
         const six = quantile(together, 0.95);
-        // Codex waits 600 ms for the tools of its servers, then begins without them.
+        // Codex waits 600 ms for the tools of its servers, then starts without them.
         const name = `the same, six at once, 95th percentile (six bare Nodes: ${bare} ms)`;
         add(name, '≤ 450 ms', six, milliseconds, six <= 450);
       }
@@ -177,11 +177,11 @@ export function judge(findings: Findings): Goal[] {
       const fast = `${thousands(quantile(pushes.latency, 0.5))} ms in the middle`;
       const name = `pushes of 10 KB in chunks, recorded (${fast}), ${store}`;
       const kept = pushes.failed === 0 && pushes.rows === ROWS_OF_PUSHES;
-      // The last ones end a moment after the time in which all begin.
+      // The last pushes end a moment after the period in which all are started.
       add(name, '≥ 99/s, no row missing', pushes.rate, (value) => `${value.toFixed(1)}/s`, pushes.rate >= 99 && kept);
     }
     const { answered, sent, rows, verified, failed } = found.audit;
-    // A call that was sent and whose answer the generator no longer took may have a row too.
+    // A call that was sent, but whose answer the generator did not read any more, may have a row, too.
     const audited = rows >= answered && rows <= sent;
     add(`audit rows for ${thousands(answered)} calls, ${store}`, 'one each', rows, thousands, audited);
     add(`receipts verified, ${store}`, 'every one', verified, thousands, failed === 0 && verified >= rows);
@@ -189,7 +189,7 @@ export function judge(findings: Findings): Goal[] {
   return goals;
 }
 
-/** How much more CPU a call costs with the most agents stored than with the fewest; NaN of less than two scales. */
+/** Returns the share by which the CPU time per call grows from the fewest to the most stored agents; NaN for fewer than two scales. */
 function growth(scale: readonly { samples: Sample[] }[]): number {
   const [fewest, most] = [scale.at(0), scale.at(-1)];
   if (!fewest || !most || fewest === most) return Number.NaN;
@@ -197,25 +197,25 @@ function growth(scale: readonly { samples: Sample[] }[]): number {
 }
 
 /**
- * Growth within the second half, three readings against three: a heap that is still being filled grows in steps, and
- * then stays, while a leak goes on.
+ * Returns the growth within the second half, three readings against three: a heap that is still being filled grows in steps, and
+ * then stays constant, while a leak continues.
  */
 function flatness(readings: readonly { bytes: number }[]): number {
   const bytes = readings.slice(-6).map((reading) => reading.bytes);
   return median(bytes.slice(3)) / median(bytes.slice(0, 3)) - 1;
 }
 
-/** A share of 1 as per cent. */
+/** Formats a share of 1 as per cent. */
 export function percent(share: number): string {
   return `${(share * 100).toFixed(1)} %`;
 }
 
-/** Milliseconds, with three digits after the point. */
+/** Formats milliseconds with three decimals. */
 export function milliseconds(ms: number): string {
   return `${ms.toFixed(3)} ms`;
 }
 
-/** A whole number with separators. */
+/** Formats a whole number with thousands separators. */
 export function thousands(value: number): string {
   return Math.round(value).toLocaleString('en');
 }

@@ -1,8 +1,8 @@
-/** Latencies in log-linear buckets: 64 to each doubling, so that a quantile is off by less than 1 %. */
+/** Latencies in log-linear buckets: 64 per doubling, so that a quantile is off by less than 1 %. */
 
 const BUCKETS_A_DOUBLING = 64;
 const LOG = 6;
-/** Unit: 100 ns. 2^30 units are 107 s; whatever is longer is counted there. */
+/** Unit: 100 ns. 2^30 units are 107 s; longer latencies are counted as that. */
 const UNITS_A_MS = 10_000;
 const MOST_UNITS = 2 ** 30;
 
@@ -10,12 +10,12 @@ const MOST_UNITS = 2 ** 30;
 export type Latency = { p50: number; p90: number; p99: number; max: number };
 
 export type Histogram = {
-  /** Takes milliseconds. */
+  /** Records a latency in milliseconds. */
   record(ms: number): void;
   read(): Latency;
 };
 
-/** An empty histogram. Recording allocates nothing, because it happens at every answer. */
+/** Creates an empty histogram. Recording allocates nothing, because it happens for every answer. */
 export function createHistogram(): Histogram {
   const counts = new Uint32Array(BUCKETS_A_DOUBLING * (30 - LOG + 2));
   let total = 0;

@@ -1,14 +1,14 @@
-/** What metrics and traces alone take of a call: all that a call does of them, and nothing else of it. */
+/** Measures metrics and traces alone: all of their work for a call, without the rest of the call. */
 import { CallWatch, NO_TRACING, type Telemetry, type Tracing } from '../broker/telemetry/call-watch.ts';
 import { makeMetrics, NO_METRICS } from '../broker/telemetry/metrics.ts';
 import { startOpenTelemetry } from '../broker/telemetry/open-telemetry.ts';
 
 const CALLS = 40_000;
 
-/** Of one kind: microseconds of CPU a call, of each round. */
+/** CPU microseconds per call for one kind of instrument, one value per round. */
 export type InstrumentCost = { name: string; micros: number[] };
 
-/** Alternating rounds in this process. The first of three kinds measures nothing: what is left is the loop itself. */
+/** Measures three kinds in alternating rounds in this process. The first kind has no instruments: its cost is that of the loop. */
 export async function measureInstruments(rounds: number): Promise<InstrumentCost[]> {
   const tracing = onePercent();
   const kinds: [name: string, telemetry: Telemetry][] = [
@@ -35,7 +35,7 @@ const VERDICT = { verdict: { kind: 'allow', reason: 'allowed_by_policy' } };
 const ROW = { kind: 'action', result: 'allowed', reason: 'allowed_by_policy', platform_id: 'bench' };
 const ATTRIBUTES = { 'http.request.method': 'PATCH', 'server.address': '127.0.0.1', 'server.port': 8080 };
 
-/** A change, whose rows are alone in their groups: no other call has more of it. */
+/** Performs the instrument work of a write whose audit rows are each in a group of their own: no other call has more. */
 async function call(telemetry: Telemetry): Promise<void> {
   const { metrics } = telemetry;
   const watch = new CallWatch(telemetry, undefined);
@@ -56,7 +56,7 @@ async function call(telemetry: Telemetry): Promise<void> {
   watch.end(() => ATTRIBUTES);
 }
 
-/** What is sent is written out, and goes nowhere: a collector of ours would count as the broker. */
+/** Spans are serialised and discarded: a collector in this process would add to the measured CPU time. */
 function onePercent(): Tracing {
   return startOpenTelemetry({
     traces: new URL('http://127.0.0.1/v1/traces'),

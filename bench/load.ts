@@ -1,7 +1,7 @@
 /**
- * The load generator, a process of its own (generator.ts starts it): N kept-alive connections, each sending its next
- * request when the last one is answered. It shares the cores with what it measures, so all that can be done before is:
- * requests arrive as finished bytes, answers are read only as far as their end.
+ * The load generator, in a process of its own (started by generator.ts): N kept-alive connections, each sending its next
+ * request when the last one is answered. It shares the cores with the measured processes, so it does as little as possible:
+ * requests are prepared bytes, and answers are parsed only to find their end.
  */
 
 import { connect } from 'node:net';
@@ -10,9 +10,9 @@ import type { LoadOrder, LoadReport } from './generator.ts';
 import { createHistogram } from './histogram.ts';
 import { createResponseReader } from './response.ts';
 
-/** A run ends in words, not never, when answers stop. */
+/** A run fails with an error after this time without an answer. */
 const STALLED_AFTER_MS = 10_000;
-/** Connections that fail are opened again this often in a run, all together. */
+/** The maximum number of reconnects in a run, over all connections. */
 const MOST_RECONNECTS = 100;
 
 process.on('message', (order: LoadOrder) => {
@@ -75,7 +75,7 @@ function run(order: LoadOrder): Promise<LoadReport> {
         open--;
         sockets.delete(socket);
         const finished = performance.now() >= measuredTo || sent >= mostCalls;
-        // A server may end a connection between two answers; in the middle of one it is an error of the run.
+        // A server may close a connection between two answers; closing during a request is an error of the run.
         if (trouble || sentAt !== 0) count(errors, trouble ?? 'closed before the answer');
         if (!finished && !errors.stalled && reconnects++ < MOST_RECONNECTS) openOne();
         else if (open === 0) finish();
@@ -106,7 +106,7 @@ function run(order: LoadOrder): Promise<LoadReport> {
 
     function finish(): void {
       clearInterval(watchdog);
-      // A run that was bounded by its count ended with its last answer.
+      // A run that is limited by its number of calls ends with its last answer.
       const end = Math.min(measuredTo, lastAnswerAt);
       const seconds = Math.max(0, end - measuredFrom) / 1_000;
       const rate = seconds > 0 ? measured / seconds : 0;

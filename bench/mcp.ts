@@ -1,4 +1,4 @@
-/** `agent-broker mcp` as a client meets it: how soon it lists its tools, what it adds to a call, and what it keeps while it waits. */
+/** `agent-broker mcp` as a client uses it: the time until it lists its tools, the time that it adds to a call, and its memory at rest. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,28 +14,28 @@ import { publishedPackage } from './published.ts';
 import { READ } from './requests.ts';
 import { createTokenBatch } from './tokens.ts';
 
-/** Milliseconds from the start of a process to its tools/list, of a server whose code was compiled before. */
+/** Milliseconds from the start of a process to its tools/list answer, with a warm compile cache. */
 export type Starts = {
-  /** One after the other, with what the agent may do in the list. */
+  /** Started one after the other; the tools list includes the agent's permissions. */
   alone: number[];
-  /** Of AT_ONCE that were started at the same moment, again and again; with the permissions, or without. */
+  /** AT_ONCE started at the same moment, repeatedly; with the permissions or without. */
   together: number[];
 };
 
 export type McpFindings = {
-  /** As published, which is JavaScript. */
+  /** The published package, which is JavaScript. */
   built: Starts;
   checkout: Starts;
-  /** Milliseconds until as many bare Nodes, started at the same moment, have written a line. */
+  /** For comparison: milliseconds until AT_ONCE bare Node processes, started at the same moment, have each written a line. */
   bareTogether: number[];
-  /** Resident bytes after that, at rest. */
+  /** Resident bytes of a server at rest, after its start. */
   atRest: number;
-  /** Milliseconds of a governed read as a tool, less those of the same read by HTTP with a token that was signed before; in pairs. */
+  /** Milliseconds that a governed read as a tool takes more than the same read by HTTP with a token signed before; measured in pairs. */
   added: number[];
 };
 
 const STARTS = 10;
-/** Clients start all of their servers, and people several clients. */
+/** Concurrent starts: clients start all of their servers at the same time, and people start several clients. */
 const AT_ONCE = 6;
 const ROUNDS = 20;
 const CALLS = 300;
@@ -46,7 +46,7 @@ export const LAUNCHER = join('bin', 'agent-broker.js');
 
 type Running = { child: ChildProcess; request(method: string, params: object): Promise<Record<string, unknown>> };
 
-/** Starts it from the checkout, which strips types, and as published. Clients name Node and this file. */
+/** Measures `agent-broker mcp` from the checkout, where Node strips types, and from the published package. Clients run Node with this file. */
 export async function watchMcp(broker: BrokerTarget, tell: (text: string) => void): Promise<McpFindings> {
   const published = await publishedPackage();
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-mcp-'));
@@ -79,7 +79,7 @@ export async function watchMcp(broker: BrokerTarget, tell: (text: string) => voi
 type Start = ReturnType<typeof starter>;
 
 async function watchStarts(start: Start): Promise<Starts> {
-  // The first one compiles, and keeps what it compiled once it is loaded as a whole.
+  // The first process compiles, and writes the compile cache once all modules are loaded.
   const first = await start();
   await first.running.request('tools/call', { name: 'list_permissions', arguments: {} });
   await first.stop();
@@ -106,7 +106,7 @@ async function startBare(): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** The profile of an agent, in this folder. */
+/** Writes the profile of an agent to this folder. Returns its path. */
 export function writeProfile(folder: string, { agents, baseUrl }: BrokerTarget): string {
   const { agentId, ownerId, privateKey } = present(agents[0], 'agent');
   const private_key = privateKey.export({ format: 'pem', type: 'pkcs8' });
@@ -116,7 +116,7 @@ export function writeProfile(folder: string, { agents, baseUrl }: BrokerTarget):
   return profile;
 }
 
-/** `home`: where it keeps what it compiled. */
+/** `home`: the folder of the compile cache. */
 const starter = (launcher: string, profile: string, home: string) => async () => {
   const startedAt = performance.now();
   const child = spawn(process.execPath, [launcher, 'mcp', '--profile', profile], {

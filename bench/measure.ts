@@ -1,4 +1,4 @@
-/** Measures targets in turn, round after round, so that a slow minute of the machine is shared by all of them. */
+/** Measures targets in turn, round after round, so that a slow minute of the machine affects all of them. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LoadGenerator, LoadReport } from './generator.ts';
 import { cpuSeconds } from './process.ts';
@@ -6,9 +6,9 @@ import { cpuSeconds } from './process.ts';
 export type Target = {
   name: string;
   port: number;
-  /** Asked just before each run, so that tokens are fresh. */
+  /** Returns the requests to send. Called just before each run, so that tokens are fresh. */
   requests(): readonly Uint8Array[];
-  /** Processes whose CPU time is this target's cost, with their descendants. */
+  /** Processes whose CPU time counts for this target, including their descendants. */
   pids: readonly number[];
 };
 
@@ -17,10 +17,10 @@ export type Sample = LoadReport & { cpuMicros: number };
 
 export type Load = { connections: number; warmupMs: number; measureMs: number; mostCalls?: number };
 
-/** What every run needs. `wrong` counts all that was not a 200, by the target and what it was. */
+/** Shared by all runs. `wrong` counts the answers other than 200, by target and status or error. */
 export type Meter = { generator: LoadGenerator; tell(text: string): void; wrong: Map<string, number> };
 
-/** Puts one load on one target. */
+/** Runs one load on one target. */
 export async function measure(meter: Meter, target: Target, load: Load): Promise<Sample> {
   const { name, port, pids } = target;
   const requests = target.requests();
@@ -35,7 +35,7 @@ export async function measure(meter: Meter, target: Target, load: Load): Promise
   return { ...report, cpuMicros };
 }
 
-/** The samples of each target by its name, one for each round: A B C A B C …, never A A B B. */
+/** Returns the samples of each target by name, one per round, in the order A B C A B C …, never A A B B. */
 export async function measureInRounds(
   meter: Meter,
   targets: readonly Target[],
@@ -48,14 +48,14 @@ export async function measureInRounds(
       const sample = await measure(meter, target, load);
       samples.get(target.name)?.push(sample);
       meter.tell(`round ${round} of ${rounds}, ${target.name}: ${Math.round(sample.rate)}/s`);
-      // What the last target still does (collecting garbage, writing out) is not the next one's.
+      // Wait, so that leftover work of the last target (garbage collection, disk writes) does not affect the next one.
       await wait(100);
     }
   }
   return samples;
 }
 
-/** Loads each target until its code is compiled and its caches are full; the samples count calls and mean nothing else. */
+/** Loads each target until its code is compiled and its caches are full. Only the number of calls in the samples is meaningful. */
 export async function warmUp(
   meter: Meter,
   targets: readonly Target[],
@@ -68,7 +68,7 @@ export async function warmUp(
   return samples;
 }
 
-/** The middle value; the mean of the two middle ones of an even count. NaN of none. */
+/** Returns the middle value, or the mean of the two middle ones of an even count; NaN for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const half = sorted.length >> 1;
@@ -77,7 +77,7 @@ export function median(values: readonly number[]): number {
   return (below + above) / 2;
 }
 
-/** The smallest value that this share of all values does not exceed. */
+/** Returns the smallest value that this share of all values does not exceed. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;

@@ -1,4 +1,4 @@
-/** `npm run bench -- neighbours`: how long an agent's governed reads take beside another agent that sends the worst requests that are known. */
+/** `npm run bench -- neighbours`: the latency of an agent's governed reads while another agent sends the worst known requests. */
 import { parseArgs } from 'node:util';
 import { present } from '../broker/runtime/present.ts';
 import { wholeNumber } from './bench-options.ts';
@@ -19,7 +19,7 @@ export const NEIGHBOURS_USAGE = `Usage: npm run bench -- neighbours [--rounds N]
 
 export type NeighboursOptions = { rounds: number; seconds: number; connections: number };
 
-/** Reads the command line; throws an error whose text is for the person at the terminal. */
+/** Parses the command line. Throws an Error with a message for the user. */
 export function readNeighboursOptions(args: readonly string[]): NeighboursOptions {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({ args: [...args], options: { rounds: text, seconds: text, connections: text } });
@@ -31,17 +31,17 @@ export function readNeighboursOptions(args: readonly string[]): NeighboursOption
 }
 
 const MIB = 1024 * 1024;
-/** The largest body of a call, less what stands around it. */
+/** The largest data of a call: the limit of the body less the JSON around the data. */
 const LARGEST = MIB - 1_000;
 const JSON_TYPE = 'application/json';
 const FORM = 'application/x-www-form-urlencoded';
 
-/** `none`: nothing is sent beside the reads. */
+/** `none`: no requests are sent next to the reads. */
 type Kind = { name: string; method: string; path: string; type: string; body(): string } | { name: string; none: true };
 
 const filled = (piece: string, bytes = LARGEST): string => piece.repeat(bytes / piece.length);
 const names = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [i.toString(36), 0]));
-/** Under a scope that does not cover it: it is read and judged as any other, and the platform is not asked. */
+/** A call under a scope that does not cover it: it is parsed and decided as any other, but not sent to the platform. */
 const call = (data: unknown): string =>
   JSON.stringify({
     platform: BENCH_PLATFORM_ID,
@@ -57,7 +57,7 @@ const raw = (name: string, type: string, body: () => string): Kind => {
   return { name, method: 'PUT', path: `/proxy/${BENCH_PLATFORM_ID}/files/1`, type, body };
 };
 
-/** A read by a tool of `/mcp`, of an item that is long. */
+/** A read of a long item by a tool of `/mcp`. */
 const tool = (name: string, endpoint: string): Kind => {
   const asked = { platform: BENCH_PLATFORM_ID, scope: READ.scope, endpoint };
   const message = { method: 'tools/call', params: { name: 'read_platform', arguments: asked } };
@@ -65,7 +65,7 @@ const tool = (name: string, endpoint: string): Kind => {
   return { name, method: 'POST', path: '/mcp', type: JSON_TYPE, body };
 };
 
-/** As in test/http/long-bodies.test.ts, but for those of doors that the bench's agents do not have. */
+/** The requests of test/http/long-bodies.test.ts, except those to entry points that the bench's agents cannot use. */
 export const KINDS: readonly Kind[] = [
   { name: 'nothing', none: true },
   action('a call, small', () => ({ title: 'a' })),
@@ -81,7 +81,7 @@ export const KINDS: readonly Kind[] = [
   tool('/mcp, the same with a long integer', '/items/digits-9'),
 ];
 
-/** Runs it and prints what came of it. Answers the exit code: 1 when a read of the neighbour had another answer than 200. */
+/** Runs the bench and prints the results. Returns the exit code: 1 when a read was not answered with 200. */
 export async function benchNeighbours(
   { rounds, seconds, connections }: NeighboursOptions,
   start: StartBroker,
@@ -116,7 +116,7 @@ export async function benchNeighbours(
     for (const kind of KINDS) {
       process.stderr.write(`round ${round} of ${rounds}, beside ${kind.name}\n`);
       const bytes = 'none' in kind ? undefined : requestOf(kind, tokenOf(attacker));
-      // From before the reads are measured until after it.
+      // The attack starts before the reads are measured and ends after them.
       const attack =
         bytes && attacks.run({ ...order, connections, measureMs: seconds * 1_000 + 500, requests: [bytes] });
       const { latency, statuses, errors } = await read(seconds * 1_000);

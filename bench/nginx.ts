@@ -1,4 +1,4 @@
-/** nginx as a plain reverse proxy on loopback, where it is installed. */
+/** nginx as a plain reverse proxy on loopback, when it is installed. */
 
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { stopper, waitForHealth } from './process.ts';
 
 export type Nginx = { version: string; port: number; pid: number; stop(): Promise<void> };
 
-/** Starts nginx before these upstreams (`host:port`), in turn, in a folder of its own; undefined where nginx is not installed. */
+/** Starts nginx in front of these upstreams (`host:port`, round robin), in a folder of its own. Returns undefined when nginx is not installed. */
 export async function startNginx(...upstreams: string[]): Promise<Nginx | undefined> {
   const version = nginxVersion();
   if (version === undefined) return undefined;
@@ -36,12 +36,12 @@ export async function startNginx(...upstreams: string[]): Promise<Nginx | undefi
   return { version, port, pid: present(child.pid, 'process'), stop };
 }
 
-/** Distributions put nginx where an ordinary user's PATH does not look. */
+/** Distributions install nginx in folders that are not on an ordinary user's PATH. */
 const PATH_WITH_SBIN = `${process.env.PATH ?? ''}:/usr/sbin:/usr/local/sbin`;
 
 function nginxVersion(): string | undefined {
   try {
-    // Its version goes to stderr, so a shell turns it round; the command is a constant.
+    // nginx prints its version to stderr, so a shell redirects it; the command is a constant.
     const said = execFileSync('sh', ['-c', 'nginx -v 2>&1'], { env: { PATH: PATH_WITH_SBIN }, encoding: 'utf8' });
     return /nginx\/([\d.]+)/.exec(said)?.[1];
   } catch {
@@ -49,9 +49,9 @@ function nginxVersion(): string | undefined {
   }
 }
 
-/** As a careful person would set it up for speed: connections to the upstream kept, no access log, no buffering to disk. */
+/** Returns a configuration tuned for speed: kept-alive upstream connections, no access log, no buffering to disk. */
 function configuration(port: number, upstreams: readonly string[]): string {
-  // Started by root, workers become another user, who could not enter the folder.
+  // When root starts nginx, its workers switch to another user, who could not read the folder.
   const user = process.getuid?.() === 0 ? 'user root;' : '';
   return `
 ${user}

@@ -18,7 +18,7 @@ export const OBSERVABILITY_USAGE = `Usage: npm run bench -- observability [--rou
 
 export type ObservabilityOptions = { rounds: number; seconds: number; calls: number; alone: boolean };
 
-/** Reads the command line; throws an error whose text is for the person at the terminal. */
+/** Parses the command line. Throws an Error with a message for the user. */
 export function readObservabilityOptions(args: readonly string[]): ObservabilityOptions {
   const text = { type: 'string' } as const;
   const alone = { type: 'boolean', default: false } as const;
@@ -31,10 +31,10 @@ export function readObservabilityOptions(args: readonly string[]): Observability
   };
 }
 
-/** Microseconds of CPU a call that metrics and 1 % of traces may cost together. */
+/** The goal: CPU microseconds per call for metrics and 1 % of traces together. */
 const GOAL_MICROS = 6;
 
-/** Runs it and prints what came of it. Answers the exit code: 1 when a run had errors. */
+/** Runs the bench and prints the results. Returns the exit code: 1 when a run had errors. */
 export async function benchObservability(
   { rounds, seconds, calls, alone }: ObservabilityOptions,
   start: StartBroker,
@@ -49,7 +49,7 @@ export async function benchObservability(
   const off = { AGENT_BROKER_METRICS: 'off' };
   const compared = [
     { name: 'nothing', store, settings: off },
-    // What differs between two brokers that are equal is what this machine cannot tell.
+    // The difference between two equal brokers is the measurement noise of this machine.
     { name: 'nothing, once more', store, settings: off },
     { name: 'metrics', store, settings: {} },
     { name: 'metrics and 1 % of traces', store, settings: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } },
@@ -68,7 +68,7 @@ export async function benchObservability(
   return isRight ? 0 : 1;
 }
 
-/** Small differences are lost in the noise of whole brokers on a machine that does other work, too. */
+/** Describes the cost of the instruments measured alone: on a busy machine, small differences are lost in the noise of whole brokers. */
 async function describeAlone(rounds: number): Promise<string> {
   const costs = await measureInstruments(rounds);
   const [nothing] = costs;
@@ -79,7 +79,7 @@ async function describeAlone(rounds: number): Promise<string> {
   return `What a call does of them, alone, in ${rounds} rounds:\n${lines.join('\n')}\n`;
 }
 
-/** Takes what it is sent, in this process: what it costs is not the broker's. */
+/** Starts a collector in this process, so that its CPU time does not count for the broker. */
 async function startCollector(stack: AsyncDisposableStack): Promise<{ url: string; requests(): number }> {
   let requests = 0;
   const server = createServer((request, response) => {

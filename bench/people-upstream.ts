@@ -1,17 +1,17 @@
 /**
- * The platform of the soak, a process of its own: an authorization server that lets everybody in at once, whose access tokens live for
- * seconds and whose refresh tokens are good once, and an API that says whose token came and counts the wrong ones.
+ * The platform of the soak, in a process of its own: an authorization server that accepts every sign-in immediately, whose access tokens live for
+ * seconds and whose refresh tokens are valid once, and an API that returns the person of the token and counts wrong tokens.
  */
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What it has counted, answered at `/counts`. `refused`: bearers that were over or made up. `wrong`: of another person than asked for. */
+/** The counters, returned at `/counts`. `refused`: expired or unknown bearer tokens. `wrong`: tokens of another person than requested. */
 export type PeopleCounts = { served: number; refused: number; wrong: number; refreshed: number; badGrants: number };
 
 const LIFE_MS = 1_000 * Number(process.env.BENCH_TOKEN_SECONDS);
 const counts: PeopleCounts = { served: 0, refused: 0, wrong: 0, refreshed: 0, badGrants: 0 };
-/** By token, and by code: whose it is. */
+/** The person of each access token, refresh token and code. */
 const access = new Map<string, { person: string; until: number }>();
 const refresh = new Map<string, string>();
 const codes = new Map<string, string>();
@@ -78,7 +78,7 @@ function serve(authorization: string | undefined, of: string | null, response: S
   say(response, 200, { who: found.person });
 }
 
-// So that what is over does not count as the memory of this process.
+// Deletes expired tokens, so that the memory of this process does not grow.
 setInterval(() => {
   for (const [one, { until }] of access) if (until < Date.now() - 60_000) access.delete(one);
 }, 10_000).unref();

@@ -1,4 +1,4 @@
-/** The story of a run: which phases, how long, and what comes out. */
+/** The phases of a run, their lengths, and their findings. */
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { present } from '../broker/runtime/present.ts';
@@ -19,22 +19,22 @@ export type Plan = {
   rounds: number;
   measureMs: number;
   /**
-   * Calls of each target before it is measured, in 20 s at most. Code that runs for weeks is compiled in its first minute:
-   * a broker gets half as fast again in its first 60,000 calls, and a tenth faster in the 200,000 after them.
+   * Warm-up calls of each target, in 20 s at most. A long-running broker is compiled after its first minute:
+   * it becomes 50 % faster in its first 60,000 calls, and another 10 % in the next 200,000.
    */
   warmUpCalls: number;
   /** Governed calls of the memory phase, on each store. */
   calls: number;
-  /** Stored agents: of the main broker, and of those that the cost is compared on. */
+  /** The number of stored agents of the main broker; `scales`: those of the brokers that the cost per call is compared on. */
   agents: number;
-  /** Agents that wait for a person at once. */
+  /** Agents that wait for a decision at the same time. */
   waiting: number;
   scales: readonly number[];
   /** How long many streams are open at the same time. */
   streamSeconds: number;
 };
 
-/** What one store's broker showed. */
+/** The findings for the broker of one store. */
 export type BrokerFindings = {
   healthAfterMs: number;
   /** Resident bytes before its first call. */
@@ -42,22 +42,22 @@ export type BrokerFindings = {
   memory: { calls: number; bytes: number }[];
   scale: { agents: number; samples: Sample[] }[];
   waiting: WaitingFindings | undefined;
-  /** On one store: what it costs hardly depends on it. */
+  /** Measured on one store only, since the cost hardly depends on the store. */
   mcp: McpFindings | undefined;
   sidecar: SidecarFindings | undefined;
   rawStreams: StreamFindings | undefined;
-  /** Streams on one store: what they cost hardly depends on it. */
+  /** Streams are measured on one store only, since their cost hardly depends on the store. */
   git: { streams: GitFindings | undefined; pushes: PushFindings | undefined } | undefined;
   audit: { sent: number; answered: number; rows: number; verified: number; failed: number };
 };
 
 export type Findings = {
-  /** All that was not a 200, in any run: how often, by target and what it was. */
+  /** The number of answers other than 200 in all runs, by target and status or error. */
   wrong: Map<string, number>;
   /** By target name. */
   many: Map<string, Sample[]>;
   one: Map<string, Sample[]>;
-  /** Of the search for the credential, without any broker. */
+  /** The cost of the search for the credential, measured without a broker. */
   answers: AnswerCost[];
   streams: AnswerCost[];
   brokers: Map<
@@ -71,7 +71,7 @@ const WARMUP_MS = 500;
 const MEMORY_STEPS = 10;
 const MCP_AGENTS = 10;
 
-/** Runs every phase for what is on stage. `tell` gets a line of progress at a time. */
+/** Runs every phase on the stage. `tell` receives progress lines. */
 export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => void): Promise<Findings> {
   const meter: Meter = { generator: stage.generator, tell, wrong: new Map() };
   const mains: BrokerOnStage[] = [];
@@ -138,7 +138,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
   return { many, one, answers, streams, brokers, wrong: meter.wrong };
 }
 
-/** Resident memory along many calls: one reading before, and one after each tenth. */
+/** Returns the resident memory over many calls: one reading before, and one after each tenth. */
 async function watchMemory(meter: Meter, main: BrokerOnStage, calls: number) {
   const readings = [{ calls: 0, bytes: residentBytes([main.broker.pid]) }];
   const load = {
@@ -158,7 +158,7 @@ async function watchMemory(meter: Meter, main: BrokerOnStage, calls: number) {
   return readings;
 }
 
-/** The programs that agents use, on a broker of their own, whose audit nobody counts. */
+/** Measures the programs that agents use, on a broker of their own, so that their calls do not count in the audit of the main one. */
 async function meetAgents(stage: Stage, store: Store, tell: (text: string) => void) {
   const on = await stage.startBroker(store, MCP_AGENTS);
   if (!on) return undefined;
@@ -169,7 +169,7 @@ async function meetAgents(stage: Stage, store: Store, tell: (text: string) => vo
   }
 }
 
-/** On a broker of its own, with an agent for each stream. */
+/** Measures streams on a broker of their own, with an agent for each stream. */
 async function meetStreams(stage: Stage, store: Store, plan: Plan, tell: (text: string) => void) {
   const broker = await stage.startStreams(store, STREAMS);
   if (!broker) return undefined;
@@ -180,7 +180,7 @@ async function meetStreams(stage: Stage, store: Store, plan: Plan, tell: (text: 
   }
 }
 
-/** On a broker of its own, before a code host of its own. */
+/** Measures git on a broker and a code host of its own. */
 async function meetGit(
   stage: Stage,
   store: Store,
@@ -202,7 +202,7 @@ async function meetGit(
   }
 }
 
-/** On a broker of its own, which has nothing else to remember. */
+/** Measures waiting agents on a broker of their own, so that its memory holds nothing else. */
 async function letWait(stage: Stage, store: Store, agents: number, tell: (text: string) => void) {
   tell(`starting a broker on ${store} with ${agents} agents, who will wait`);
   const on = await stage.startBroker(store, agents, agents);
@@ -214,7 +214,7 @@ async function letWait(stage: Stage, store: Store, agents: number, tell: (text: 
   }
 }
 
-/** The same load on brokers of few and of many stored agents, in turn; the main broker is one of them. */
+/** Measures the same load on brokers with few and with many stored agents, in turn; the main broker is one of them. */
 async function compareScales(meter: Meter, stage: Stage, main: BrokerOnStage, plan: Plan, load: Load) {
   const others = plan.scales.filter((agents) => agents !== plan.agents);
   const started: { agents: number; on: BrokerOnStage }[] = [{ agents: plan.agents, on: main }];

@@ -1,4 +1,4 @@
-/** A PostgreSQL cluster of the bench's own, where PostgreSQL is installed, so that nothing of the operator's is touched. */
+/** A temporary PostgreSQL cluster, when PostgreSQL is installed, so that no database of the operator is used. */
 
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -16,28 +16,28 @@ export type Postgres = {
   version: string;
   pid: number;
   urlOf(database: string): string;
-  /** Makes an empty database and answers its URL. */
+  /** Creates an empty database and returns its URL. */
   createDatabase(name: string): Promise<string>;
-  /** Ends the server by a signal, and leaves its data where they are. */
+  /** Ends the server by a signal, and keeps its data. */
   halt(signal: NodeJS.Signals): Promise<void>;
   /** Starts it again, on the same port and data. */
   resume(): Promise<void>;
-  /** Another server that follows this one (streaming replication). Unless it is `late`, from now on a commit here is in both, or is not answered. */
+  /** Starts a standby of this server (streaming replication). Unless it is `late`, every later commit here waits until the standby has it. */
   addStandby(how?: { late: boolean }): Promise<Postgres>;
-  /** Makes a standby a server that writes. */
+  /** Promotes a standby, so that it accepts writes. */
   promote(): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** `parent`: the folder that its own is made in; `settings`: further flags of the server; `standbyOf`: the server that it follows. */
+/** `parent`: the parent of the server's folder; `settings`: further server flags; `standbyOf`: the primary of a standby. */
 type Options = { parent?: string; settings?: readonly string[]; standbyOf?: { port: number; password: string } };
 
-/** Who runs the server: nothing for the present user. */
+/** The account that runs the server; empty for the present user. */
 type Account = { uid: number; gid: number } | Record<string, never>;
 
 /**
- * Starts PostgreSQL on loopback with its own defaults, durable as they are, with a password made for this run;
- * undefined where it is not installed. Root cannot run PostgreSQL, so root's bench runs it as `postgres` or `nobody`.
+ * Starts PostgreSQL on loopback with its default settings, including durability, and a random password for this run;
+ * returns undefined when it is not installed. Root cannot run PostgreSQL, so a bench of root runs it as `postgres` or `nobody`.
  */
 export async function startPostgres({
   parent = tmpdir(),
@@ -64,14 +64,14 @@ export async function startPostgres({
     const urlOf = (database: string) => `postgres://bench:${password}@127.0.0.1:${port}/${database}`;
     const run = async () => {
       const started = spawn(join(bin, 'postgres'), flags, { ...account, cwd: folder, stdio: 'ignore' });
-      // SIGINT is PostgreSQL's fast shutdown; on SIGTERM it would wait for its clients to leave.
+      // SIGINT is PostgreSQL's fast shutdown; on SIGTERM it would wait for its clients to disconnect.
       end = stopper(started, 'SIGINT');
       const version = await firstAnswer(() => ask(urlOf('postgres'), 'show server_version'));
       return { started, version };
     };
     let { started: child, version } = await run();
     return {
-      // Packagers add their own words after the number.
+      // Packagers append their own text to the version number.
       version: version[0]?.server_version?.split(' ')[0] ?? 'unknown',
       get pid() {
         return present(child.pid, 'process');
@@ -118,7 +118,7 @@ function initialise(bin: string, folder: string, password: string, account: Acco
   rmSync(passwordFile);
 }
 
-/** Copies the data of a server that runs, as a standby of it. */
+/** Copies the data of a running server with pg_basebackup, for a standby. */
 function copyServer(
   bin: string,
   folder: string,
@@ -147,7 +147,7 @@ async function ask(connectionString: string, sql: string): Promise<Record<string
   }
 }
 
-/** The first answer within 20 s. */
+/** Repeats the question until it succeeds, for up to 20 s. */
 async function firstAnswer<T>(question: () => Promise<T>): Promise<T> {
   for (let tries = 200; ; tries--) {
     try {
@@ -161,7 +161,7 @@ async function firstAnswer<T>(question: () => Promise<T>): Promise<T> {
 
 const TOOLS = ['initdb', 'postgres', 'pg_basebackup'];
 
-/** Where they are: on the PATH, or where Debian keeps each version apart (the newest first). */
+/** Returns the folder of the PostgreSQL binaries: on the PATH, or Debian's folder of the newest version; undefined when there is none. */
 function binFolder(): string | undefined {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
@@ -169,14 +169,14 @@ function binFolder(): string | undefined {
   return folders.find((folder) => TOOLS.every((tool) => existsSync(join(folder, tool))));
 }
 
-/** Who runs PostgreSQL where root would. */
+/** Returns the account that runs PostgreSQL when the bench runs as root. */
 export function unprivilegedAccount(): { uid: number; gid: number } {
   for (const name of ['postgres', 'nobody']) {
     try {
       const id = (flag: string) => Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: 'pipe' }));
       return { uid: id('-u'), gid: id('-g') };
     } catch {
-      // No such account on this machine: the next one.
+      // This account does not exist here: try the next one.
     }
   }
   throw new Error('PostgreSQL does not run as root, and there is no account postgres or nobody to run it as.');

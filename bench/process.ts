@@ -1,4 +1,4 @@
-/** Child processes, and what /proc tells of them (Linux: proc(5)). */
+/** Child processes and their figures in /proc (Linux: proc(5)). */
 
 import type { ChildProcess } from 'node:child_process';
 import { fork } from 'node:child_process';
@@ -9,8 +9,8 @@ import { present } from '../broker/runtime/present.ts';
 export type Child = { pid: number; process: ChildProcess; stop(): Promise<void> };
 
 /**
- * Starts a script of this folder with these variables added to the environment, and waits up to 20 s for its first
- * message, which is answered as `said`. The script ends by itself when this process does.
+ * Starts a script of this folder with additional environment variables, and waits up to 20 s for its first
+ * message, which is returned as `said`. The script ends by itself when this process ends.
  */
 export async function forkChild(script: string, env: Record<string, string>): Promise<Child & { said: unknown }> {
   const path = new URL(script, import.meta.url);
@@ -33,7 +33,7 @@ export async function forkChild(script: string, env: Record<string, string>): Pr
   return { pid: present(child.pid, 'process'), process: child, said, stop };
 }
 
-/** Ends one process by its id: a polite signal, and SIGKILL when it is still there after 10 s. May be called twice. */
+/** Returns a function that ends the process with `signal`, and with SIGKILL when it still runs after 10 s. It may be called twice. */
 export function stopper(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): () => Promise<void> {
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
@@ -52,7 +52,7 @@ export function stopper(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM')
   };
 }
 
-/** Answers the milliseconds from `startedAt` (of performance.now) to the first 200 of this URL; throws after `mostMs`. */
+/** Returns the milliseconds from `startedAt` (of performance.now) to the first 200 of this URL; throws after `mostMs`. */
 export async function waitForHealth(url: string, startedAt: number, mostMs: number): Promise<number> {
   for (;;) {
     const healthy = await fetch(url).then(
@@ -66,19 +66,19 @@ export async function waitForHealth(url: string, startedAt: number, mostMs: numb
   }
 }
 
-/** CPU seconds that these processes and their descendants have used, those that ended meanwhile included. */
+/** Returns the CPU seconds of these processes and their descendants, including ended ones. */
 export function cpuSeconds(roots: readonly number[]): number {
   let ticks = 0;
   for (const pid of treeOf(roots)) {
     const fields = statOf(pid);
-    // utime, stime and, of children that ended, cutime and cstime: fields 14 to 17 of proc_pid_stat(5).
+    // utime, stime and, for ended children, cutime and cstime: fields 14 to 17 of proc_pid_stat(5).
     if (fields) for (const at of [11, 12, 13, 14]) ticks += Number(fields[at]);
   }
   // sysconf(_SC_CLK_TCK) is 100 on every Linux that Node runs on.
   return ticks / 100;
 }
 
-/** Resident bytes of these processes and their descendants. Pages shared among them count once for each. */
+/** Returns the resident bytes of these processes and their descendants. Shared pages count once for each process. */
 export function residentBytes(roots: readonly number[]): number {
   let kilobytes = 0;
   for (const pid of treeOf(roots)) {
@@ -102,7 +102,7 @@ function treeOf(roots: readonly number[]): number[] {
   return [...tree];
 }
 
-/** The fields of /proc/<pid>/stat from the third (state) on: the second may hold spaces and brackets itself. */
+/** Returns the fields of /proc/<pid>/stat from the third (state) on, since the second may contain spaces and brackets. */
 function statOf(pid: number): string[] | undefined {
   const text = readOrNothing(`/proc/${pid}/stat`);
   return text === '' ? undefined : text.slice(text.lastIndexOf(')') + 2).split(' ');
@@ -116,7 +116,7 @@ function readOrNothing(path: string): string {
   }
 }
 
-/** The most resident bytes of a process until `end`, less those at the beginning. */
+/** Measures the growth of a process: `end` returns its peak of resident bytes, less the value at the start. */
 export function watchMemory(pid: number): { end(): Promise<number> } {
   const before = residentBytes([pid]);
   let most = before;

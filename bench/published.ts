@@ -1,13 +1,13 @@
-/** The package as it is published, which is what is measured: built, where a checkout runs from its sources. */
+/** Builds the package as it is published, since the bench measures that and not the sources of the checkout. */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { writePackage } from '../build.ts';
 
-/** Below node_modules, where what it imports is found. */
+/** The folder is below node_modules, so that the package's imports are resolved. */
 const FOLDER = join(import.meta.dirname, '..', 'node_modules', '.cache', 'bench-package');
 let written: Promise<void> | undefined;
 
-/** Its folder, written once for a run. */
+/** Returns the folder of the built package, which is written once per run. */
 export async function publishedPackage(): Promise<string> {
   written ??= write();
   await written;

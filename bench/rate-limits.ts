@@ -1,4 +1,4 @@
-/** `npm run bench -- limits`: what rate limits that replicas count together cost a call, in microseconds of CPU. */
+/** `npm run bench -- limits`: the cost of rate limits shared by replicas, in CPU microseconds per call. */
 import { parseArgs } from 'node:util';
 import { wholeNumber } from './bench-options.ts';
 import { type Compared, type Comparison, compareBrokers } from './compare.ts';
@@ -15,7 +15,7 @@ export const LIMITS_USAGE = `Usage: npm run bench -- limits [--rounds N] [--seco
 
 export type LimitsOptions = Comparison & { redis: string | undefined };
 
-/** Reads the command line; throws an error whose text is for the person at the terminal. */
+/** Parses the command line. Throws an Error with a message for the user. */
 export function readLimitsOptions(args: readonly string[]): LimitsOptions {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({ args: [...args], options: { rounds: text, seconds: text, calls: text, redis: text } });
@@ -27,7 +27,7 @@ export function readLimitsOptions(args: readonly string[]): LimitsOptions {
   };
 }
 
-/** Runs it on a PostgreSQL of its own and prints what came of it. Answers the exit code: 1 when a run had errors. */
+/** Runs the bench on a PostgreSQL of its own and prints the results. Returns the exit code: 1 when a run had errors. */
 export async function benchLimits({ redis, ...how }: LimitsOptions, start: StartBroker): Promise<number> {
   await using stack = new AsyncDisposableStack();
   const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
@@ -38,7 +38,7 @@ export async function benchLimits({ redis, ...how }: LimitsOptions, start: Start
   const each = { RATE_LIMIT_URL: 'none' };
   const kinds: [name: string, settings: Record<string, string>][] = [
     ['each process for itself', each],
-    // What differs between two brokers that are equal is what this machine cannot tell.
+    // The difference between two equal brokers is the measurement noise of this machine.
     ['the same, once more', each],
     ['in PostgreSQL', {}],
     ...(redis === undefined ? [] : [['in Redis', { RATE_LIMIT_URL: redis }] as [string, Record<string, string>]]),

@@ -1,4 +1,4 @@
-/** Streams through the raw door: how late each event is, and the memory that large bodies and many streams at the same time take. */
+/** Streams through the raw proxy: the delay of each event, and the memory for large bodies and many concurrent streams. */
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -10,15 +10,15 @@ import { createTokenBatch } from './tokens.ts';
 
 export type StreamFindings = {
   late: { broker: Lateness; upstream: Lateness };
-  /** Resident bytes of the broker: the most while bodies of LARGE_MIB go down and up, and while `streams` are open, less those before. */
+  /** Growth of the broker's resident bytes: the peak during downloads and uploads of LARGE_MIB, and while `streams` are open, less the value before. */
   grown: { large: number; streams: number };
-  /** How many streams were open for how many seconds, and how many events reached their reader. */
+  /** The number of open streams, for how many seconds, and the number of events that their readers received. */
   streams: { count: number; seconds: number; events: number };
 };
 
 /**
- * Milliseconds from the upstream's sending an event to its arrival: of the first one of a GET, whose row is made durable then, of the
- * first one of a POST, as model APIs are asked, and of all that follow.
+ * Milliseconds from the upstream's sending of an event to its arrival: for the first event of a GET, whose audit row is made durable then, for the
+ * first event of a POST, as model APIs use, and for all later events.
  */
 export type Lateness = { get: number[]; post: number[]; next: number[] };
 
@@ -75,7 +75,7 @@ export async function watchStreams(
   }
 }
 
-/** Milliseconds by which each event of a stream was late. `most`: leaves after so many. */
+/** Returns the delay of each event of a stream in milliseconds. `most`: disconnects after this number of events. */
 async function events(
   side: Side,
   agent: Agent,

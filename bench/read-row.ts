@@ -1,9 +1,9 @@
-/** The audit row of a read, for what is measured of rows alone. */
+/** The audit row of a read, for measurements of rows alone. */
 import { eventRow } from '../broker/audit/event-row.ts';
 import { uuidv4, uuidv7 } from '../broker/crypto/ids.ts';
 import type { AuditRow } from '../broker/store/audit.ts';
 
-/** A governed read, final but for its hash and receipt. */
+/** Returns the row of a governed read, complete except for its hash and receipt. */
 export function readRow(organisationId: string): AuditRow {
   const now = Date.now();
   return {

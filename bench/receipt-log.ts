@@ -1,4 +1,4 @@
-/** `npm run bench -- log`: what the receipt log costs a row, in microseconds of CPU: the trigger beside each row, and its place in the tree. */
+/** `npm run bench -- log`: the cost of the receipt log per row, in CPU microseconds: the trigger of each row, and its place in the tree. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ export const LOG_USAGE = `Usage: npm run bench -- log [--rounds N] [--rows N]
 
 export type LogOptions = { rounds: number; rows: number };
 
-/** Reads the command line; throws an error whose text is for the person at the terminal. */
+/** Parses the command line. Throws an Error with a message for the user. */
 export function readLogOptions(args: readonly string[]): LogOptions {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({ args: [...args], options: { rounds: text, rows: text } });
@@ -45,12 +45,12 @@ export function readLogOptions(args: readonly string[]): LogOptions {
   };
 }
 
-/** Microseconds of CPU a call that the log may cost. A read is one row. */
+/** The goal: CPU microseconds of the log per call. A read is one row. */
 const GOAL_MICROS = 4;
-/** As the recorder writes them under load. */
+/** The batch size of the recorder under load. */
 const ROWS_AT_ONCE = 64;
 
-/** Runs it on both stores and prints what came of it. Answers the exit code. */
+/** Runs the bench on both stores and prints the results. Returns the exit code. */
 export async function benchLog({ rounds, rows }: LogOptions): Promise<number> {
   process.stdout.write(`The goal is at most ${GOAL_MICROS} µs of CPU a row.\n\n`);
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-log-'));
@@ -124,7 +124,7 @@ async function measureStore(store: Store, pids: readonly number[], { rounds, row
   await store.close();
 }
 
-/** Rows of a read, hashed and signed as ones of a broker are in length, in batches. */
+/** Returns rows of reads in batches, with a hash and a receipt of the same length as a broker's. */
 function makeRows(organisationId: string, count: number): (readonly unknown[])[][] {
   const rows = Array.from({ length: count }, () => {
     const row = {
@@ -143,12 +143,12 @@ function makeRows(organisationId: string, count: number): (readonly unknown[])[]
 }
 
 async function append(store: Store, appender: Appender, batches: (readonly unknown[])[][]): Promise<void> {
-  // SQLite executes the statement of one row repeatedly. PostgreSQL copies new rows, whatever their number.
+  // SQLite executes a statement for one row repeatedly; PostgreSQL uses one COPY for any number of new rows.
   const statement = auditStatement(store.db, store.dialect === 'sqlite' ? 1 : ROWS_AT_ONCE);
   for (const batch of batches) await appender.append(statement, batch, true);
 }
 
-/** What the sequencer does of each row, without its lease and signatures, of which there is one in five seconds. */
+/** Does the sequencer's work per row, without its lease and its signatures, which happen once in five seconds. */
 async function givePlaces(store: Store, organisationId: string): Promise<void> {
   const origin = `broker.example/orgs/${organisationId}`;
   const log = await store.db.selectFrom('receipt_logs').select(['size', 'root']).executeTakeFirst();
@@ -172,7 +172,7 @@ async function givePlaces(store: Store, organisationId: string): Promise<void> {
     });
 }
 
-/** The triggers that leave a row for the log, to take them away and put them back. */
+/** Reads the triggers that queue a row for the log. `drop` removes them, and `make` creates them again. */
 async function readTriggers({ db, dialect }: Store): Promise<{ drop(): Promise<void>; make(): Promise<void> }> {
   const names = ['log_final_insert', 'log_final_update'];
   if (dialect === 'postgres') {

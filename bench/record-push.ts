@@ -1,4 +1,4 @@
-/** What git of this machine sends to push one commit with a file of 10 KB: recorded once, and replayed by the bench. */
+/** Records the request with which this machine's git pushes one commit with a file of 10 KB, for replay by the bench. */
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { join } from 'node:path';
 const ZERO = '0'.repeat(40);
 const line = (text: string): string => `${(text.length + 4).toString(16).padStart(4, '0')}${text}`;
 
-/** The body of its POST; undefined where there is no git. */
+/** Returns the body of the POST; undefined when git is not installed. */
 export async function recordPush(): Promise<Buffer | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-push-'));
   const git = (...words: string[]) => execFileSync('git', words, { cwd: folder, env: ENVIRONMENT, stdio: 'pipe' });
@@ -46,7 +46,7 @@ export async function recordPush(): Promise<Buffer | undefined> {
   }
 }
 
-/** Without the settings of whoever runs the bench. */
+/** The environment of git, without the git settings of the user. */
 const ENVIRONMENT = {
   PATH: process.env.PATH,
   HOME: tmpdir(),

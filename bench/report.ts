@@ -10,7 +10,7 @@ import { CONNECTIONS } from './plan.ts';
 import { NAMES } from './stage.ts';
 import type { WaitingFindings } from './waiting.ts';
 
-/** Everything that was measured, and each promise beside it. Figures are medians over the rounds. */
+/** Returns all measurements and the goals as text. Figures are medians over the rounds. */
 export function describe(findings: Findings, goals: readonly Goal[]): string {
   const { many, one, answers, streams, brokers } = findings;
   const parts = [
@@ -131,7 +131,7 @@ function title(text: string): string {
   return `\n${text}\n${'─'.repeat(text.length)}`;
 }
 
-/** Columns as wide as their widest cell; the first is flush left, figures are flush right. */
+/** Formats a table: columns are as wide as their widest cell; the first is left-aligned, figures are right-aligned. */
 function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((name, at) => Math.max(name.length, ...rows.map((row) => row[at]?.length ?? 0)));
   return [header, ...rows]

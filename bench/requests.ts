@@ -1,4 +1,4 @@
-/** Whole HTTP/1.1 requests as bytes, made before anything is measured. */
+/** Complete HTTP/1.1 requests as bytes, prepared before anything is measured. */
 
 const SCOPE = 'bench:items.read';
 const ENDPOINT = '/items/1347';
@@ -18,7 +18,7 @@ export const BENCH_PLATFORM_ID = 'bench';
 
 export const PEOPLE_PLATFORM_ID = 'people';
 export const PEOPLE_SCOPE = 'people:items.read';
-/** The platform of the soak at this address, which holds one token per person. */
+/** Returns the platform of the soak at this URL, with one token per person. */
 export const peoplePlatform = (url: string): object => ({
   kind: 'rest',
   base_url: url,
@@ -30,7 +30,7 @@ export const peoplePlatform = (url: string): object => ({
 /** The governed read of every comparison. */
 export const READ = { platform: BENCH_PLATFORM_ID, endpoint: ENDPOINT, method: 'GET', scope: SCOPE } as const;
 
-/** The same read, asked of the upstream itself or of a plain proxy before it. */
+/** The same read, sent to the upstream itself or to a plain proxy in front of it. */
 export function plainRead(): Buffer {
   return Buffer.from(`GET ${ENDPOINT} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n\r\n`);
 }
@@ -48,20 +48,20 @@ export function rawRead(agentToken: string): Buffer {
   return Buffer.from(`${head}authorization: Bearer ${agentToken}\r\n\r\n`);
 }
 
-/** The body of a call that the policy holds for a person; each another one. */
+/** Returns the body of a call that the policy holds for a decision, different for each number. */
 export function heldWrite(number: number): object {
   const data = { title: `Order ${number}`, amount: 12.5, note: 'Please look at this before it goes out.' };
   return { platform: BENCH_PLATFORM_ID, endpoint: '/items', method: 'POST', scope: 'bench:items.write', data };
 }
 
-/** A question about one scope, `POST /v1/authzen/access`, by the agent itself. */
+/** A decision about one scope, `POST /v1/authzen/access`, requested by the agent itself. */
 export function authzenQuestion(agentToken: string, agentId: string): Buffer {
   const subject = { type: 'agent', id: agentId };
   const asked = { subject, action: { name: SCOPE }, resource: { type: 'platform', id: BENCH_PLATFORM_ID } };
   return post('/v1/authzen/access', asked, `authorization: Bearer ${agentToken}\r\n`);
 }
 
-/** The same of a stranger, `POST /v1/trqp/authorization`. */
+/** The same decision, requested without authentication: `POST /v1/trqp/authorization`. */
 export function trqpQuestion(agentId: string, port: number): Buffer {
   const names = { entity_id: agentId, authority_id: `did:web:localhost%3A${port}` };
   return post('/v1/trqp/authorization', { ...names, action: SCOPE, resource: BENCH_PLATFORM_ID }, '');
@@ -73,7 +73,7 @@ function post(path: string, value: object, headers: string): Buffer {
   return Buffer.from(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
 }
 
-/** A decision alone, `GET /v1/agent/permissions`. */
+/** The agent's permissions, which need decisions only: `GET /v1/agent/permissions`. */
 export function permissionsQuestion(agentToken: string): Buffer {
   const head = 'GET /v1/agent/permissions HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n';
   return Buffer.from(`${head}authorization: Bearer ${agentToken}\r\n\r\n`);

@@ -1,9 +1,9 @@
-/** As much of an HTTP/1.1 client as the load generator needs: where an answer ends, and its status (RFC 9112). */
+/** A minimal HTTP/1.1 response parser for the load generator: finds the end of an answer and its status (RFC 9112). */
 
 export type ResponseReader = {
   /**
-   * Takes the next bytes of the connection; answers the status when they complete an answer, 0 when more is to come.
-   * Throws when the bytes are no answer, or go on after it: nothing here pipelines.
+   * Takes the next bytes of the connection. Returns the status when they complete an answer, 0 when more bytes are needed.
+   * Throws when the bytes are not an HTTP answer, or continue after its end: requests are not pipelined.
    */
   push(bytes: Buffer): number;
 };
@@ -11,11 +11,11 @@ export type ResponseReader = {
 const HEAD_END = Buffer.from('\r\n\r\n');
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** A reader for one connection, ready for the next answer whenever one is complete. */
+/** Creates a reader for one connection, which accepts the next answer when one is complete. */
 export function createResponseReader(): ResponseReader {
-  /** Bytes of the present answer, kept only while it came in pieces and where it ends is not known. */
+  /** Bytes of an answer that arrives in pieces, kept until its length is known. */
   let kept: Buffer | undefined;
-  /** Content bytes still to come, once the head was read; their text is not looked at. */
+  /** Content bytes still to come after the head; they are counted and not parsed. */
   let missing = 0;
   let status = 0;
 
@@ -26,7 +26,7 @@ export function createResponseReader(): ResponseReader {
         if (missing < 0) throw new Error('The answer is longer than its Content-Length.');
         return missing === 0 ? status : 0;
       }
-      // The caller's buffer is used again for the next bytes, so what is kept has to be a copy.
+      // The caller reuses its buffer for the next bytes, so kept bytes must be a copy.
       const all = kept ? Buffer.concat([kept, bytes]) : bytes;
       kept = undefined;
       const headEnd = all.indexOf(HEAD_END);
@@ -50,7 +50,7 @@ export function createResponseReader(): ResponseReader {
   }
 }
 
-/** RFC 9112 section 6.3. An answer that ends with its connection is not measured here. */
+/** Returns the content length (RFC 9112 section 6.3). Answers that end by closing the connection are not supported. */
 function contentLengthOf(head: string, status: number): number | 'chunked' {
   if (status === 204 || status === 304) return 0;
   const length = /\r\ncontent-length:[ \t]*(\d+)/i.exec(head);
@@ -59,7 +59,7 @@ function contentLengthOf(head: string, status: number): number | 'chunked' {
   throw new Error('The answer has neither Content-Length nor chunks.');
 }
 
-/** RFC 9112 section 7.1, without trailers. True when the last chunk is here, and ends the bytes. */
+/** Whether the bytes end with the last chunk (RFC 9112 section 7.1, without trailers). */
 function chunksEnd(bytes: Buffer, from: number): boolean {
   let at = from;
   for (;;) {

@@ -1,4 +1,4 @@
-/** `npm run bench -- scale`: what grows with agents and audit rows on PostgreSQL, and four replicas of which one is killed. */
+/** `npm run bench -- scale`: costs that grow with agents and audit rows on PostgreSQL, and four replicas of which one is killed. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ export const SCALE_USAGE = `Usage: npm run bench -- scale [--agents N] [--rows N
 
 export type ScaleOptions = { agents: number; rows: number; seconds: number };
 
-/** Reads the command line; throws an error whose text is for the person at the terminal. */
+/** Parses the command line. Throws an Error with a message for the user. */
 export function readScaleOptions(args: readonly string[]): ScaleOptions {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({ args: [...args], options: { agents: text, rows: text, seconds: text } });
@@ -43,15 +43,15 @@ export function readScaleOptions(args: readonly string[]): ScaleOptions {
   };
 }
 
-/** As a server of this size is set: the defaults are for a machine of 1998. Commits wait for the disk, as ever. */
+/** Usual settings for a server of this size; PostgreSQL's defaults are for much smaller machines. Commits still wait for the disk. */
 const SETTINGS = ['--shared_buffers=2GB', '--max_wal_size=8GB', '--maintenance_work_mem=256MB'];
 const CALLERS = 1_000;
 const STEPS = [0.05, 0.25, 1];
 const ASKED = 20;
 const REPLICAS = 4;
-/** Looked at second by second: the third one begins with the kill. */
+/** Measured per second; one replica is killed 300 ms after the start of the third. */
 const KILL_SECONDS = 10;
-/** Brokers that were measured have looked, too, and nobody looks again within the hour. */
+/** Added to the time of a purge: the measured brokers have checked for empty partitions, too, and a check is skipped within an hour of the last. */
 const LATER_MS = 24 * 3_600_000;
 const MONTH_MS = 30 * 24 * 3600 * 1000;
 
@@ -71,7 +71,7 @@ const ms = (value: number) => `${value < 10 ? value.toFixed(1) : Math.round(valu
 const seconds = (from: number) => (performance.now() - from) / 1_000;
 const count = (value: number) => value.toLocaleString('en');
 
-/** Runs it on a PostgreSQL of its own and prints what came of it. Answers the exit code: 1 when a run had errors. */
+/** Runs the bench on a PostgreSQL of its own and prints the results. Returns the exit code: 1 when a run had errors. */
 export async function benchScale({ agents, rows, seconds: length }: ScaleOptions): Promise<number> {
   await using stack = new AsyncDisposableStack();
   const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
@@ -123,7 +123,7 @@ async function makeScene(stack: AsyncDisposableStack, agents: number): Promise<S
   const scene: Scene = { postgres, database, settings, callers: [present(first, 'agent')], meter, agents, now };
   tell(`PostgreSQL ${postgres.version}, ${SETTINGS.join(' ')}`);
   await makePastMonths(database, now);
-  // All that are made are copies of one agent and of one row of a call that was made.
+  // All generated data are copies of one agent and of the audit row of one real call.
   const broker = await serve(scene);
   await measure(meter, targetOf(scene, broker.port, [broker.pid], 'first', governedRead), { ...ONE, mostCalls: 1 });
   await broker.stop();
@@ -179,7 +179,7 @@ async function describeSize({ database }: Scene, rows: number): Promise<void> {
   );
 }
 
-/** A broker on what is there: its start, what agents ask of it, and what owners look at. */
+/** Measures a broker on the present data: its start, requests of agents, and pages of owners. */
 async function measureBroker(scene: Scene, length: number): Promise<void> {
   const { meter, postgres } = scene;
   const starts: [took: number, cpu: number][] = [];
@@ -194,7 +194,7 @@ async function measureBroker(scene: Scene, length: number): Promise<void> {
     const pids = [broker.pid, postgres.pid];
     const governed = targetOf(scene, broker.port, pids, 'governed read', governedRead);
     const permissions = targetOf(scene, broker.port, pids, 'permissions', permissionsQuestion);
-    // Until its code is compiled.
+    // Warm-up, until the code is compiled.
     await measure(meter, governed, { connections: 32, warmupMs: 0, measureMs: 30_000, mostCalls: 15_000 });
     for (const target of [governed, permissions])
       for (const connections of [1, 32]) {
@@ -220,7 +220,7 @@ const idAt = (at: number): string => {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
 };
 
-/** What owners look at, each asked ASKED times: somewhere in the 24 months where it says `at`. */
+/** The pages of owners, each requested ASKED times; `at` is a time within the 24 months of data. */
 function pagesOf(
   { agents, now }: Scene,
   ids: { busy: string; rare: string; public: string },
@@ -279,7 +279,7 @@ async function measurePages(scene: Scene, { port, pid }: { port: number; pid: nu
     let failed = '';
     const before = cpuSeconds(pids);
     for (let round = 0; round < ASKED && failed === ''; round++) {
-      // In the order of nobody, and the same at each size.
+      // Pseudo-random times, the same at each size.
       const at = now - SPAN_MS * ((round * 0.618 + 0.05) % 1);
       await ask(path(at)).then(
         (took) => times.push(took),
@@ -298,7 +298,7 @@ async function measurePages(scene: Scene, { port, pid }: { port: number; pid: nu
   tell(`  export: ${await exportRate(port, token)}`);
 }
 
-/** Rows a second in the first five seconds of an export from the beginning. */
+/** Returns the rows per second in the first five seconds of an export from the first row. */
 async function exportRate(port: number, token: string): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${port}/owner/audit/export`, {
     headers: { authorization: `Bearer ${token}` },
@@ -314,7 +314,7 @@ async function exportRate(port: number, token: string): Promise<string> {
   return `${count(Math.round(lines / took))} rows/s, ${(bytes / took / 1e6).toFixed(1)} MB/s`;
 }
 
-/** The oldest month: in steps as the chore deletes, the rest at once, what vacuum takes, and what it takes to drop it. */
+/** Measures the purge of the oldest month: in batches as the background job deletes, the rest in one statement, vacuum, and dropping the partition. */
 async function measurePurge({ database, now }: Scene): Promise<void> {
   const { ask, url } = database;
   const store = openPostgres(url, { connections: 4, onError: () => {} });
@@ -345,7 +345,7 @@ async function measurePurge({ database, now }: Scene): Promise<void> {
     began = performance.now();
     const dropped = await dropEmptyAuditPartitions(store, { now: now + LATER_MS, holder: 'bench' });
     tell(`  dropping it: ${ms(seconds(began) * 1_000)} (${dropped.join(', ')})`);
-    // What a month leaves behind: events that say what was deleted.
+    // A purged month keeps its events that record what was deleted.
     await ask(
       `update ${next} set kind = 'event', reason = 'audit_purged' where id in (select id from ${next} limit 20000)`,
     );
@@ -359,7 +359,7 @@ async function measurePurge({ database, now }: Scene): Promise<void> {
   }
 }
 
-/** Four brokers behind nginx under load, of which one is killed. */
+/** Measures four brokers behind nginx under load, of which one is killed. */
 async function killOne(stack: AsyncDisposableStack, scene: Scene): Promise<void> {
   const { meter } = scene;
   const keyFile = join(present(scene.settings.AGENT_BROKER_DATA, 'folder'), 'keys', 'master.key');
@@ -384,7 +384,7 @@ async function killOne(stack: AsyncDisposableStack, scene: Scene): Promise<void>
   await measure(meter, target, load);
   tell(`\n${REPLICAS} replicas behind nginx, 32 connections, one killed (SIGKILL) in the third second:`);
   const killed = present(brokers[1], 'broker');
-  // What fails here is what is measured.
+  // Failures are the measurement here, so they are counted apart from errors of the run.
   const counted: Meter = { ...meter, wrong: new Map() };
   const [sum, failed] = [[], new Map<string, number>()] as [number[], Map<string, number>];
   for (let second = 1; second <= KILL_SECONDS; second++) {

@@ -1,4 +1,4 @@
-/** What a bench broker has in its store: one organisation, one platform, one policy, and as many agents as it is told. */
+/** The store of a bench broker: one organisation, one platform, one policy, and a given number of agents. */
 
 import { newAgentId, uuidv4 } from '../broker/crypto/ids.ts';
 import { parsePublicKey } from '../broker/crypto/public-key.ts';
@@ -32,7 +32,7 @@ const RULES = [
 ];
 const PEOPLE_RULES = [{ effect: 'allow', platforms: [PEOPLE_PLATFORM_ID] }];
 const STREAM_RULES = [{ effect: 'allow', endpoints: ['/files/*', '/events/*', '/items/*'] }];
-/** As a careful owner writes it for a coding agent. */
+/** The rules of a careful owner for a coding agent. */
 const GIT_RULES = [
   { effect: 'deny', when: 'has(request.git) && request.git.refs.exists(r, r.action == "delete")' },
   { effect: 'allow', platforms: [GIT_PLATFORM] },
@@ -44,8 +44,8 @@ const ROWS_A_STATEMENT = 500;
 export const BENCH_OWNER = 'bench@acme.example';
 
 /**
- * Fills an empty store and closes it again. Answers the agents that calls are made as: at most `callers` of all, evenly
- * spread over them. Many agents share one of `keys`: making 100,000 key pairs would take hours.
+ * Fills an empty store and closes it again. Returns the agents that make calls: at most `callers` of all, evenly
+ * spread over them. Many agents share one of `keys`, since generating 100,000 key pairs would take hours.
  */
 export async function seed(
   config: Config,

@@ -1,4 +1,4 @@
-/** `agent-broker run` as a command meets it: what its sidecar adds to a request to the raw door, and what it keeps at rest. */
+/** `agent-broker run` as a command uses it: the time that its sidecar adds to a request to the raw proxy, and its memory at rest. */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -14,16 +14,16 @@ import { BENCH_PLATFORM_ID, READ } from './requests.ts';
 import { createTokenBatch } from './tokens.ts';
 
 export type SidecarFindings = {
-  /** Resident bytes of its process, and of a command that only sleeps. */
+  /** Resident bytes of the sidecar process and of a command that only sleeps. */
   atRest: number;
-  /** Milliseconds of a raw read through it, less those of the same read with a token that was signed before; in pairs. */
+  /** Milliseconds that a raw read through the sidecar takes more than the same read with a token signed before; measured in pairs. */
   added: number[];
 };
 
 const CALLS = 1_000;
 const WARMUP_CALLS = 500;
 const REST_MS = 2_000;
-/** The command: says what it was given, and waits. A shell, whose memory does not count beside the sidecar's. */
+/** The command: prints its variables and sleeps. It is a shell, whose memory is negligible compared with the sidecar's. */
 const COMMAND = `printf '["%s","%s"]\\n' "$AGENT_BROKER_RUN_URL" "$AGENT_BROKER_RUN_KEY"; exec sleep 3600`;
 
 export async function watchSidecar(broker: BrokerTarget, tell: (text: string) => void): Promise<SidecarFindings> {

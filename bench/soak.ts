@@ -1,4 +1,4 @@
-/** `npm run bench -- soak`: people whose tokens live for seconds, for whom agents call steadily; no call may fail. */
+/** `npm run bench -- soak`: agents call steadily for people whose tokens live for seconds; no call may fail. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { present } from '../broker/runtime/present.ts';
@@ -22,7 +22,7 @@ export const SOAK_USAGE = `Usage: npm run bench -- soak [--minutes N] [--people 
 
 export type SoakOptions = { minutes: number; people: number; everyMs: number; store: Store };
 
-/** Reads the command line; throws an error whose text is for the person at the terminal. */
+/** Parses the command line. Throws an Error with a message for the user. */
 export function readSoakOptions(args: readonly string[]): SoakOptions {
   const text = { type: 'string' } as const;
   const options = { minutes: text, people: text, every: text, store: text };
@@ -42,7 +42,7 @@ const TOKEN_SECONDS = 5;
 const AGENTS = 3;
 const MOST_SAMPLES = 5;
 
-/** Runs it and prints what came of it. Answers the exit code: 1 when a call failed, or came with somebody else's token. */
+/** Runs the bench and prints the results. Returns the exit code: 1 when a call failed, or was sent with another person's token. */
 export async function soak({ minutes, people, everyMs, store }: SoakOptions, start: StartBroker): Promise<number> {
   await using stack = new AsyncDisposableStack();
   const keep = <T extends { stop(): Promise<void> }>(started: T): T => {
@@ -122,7 +122,7 @@ async function act({ baseUrl }: BrokerTarget, token: string, name: string): Prom
   return { status: answer.status, text: await answer.text() };
 }
 
-/** What a person does in a browser: opens the link, is let in at the platform, and keeps the account. */
+/** Does the steps of a person in a browser: opens the link, signs in at the platform, and confirms the account. */
 async function consent(broker: BrokerTarget, token: string, name: string): Promise<void> {
   const asked = await act(broker, token, name);
   const link: string = JSON.parse(asked.text).consent_url;

@@ -1,4 +1,4 @@
-/** Everything that is measured, started: upstream, nginx, forwarder, PostgreSQL and brokers. */
+/** Starts everything that is measured: upstream, nginx, forwarder, PostgreSQL and brokers. */
 import { present } from '../broker/runtime/present.ts';
 import type { BrokerOptions, BrokerTarget } from './broker-target.ts';
 import type { LoadGenerator } from './generator.ts';
@@ -14,20 +14,20 @@ import { createTokenBatch } from './tokens.ts';
 export type Store = BrokerOptions['store'];
 export type StartBroker = (options: BrokerOptions) => Promise<BrokerTarget | undefined>;
 
-/** A broker under load: what it is asked, and how many of its answers were governed calls. */
+/** A broker under load: its targets by kind of request, and the count of its governed calls. */
 export type BrokerOnStage = {
   broker: BrokerTarget;
   store: Store;
-  /** The broker's process and its database's. */
+  /** The processes of the broker and its database. */
   pids: readonly number[];
   governed: Target;
-  /** The same read by `/proxy`. */
+  /** The same read through `/proxy`. */
   raw: Target;
   decisions: Target;
-  /** AuthZEN by the agents themselves, TRQP by strangers. */
+  /** AuthZEN is requested by the agents themselves, TRQP without authentication. */
   authzen: Target;
   trqp: Target;
-  /** Adds a run's answers to the calls that must be in the audit. */
+  /** Adds a run's answers to the count of calls that must be in the audit. */
   charge(samples: readonly Sample[]): void;
   charged(): { sent: number; answered: number };
 };
@@ -38,21 +38,21 @@ export type Stage = {
   forwarder: Target;
   nginx: Target | undefined;
   versions: { nginx: string | undefined; postgres: string | undefined };
-  /** undefined where this store, or the broker, is not there. */
+  /** Returns undefined when this store, or the broker, is unavailable. */
   startBroker(store: Store, agents: number, callers?: number): Promise<BrokerOnStage | undefined>;
-  /** A broker whose agents get and send files and events, each as another agent; undefined where the store is not there. */
+  /** Starts a broker for transfers of files and events, with an agent for each; undefined when the store is unavailable. */
   startStreams(store: Store, agents: number): Promise<BrokerTarget | undefined>;
-  /** A broker before a code host, and nginx before the same; undefined where one of them, or the store, is not there. */
+  /** Starts a broker and nginx in front of one code host; undefined when one of them, or the store, is unavailable. */
   startGit(store: Store): Promise<{ broker: BrokerTarget; nginx: string; stop(): Promise<void> } | undefined>;
 };
 
 export const NAMES = { upstream: 'upstream itself', nginx: 'nginx', forwarder: 'bare Express forwarder' };
 
-/** As long as an agent token, so that the forwarder reads as many bytes as the broker. */
+/** A text of the length of an agent token, so that the forwarder reads as many bytes as the broker. */
 const TOKEN_SIZED_TEXT = 'x'.repeat(620);
 const TOKENS_A_BATCH = 1_000;
 
-/** Starts all but the brokers. Whatever was started is ended by `stack`. */
+/** Starts everything except the brokers. `stack` stops all that was started. */
 export async function setStage(
   stack: AsyncDisposableStack,
   startBroker: StartBroker,
@@ -114,7 +114,7 @@ export async function setStage(
   };
 }
 
-/** More than CLONES at once may make, of 16 calls each. */
+/** More than enough agents for CLONES concurrent clones, with 16 concurrent calls per agent. */
 const GIT_AGENTS = 100;
 
 async function storeOptions(store: Store, postgres: Postgres | undefined, name: () => string) {

@@ -1,5 +1,5 @@
 /**
- * Agents' keys and agent tokens, made while nothing is measured: signing with RSA costs more than a governed call.
+ * Agents' keys and agent tokens, created while nothing is measured: an RSA signature costs more than a governed call.
  */
 
 import type { KeyObject } from 'node:crypto';
@@ -10,7 +10,7 @@ import { present } from '../broker/runtime/present.ts';
 export type AgentKey = { publicKeyPem: string; privateKey: KeyObject };
 export type BenchAgent = { agentId: string; ownerId: string; privateKey: KeyObject };
 
-/** Makes RSA keys of 2,048 bits, on as many threads as Node has for that. About 0.1 s of CPU each. */
+/** Generates RSA keys of 2,048 bits on Node's thread pool. About 0.1 s of CPU time each. */
 export async function makeAgentKeys(count: number): Promise<AgentKey[]> {
   const generate = promisify(generateKeyPair);
   const pairs = await Promise.all(Array.from({ length: count }, () => generate('rsa', { modulusLength: 2_048 })));
@@ -19,17 +19,17 @@ export async function makeAgentKeys(count: number): Promise<AgentKey[]> {
   });
 }
 
-/** The longest life that the specification gives an agent token. */
+/** The maximum lifetime of an agent token in the specification. */
 const LIFETIME_SECONDS = 300;
-/** Signed again well before the end, so that no token expires in the middle of a round. */
+/** Tokens are signed again well before they expire, so that none expires during a round. */
 const FRESH_FOR_MS = 180_000;
 
-/** Agent tokens for a list of agents, in turn. `fresh` answers tokens that live for at least two minutes more. */
+/** Agent tokens for a list of agents, in turn. `fresh` returns tokens that are valid for at least two more minutes. */
 export type TokenBatch = { fresh(): readonly string[] };
 
 /**
- * A batch of `count` tokens. Each is another byte sequence (`jti`), so that a broker which remembered verified tokens
- * would have to verify each of them at least once. `clock` answers milliseconds.
+ * Creates a batch of `count` tokens. Each has a different `jti`, so that a broker which cached verified tokens
+ * would have to verify each of them at least once. `clock` returns milliseconds.
  */
 export function createTokenBatch(agents: readonly BenchAgent[], count: number, clock: () => number): TokenBatch {
   let tokens: string[] = [];
@@ -50,7 +50,7 @@ export function createTokenBatch(agents: readonly BenchAgent[], count: number, c
 
 const HEADER = Buffer.from(JSON.stringify({ alg: 'RS256', typ: 'JWT' })).toString('base64url');
 
-/** RS256 as RFC 7518 section 3.3. */
+/** Signs a token with RS256 (RFC 7518 section 3.3). */
 function signToken(agent: BenchAgent, now: number, number: number): string {
   const iat = Math.floor(now / 1_000);
   const names = { agent_id: agent.agentId, owner_id: agent.ownerId, jti: `${iat}-${number}` };

@@ -1,7 +1,7 @@
 /**
- * The platform of the bench, a process of its own: node:http, one fixed JSON answer of about 300 bytes to any GET. `/files/N`: N MiB of
- * bytes. `/items/numbers-N`: N MiB of JSON, a list of small numbers; `/items/digits-N`: the same after an integer that a double does not
- * hold. `/events/N`: N seconds of server-sent events, each with the nanoseconds (CLOCK_MONOTONIC) at which it was sent.
+ * The platform of the bench, in a process of its own: node:http, one fixed JSON answer of about 300 bytes to any GET. `/files/N`: N MiB of
+ * bytes. `/items/numbers-N`: N MiB of JSON, a list of small numbers; `/items/digits-N`: the same after an integer that a double cannot
+ * represent. `/events/N`: N seconds of server-sent events, each with the time of sending in nanoseconds (CLOCK_MONOTONIC).
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -60,7 +60,7 @@ function tick(response: ServerResponse, ms: number): void {
   });
 }
 
-// Longer than any pause between two rounds, so that no proxy meets a connection that was just closed.
+// Longer than any pause between two rounds, so that no proxy uses a connection that was just closed.
 server.keepAliveTimeout = 300_000;
 server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }));
 process.on('disconnect', () => process.exit(0));

@@ -1,4 +1,4 @@
-/** `npm run bench -- verify`: what `agent-broker verify export` takes for exports of so many rows: CPU, and memory at the most. */
+/** `npm run bench -- verify`: CPU time and peak memory of `agent-broker verify export` for exports of two sizes. */
 import { spawn } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
 import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
@@ -26,7 +26,7 @@ export const VERIFY_USAGE = `Usage: npm run bench -- verify [--rows N]
   --rows N         rows of the larger export; the smaller one has a tenth (1000000: a file of 2.5 GB)
 `;
 
-/** Reads the command line; throws an error whose text is for the person at the terminal. */
+/** Parses the command line. Throws an Error with a message for the user. */
 export function readVerifyOptions(args: readonly string[]): { rows: number } {
   const { values } = parseArgs({ args: [...args], options: { rows: { type: 'string' } } });
   return { rows: wholeNumber('--rows', values.rows, 1_000_000, 10_000_000) };
@@ -34,10 +34,10 @@ export function readVerifyOptions(args: readonly string[]): { rows: number } {
 
 const COMMAND = fileURLToPath(new URL('../bin/agent-broker.js', import.meta.url));
 const ORIGIN = 'broker.example/orgs/00000000-0000-4000-8000-000000000001';
-/** How often memory is looked at. */
+/** The interval of memory readings. */
 const LOOK_MS = 50;
 
-/** Answers the exit code: 1 when one of the exports does not verify. */
+/** Runs the bench. Returns the exit code: 1 when an export does not verify. */
 export async function benchVerify({ rows }: { rows: number }): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-verify-'));
   try {
@@ -63,7 +63,7 @@ export async function benchVerify({ rows }: { rows: number }): Promise<number> {
   return 0;
 }
 
-/** Runs the command on files; `bytes`: resident, with those of the process that starts it. */
+/** Runs the command on files. `bytes`: peak resident bytes of the command and its descendants. */
 async function measure(args: readonly string[]): Promise<{ code: number | null; cpu: number; bytes: number }> {
   const child = spawn(process.execPath, [COMMAND, 'verify', 'export', ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -79,7 +79,7 @@ async function measure(args: readonly string[]): Promise<{ code: number | null; 
   return { code: await ended, ...most };
 }
 
-/** Writes an export of reads with their receipts as a broker has them, and the keys that verify it. */
+/** Writes an export of reads with their receipts, as a broker does, and the keys that verify it. */
 function writeExport(folder: string, count: number): void {
   const evidence = importSigningKey(generateSigningKey());
   const sign = createCompactSigner();
@@ -90,7 +90,7 @@ function writeExport(folder: string, count: number): void {
   const file = openSync(join(folder, 'log.jsonl'), 'w');
   const write = (lines: readonly LogLine[]) =>
     writeSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-  // The checkpoint stands in the first line, and is of the whole: its place is kept until it is known.
+  // The checkpoint in the first line covers the whole log, so a placeholder is written until it is known.
   const header = (checkpoint: string): LogLine => ({
     type: 'log',
     origin: ORIGIN,

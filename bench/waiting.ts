@@ -1,4 +1,4 @@
-/** Many agents that wait for a person at once: what they cost, and how soon each hears of its decision. */
+/** Many agents that wait for decisions at the same time: their cost, and the time until each receives its decision. */
 
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -10,34 +10,34 @@ import { createTokenBatch } from './tokens.ts';
 
 export type WaitingFindings = {
   agents: number;
-  /** Resident bytes that came with them. */
+  /** Growth of the resident bytes by the waiting agents. */
   bytes: number;
-  /** CPU seconds a second of broker and database while all wait and nothing happens; `alone`: with nobody waiting. */
+  /** CPU seconds per second of broker and database while all agents wait and nothing happens; `alone`: with no agent waiting. */
   load: { waiting: number; alone: number };
-  /** Statements a second in the same time; NaN where nobody counts them. */
+  /** Statements per second in the same time; NaN on SQLite, which does not count them. */
   statements: { waiting: number; alone: number };
-  /** Milliseconds from the owner's decision to the agent's answer, the platform's own time taken off. */
+  /** Milliseconds from the owner's decision to the agent's answer, less the time of the platform. */
   decided: number[];
-  /** Milliseconds from the agent's 202 to the owner's page having the request. */
+  /** Milliseconds from the agent's 202 until the owner's page has received the request. */
   shown: number[];
 };
 
 const QUIET_MS = 5_000;
-/** PostgreSQL's idle connections tell up to 10 s late what they did (PGSTAT_IDLE_INTERVAL). */
+/** PostgreSQL's idle connections report their statistics up to 10 s late (PGSTAT_IDLE_INTERVAL). */
 const SETTLED_MS = 11_000;
 const DECISIONS = 50;
 const LOOKS = 20;
-/** How long an agent's question stays open, in seconds: the specification's most. */
+/** How long an agent's poll stays open, in seconds: the maximum of the specification. */
 const PATIENCE_S = 50;
 const AT_ONCE = 50;
-/** Within this an owner's page has to show a new request; longer is a fault, not a figure. */
+/** The deadline for an owner's page to show a new request; a longer time is an error of the run. */
 const SHOWN_WITHIN_MS = 30_000;
 
 type Answer = { status: number; body: Record<string, unknown>; at: number };
 
 /**
- * Holds a call of each of these agents and lets all of them wait for its decision, each on a connection of its own. Then
- * decides some, one after the other, and watches the owner's inbox while further ones come.
+ * Holds a call of each of these agents, which all poll for the decision, each on a connection of its own. Then
+ * decides some, one after the other, and measures the owner's inbox while further calls are held.
  *
  * @param pids processes of the broker and its database
  */
@@ -57,7 +57,7 @@ export async function watchWaiting(
     return String(answer.body.approval_id);
   };
   try {
-    // The database's workers and the way of notices are there before anything is compared.
+    // Warm-up, so that the database's workers and the notification channel exist before the first measurement.
     const first = await held(0);
     const early = ask(baseUrl, long, 'GET', `/v1/approvals/${first}?wait=${PATIENCE_S}`, `Bearer ${tokens[0]}`);
     await wait(500);
@@ -75,7 +75,7 @@ export async function watchWaiting(
     const waiting: Promise<Answer>[] = [];
     for (const [at, id] of ids.entries()) {
       const polling = ask(baseUrl, long, 'GET', `/v1/approvals/${id}?wait=${PATIENCE_S}`, `Bearer ${tokens[at]}`);
-      // Most of them are hung up on at the end.
+      // Most of these polls are aborted at the end.
       polling.catch(() => undefined);
       waiting.push(polling);
       if (at % AT_ONCE === 0) await wait(20);
@@ -108,7 +108,7 @@ export async function watchWaiting(
   }
 }
 
-/** What a time in which nobody asks anything costs. */
+/** Measures a period without requests: CPU seconds and statements per second. */
 async function quietly({ statementCount }: BrokerTarget, pids: readonly number[]) {
   await wait(Number.isNaN(await statementCount()) ? 1_000 : SETTLED_MS);
   const [statements, cpu, startedAt] = [await statementCount(), cpuSeconds(pids), performance.now()];
@@ -120,7 +120,7 @@ async function quietly({ statementCount }: BrokerTarget, pids: readonly number[]
   };
 }
 
-/** What the platform takes by itself, at its fastest: rather too little is taken off than too much. */
+/** Returns the platform's fastest own time: the minimum, so that not too much is subtracted. */
 async function platformTime({ upstreamUrl }: BrokerTarget, agent: Agent): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i < 20; i++) {
@@ -131,7 +131,7 @@ async function platformTime({ upstreamUrl }: BrokerTarget, agent: Agent): Promis
   return Math.min(...times);
 }
 
-/** Listens as the owner's page does, and reads the newest requests when there is news. */
+/** Subscribes to events as the owner's page does, and reads the newest requests after each event. */
 async function watchInbox(
   baseUrl: string,
   owner: string,
@@ -167,7 +167,7 @@ async function watchInbox(
         throw new Error(`A new request was not in the owner's list after ${SHOWN_WITHIN_MS / 1_000} s.`);
       await Promise.race([after(seen), wait(SHOWN_WITHIN_MS)]);
       seen = heard;
-      // Without a status the list is newest first; pending ones come oldest first, and thousands wait already.
+      // Without a status the list is newest first. Pending calls are listed oldest first, and thousands are pending already.
       const { body } = await ask(baseUrl, agent, 'GET', '/owner/approvals?limit=10', owner);
       there = (body.approvals as { approval_id: string }[]).some(({ approval_id }) => approval_id === id);
     }

@@ -1,4 +1,4 @@
-/** The configuration that `connect` writes, read by the clients themselves. test/cli/client-formats.test.ts checks other clients by their documented formats. */
+/** The configuration that `connect` writes, read by the clients. test/cli/client-formats.test.ts checks other clients by their documented formats. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
