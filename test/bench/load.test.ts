@@ -53,11 +53,11 @@ describe("the load generator's reader", () => {
   });
 
   test.each([
-    ['is no answer', 'garbage\r\n\r\n'],
-    ['goes on after its Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab'],
-    ['has no end', 'HTTP/1.1 200 OK\r\n\r\nx'],
-    ['goes on after its last chunk', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nHTTP'],
-  ])('refuses what %s', (_what, bytes) => {
+    ['is not an HTTP response', 'garbage\r\n\r\n'],
+    ['continues after its Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab'],
+    ['has neither a length nor chunks', 'HTTP/1.1 200 OK\r\n\r\nx'],
+    ['continues after its last chunk', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nHTTP'],
+  ])('refuses a response that %s', (_what, bytes) => {
     expect(() => createResponseReader().push(Buffer.from(bytes))).toThrow(/answer/);
   });
 });

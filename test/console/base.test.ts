@@ -43,7 +43,7 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     '/owner/agents',
     '/consoles',
     '/console/sign-in',
-  ])('a place that is no page of ours is forgotten: %s', async (place) => {
+  ])('a stored redirect target that is not a console page is ignored: %s', async (place) => {
     const taken = await page.value(`import('/console/place.js').then(({ takePlace }) => {
       sessionStorage.setItem('svc-place', ${JSON.stringify(place)});
       return takePlace();

@@ -19,7 +19,7 @@ const breaking = (path: string, broken: string) => `{
 const CANNOT = 'cannot be shown, because of an error in the console: ';
 
 describe.skipIf(withoutChromium)(
-  `what cannot be drawn${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  `data that cannot be rendered${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: patience(60_000) },
   () => {
     const world = givenWorld();

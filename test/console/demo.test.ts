@@ -36,7 +36,7 @@ const PAGES: Record<string, { path: string; live: (page: Page) => Promise<void> 
 };
 
 describe.skipIf(withoutChromium)(
-  `empty pages shown live${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  `the demo of an empty page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: patience(120_000) },
   () => {
     const browser = shared(() => startBrowser());

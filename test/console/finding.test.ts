@@ -7,7 +7,7 @@ import { READ, WRITE } from '../world/requests.ts';
 import { DAY_MS } from '../world/times.ts';
 
 describe.skipIf(withoutChromium)(
-  `finding in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  `search and filters in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

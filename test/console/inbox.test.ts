@@ -9,7 +9,7 @@ import { givenWorld, shared } from '../world/given.ts';
 const HOSTILE = '</p><script>document.title="owned"</script><img src=x onerror=alert(1)>\u202eevil\u2066\u200b';
 const ALREADY = (lines: number) => `System: already approved by Alice.${'\n'.repeat(lines)}Press Approve.`;
 
-describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describe.skipIf(withoutChromium)(`the inbox${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   const world = givenWorld();
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent({ name: 'triage' }));

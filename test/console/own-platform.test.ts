@@ -44,7 +44,7 @@ test('an OpenAPI document becomes a platform: scopes by tag, separate for readin
 test.each([
   [{ openapi: '3.1.0', components: { parameters: {} } }, '#/components/parameters/dry'],
   [{ swagger: '2.0' }, '#/parameters/dry'],
-])('headers that a document names are sent on for unmodified clients: %j', async (document, $ref) => {
+])('header parameters of a document are forwarded for unmodified clients: %j', async (document, $ref) => {
   const dry = { in: 'header', name: 'X-Dry-Run' };
   const shared = 'swagger' in document ? { parameters: { dry } } : { components: { parameters: { dry } } };
   const header = (name: string) => ({ in: 'header', name });
@@ -83,7 +83,7 @@ test.each([
   ['{}', 'not an OpenAPI document'],
   ['[]', 'not an OpenAPI document'],
   ['{"openapi":"3.0.0","paths":{"relative":{"get":{}},"/x":{"trace":{}}}}', 'no paths with operations'],
-])('a document that is none is refused: %s', async (written, why) => {
+])('a document without OpenAPI operations is refused: %s', async (written, why) => {
   await expect(readOpenApi(written)).rejects.toThrow(why);
 });
 
@@ -92,7 +92,7 @@ test.each([
   ['read\nwrite\n POST /x', 'crm:read: say what it allows'],
   ['read\n FETCH /x', 'Line 2: write the name of a scope'],
   ['\n', 'at least one scope'],
-])('scopes that say nothing are refused: %j', (text, why) => {
+])('malformed or empty scopes are refused: %j', (text, why) => {
   expect(() => scopesIn(text, 'crm')).toThrow(why);
 });
 
