@@ -38,7 +38,7 @@ export type BrokerTarget = {
   upstreamUrl: string;
   /** The serving process; its descendants are measured with it. */
   pid: number;
-  /** Agents to call as. */
+  /** The agents that make calls. */
   agents: readonly BenchAgent[];
   /** Milliseconds from `npm start` to the first 200 of `/health`, on the seeded store. */
   healthAfterMs: number;

@@ -88,7 +88,7 @@ export function typical(samples: readonly Sample[], figure: (sample: Sample) => 
   return median(samples.map(figure));
 }
 
-/** Median over the rounds of a figure made of two targets in the same round, so that both had the same machine. */
+/** Median over the rounds of a figure made of two targets in the same round, so that both were measured under the same conditions. */
 export function paired(a: readonly Sample[], b: readonly Sample[], figure: (a: Sample, b: Sample) => number): number {
   return median(a.flatMap((sample, at) => (b[at] ? [figure(sample, b[at])] : [])));
 }

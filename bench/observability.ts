@@ -1,4 +1,4 @@
-/** `npm run bench -- observability`: what metrics and traces cost a call, in microseconds of CPU. */
+/** `npm run bench -- observability`: the cost of metrics and traces per call, in CPU microseconds. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';

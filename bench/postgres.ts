@@ -20,7 +20,7 @@ export type Postgres = {
   createDatabase(name: string): Promise<string>;
   /** Ends the server by a signal, and keeps its data. */
   halt(signal: NodeJS.Signals): Promise<void>;
-  /** Starts it again, on the same port and data. */
+  /** Starts the server again, on the same port and data. */
   resume(): Promise<void>;
   /** Starts a standby of this server (streaming replication). Unless it is `late`, every later commit here waits until the standby has it. */
   addStandby(how?: { late: boolean }): Promise<Postgres>;

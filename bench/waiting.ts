@@ -27,7 +27,7 @@ const QUIET_MS = 5_000;
 const SETTLED_MS = 11_000;
 const DECISIONS = 50;
 const LOOKS = 20;
-/** How long an agent's poll stays open, in seconds: the maximum of the specification. */
+/** How long an agent's poll stays open, in seconds: the maximum that the specification allows. */
 const PATIENCE_S = 50;
 const AT_ONCE = 50;
 /** The deadline for an owner's page to show a new request; a longer time is an error of the run. */

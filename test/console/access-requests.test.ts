@@ -98,7 +98,7 @@ describe.skipIf(withoutChromium)(
       });
       const asked = await ask({ platform: 'crm', scope: undefined });
       await open(page, asked.card);
-      // Of a new grant.
+      // The default lifetime of a new grant.
       expect(await page.value(`document.querySelector('#lasts').selectedOptions[0].text`)).toBe('30 days');
       await page.press('a');
       await says(page, 'cannot be approved yet');

@@ -165,7 +165,7 @@ describe.skipIf(withoutChromium)(
       }
       await admin.screenshot('clients-phone.png');
       await admin.resize(PHONE, 'phone');
-      // A finger needs 40 pixels.
+      // A touch target needs at least 40 pixels.
       const height = `document.querySelector('${row} .revoke').getBoundingClientRect().height`;
       expect(await admin.value(height)).toBeGreaterThanOrEqual(40);
       // The accessible name of each button includes the client.

@@ -16,18 +16,15 @@ describe('addresses and files of the console', () => {
     ['/console/agents/agt_1', '/console'],
     ['/approve/', '/console'],
     ['/docs/nope', '/docs'],
-  ])(
-    '%s is a 404 page with a link back for a browser, and the JSON error envelope for a program',
-    async (path, back) => {
-      const page = await fetch(at(path), { headers: HTML });
-      expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
-      const text = await page.text();
-      expect(text).toContain('There is no such page');
-      expect(text).toContain(`href="${back}"`);
-      const program = await send(at(path), { headers: { accept: '*/*' } });
-      expect([program.status, program.body.error]).toEqual([404, 'not_found']);
-    },
-  );
+  ])('%s is a 404 page with a link back for a browser, and the error envelope for a program', async (path, back) => {
+    const page = await fetch(at(path), { headers: HTML });
+    expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    const text = await page.text();
+    expect(text).toContain('There is no such page');
+    expect(text).toContain(`href="${back}"`);
+    const program = await send(at(path), { headers: { accept: '*/*' } });
+    expect([program.status, program.body.error]).toEqual([404, 'not_found']);
+  });
 
   test('a link with an invalid percent-encoding is a not-found page, too', async () => {
     const page = await fetch(at('/approve/%zz'), { headers: HTML });

@@ -47,7 +47,7 @@ describe.skipIf(missingTools.length > 0)(`the commands of getting-started.md${to
     const { answer } = step;
     if (answer?.info === 'json') expect(stillJson(printed)).toEqual(stillJson(answer.text));
     if (answer?.info === 'text') expect(still(printed)).toContain(still(answer.text));
-    // The page tells the reader to copy the ids; that is a person's work, so it is done here.
+    // The page asks the reader to copy the ids, so the test does it here.
     const [, agentId, ownerId] = /(agt_\w+)\s+([0-9a-f-]{36})\s+active$/m.exec(printed) ?? [];
     if (agentId)
       writeFileSync(
