@@ -60,18 +60,21 @@ const bytes = fc
     return put === undefined ? whole : Buffer.concat([whole.subarray(0, at), Buffer.of(put), whole.subarray(at)]);
   });
 
-/** Returns the data of a stream's events. */
+/** Returns the data of a stream's events of the type `message`, the default; events of other types are not messages of MCP. */
 function eventsOf(text: string): string[] {
   const found: string[] = [];
   let data: string[] | undefined;
+  let type = '';
   // Text after the last line end is not a line.
   for (const one of text.split(/\r\n|\n|\r/).slice(0, -1)) {
     if (one === '') {
-      if (data !== undefined && data.join('\n') !== '') found.push(data.join('\n'));
+      if (['', 'message'].includes(type) && data !== undefined && data.join('\n') !== '') found.push(data.join('\n'));
       data = undefined;
+      type = '';
     } else {
       const [, name, value = ''] = /^([^:]*)(?::( ?.*))?$/s.exec(one) ?? [];
       if (name === 'data') data = [...(data ?? []), value.replace(/^ /, '')];
+      if (name === 'event') type = value.replace(/^ /, '');
     }
   }
   return found;
