@@ -87,7 +87,7 @@ export type Together = {
 /** Without `make`: the change is part of a batch. */
 export type Step = { change: Change; make?: (db: Db, made: Made) => Promise<void> };
 
-/** An agent as it will be. `live`: not revoked for good. */
+/** An agent as it will be. `live`: not permanently revoked. */
 export type FutureAgent = {
   id: string;
   name: string;

@@ -122,7 +122,7 @@ export const AGENTS_SOUGHT = {
 type Given = { [Name in keyof typeof AGENTS_SOUGHT]?: z.output<(typeof AGENTS_SOUGHT)[Name]> };
 
 /**
- * Parses the query parameters of a search; undefined when there are none, so that all agents are returned at once. Throws Refusal invalid_request.
+ * Parses the query parameters of a search; undefined when there are none, so that all agents are returned in one response. Throws Refusal invalid_request.
  */
 export function agentsSought(query: Given): SoughtAgents | undefined {
   if (Object.values(query).every((value) => value === undefined)) return undefined;

@@ -95,7 +95,7 @@ export function conditionFunctions(literals: Literals, meter: () => Meter): CelF
     }),
     celMethod('contains', STRING, [STRING], BOOL, function (needle) {
       if (needle.length > MAX_NEEDLE) throw new Error(`\`contains\` looks for at most ${MAX_NEEDLE} characters`);
-      // In the worst case, where the needle may begin at every character, the search takes some 25 ns per character.
+      // In the worst case, where the searched text may begin at every character, the search takes some 25 ns per character.
       spend(meter(), this.length / (needle.length === 1 ? 512 : 16));
       return this.includes(needle);
     }),

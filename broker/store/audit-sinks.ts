@@ -138,7 +138,7 @@ export async function shortenBatch(
   return shortened !== undefined;
 }
 
-/** Records that the receiver has the batch. `rejected`: number of rows it refused for good, with `why`. False: as for `beginBatch`. */
+/** Records that the receiver has the batch. `rejected`: number of rows it refused permanently, with `why`. False: as for `beginBatch`. */
 export async function finishBatch(
   db: Db,
   batch: BatchRef,

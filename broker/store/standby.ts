@@ -74,7 +74,7 @@ async function positionOf(db: Kysely<Schema>): Promise<{ storeId: string | undef
 
 /**
  * Creates a pool for one report, which reads outside of transactions. At the first error of the standby (it is unavailable, or cancels a
- * statement that delays its recovery) the report switches to the primary for good, so that it never reads older data than before.
+ * statement that delays its recovery) the report switches to the primary and stays there, so that it never reads older data than before.
  */
 function oneWay(standby: PostgresPool, primary: PostgresPool, onLeft: (error: Error) => void): PostgresPool {
   let isLeft = false;
