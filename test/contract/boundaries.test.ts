@@ -1,4 +1,4 @@
-/** Every end is the first moment at which something is over, whichever door tells of it; and limits of time hold to the millisecond. */
+/** Everything that expires has expired at exactly its `expires_at`, on every entry point, and time limits hold to the millisecond. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
@@ -9,18 +9,18 @@ import { DAY_MS } from '../world/times.ts';
 
 const JSON_BODY = { 'content-type': 'application/json' };
 
-describe.each(ONE_STORE)(`at the very moment, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`expiry to the millisecond, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(async () => {
     const made = await world.demoOrganisation();
     await made.ask('POST', '/owner/organisation', { publish_identity_documents: true });
     return made;
   });
-  // A clock that stands still, so that a moment can be met.
+  // A stopped clock, so that a request can be made at an exact time.
   beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: Math.ceil(Date.now() / 1000) * 1000 + 123 }));
   afterEach(() => void vi.useRealTimers());
 
-  /** Looks a millisecond before an end, and at it. */
+  /** Returns what `look` returns one millisecond before `end`, and at `end`. */
   async function around(end: number, look: () => Promise<unknown>): Promise<[before: unknown, at: unknown]> {
     vi.setSystemTime(end - 1);
     const before = await look();
@@ -53,10 +53,11 @@ describe.each(ONE_STORE)(`at the very moment, on %s${postgresNote}`, (store) => 
       ['pending', 1, 0],
       ['expired', 0, 1],
     ]);
-    expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(410);
+    const late = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    expect([late.status, late.body.error], late.text).toEqual([410, 'approval_expired']);
   });
 
-  test('what was decided or expired is listed for 24 hours', async () => {
+  test('decided and expired calls are listed for 24 hours', async () => {
     const agent = await organisation.agent();
     const denied = (await agent.act(WRITE)).body.approval_id;
     await agent.act(WRITE);
