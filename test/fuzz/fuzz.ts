@@ -66,7 +66,7 @@ export async function fuzz(
       throw new Error(`${reasonOf(smallest.failed ? smallest : found)}\n\nAgain by: ${again}`);
     }
     const took = (performance.now() - began) / 1000;
-    ledger.most('most a second', found.numRuns / took);
+    ledger.most('most per second', found.numRuns / took);
     const missing = found.numRuns >= ENOUGH ? reaches.filter((what) => !reached.has(what)) : [];
     if (missing.length > 0) throw new Error(`seed ${SEED}: ${found.numRuns} inputs in which never: ${missing.join()}`);
   });

@@ -47,7 +47,7 @@ export async function breakWork(
       }
       await pause(100);
     }
-    ledger.check('/livez and /readyz answer within 3 s meanwhile');
+    ledger.check('/livez and /readyz answer within 3 s during the fault');
     if (stopsFirst) {
       await work.pause();
       await stopped(child);
@@ -58,7 +58,7 @@ export async function breakWork(
     } else await repair();
     if (isTold) {
       if (!told) throw new Error('/readyz answers 200 though nothing can be stored');
-      ledger.check('/readyz says 503 while nothing can be stored');
+      ledger.check('/readyz answers 503 while nothing can be stored');
     }
     ledger.cuts++;
     const mended = performance.now();

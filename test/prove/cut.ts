@@ -56,7 +56,7 @@ export async function cutWork(
         await kill(doomed);
         await work.afterKill?.();
         ledger.cuts++;
-        ledger.find('cuts in the start of a broker');
+        ledger.find('kills during the start of a broker');
         cut++;
       }
       const began = performance.now();
@@ -80,7 +80,7 @@ export async function cutWork(
   await work.pause();
   await invariants.checkAll();
   await work.check?.(served);
-  ledger.find('things done', work.progress());
+  ledger.find('operations', work.progress());
   next.signal('SIGKILL');
   current.signal('SIGTERM');
   const { code } = await current.ended;

@@ -122,8 +122,8 @@ export function startInvariants(
       const made = found.filter((row) => row.kind === 'action' && row.result === 'allowed').length;
       if (item !== undefined && made > (seen.get(item) ?? 0)) fail('what is on record as made was sent', item);
     }
-    if (losesReads) ledger.most('most reads in flight that are not on record', lost.size);
-    ledger.check('a call that the platform saw was sent once, and is on record', seen.size - lost.size);
+    if (losesReads) ledger.most('most reads in flight without an audit row', lost.size);
+    ledger.check('a call that the platform received was sent once, and has an audit row', seen.size - lost.size);
   };
 
   /** Every answer has its audit row, with the same result. */
@@ -142,7 +142,7 @@ export function startInvariants(
       if (!row) fail('each answer has its row', `${item} ${status} ${answer.text}`);
       if (status in results && row.result !== results[status])
         fail('a row says what was answered', `${item} ${status} ${row.result}`);
-      ledger.check('an answer has its row, which says the same');
+      ledger.check('a response has an audit row with the same outcome');
     }
   };
 
@@ -187,7 +187,7 @@ export function startInvariants(
     const verdict = await verifyLogExport(lines, { keys, checkpoints, receiptKeys, digest });
     if (!verdict.ok) fail('the receipt log verifies', JSON.stringify(verdict.problems));
     if (checkpoint !== null && checkpoints.at(-1) !== checkpoint) checkpoints.push(checkpoint);
-    ledger.check('the receipt log verifies, with the checkpoints kept from before');
+    ledger.check('the receipt log verifies, also from the checkpoints stored earlier');
     return verdict.size;
   };
 

@@ -14,7 +14,7 @@ const line = (different: Partial<Line>): Line => ({
   cuts: 8,
   checked: [['a receipt verifies', 20]],
   found: [
-    ['things done', 5],
+    ['operations', 5],
     ['longest start, ms', 100],
   ],
   ms: 1_000,
@@ -39,7 +39,7 @@ test.each(['test/fuzz/models.test.ts', 'test/fuzz/inputs.test.ts'])('everything 
 
 test('invalid options are rejected with a readable error', () => {
   expect(() => readOptions(['--cuts', 'many'])).toThrow('--cuts: must be a whole number');
-  expect(() => readOptions(['--part', 'nothing'])).toThrow('--part: there is no nothing.');
+  expect(() => readOptions(['--part', 'nothing'])).toThrow('--part: there is no part nothing.');
   expect(() => readOptions(['--store', 'mysql'])).toThrow('--store: mysql is not a store');
   expect(() => readOptions(['--seconds', '-1'])).toThrow('--seconds');
   expect(readOptions(['--part', 'calls,pushes', '--store', 'sqlite']).parts.map(({ name }) => name)).toEqual([
@@ -73,7 +73,7 @@ test('models and fuzzers run once, for the requested time, and again after a fai
   const tried = line({ part: 'fuzz-endpoints', cuts: 40_000, ms: 2_000, seed: 7 });
   expect(left(tried)).toEqual(['model-approvals']);
   expect(left({ ...tried, error: 'no' })).toEqual(['model-approvals', 'fuzz-endpoints']);
-  expect(reportOf([tried], MACHINE)).toContain('| 40000, 20000 a second | – |');
+  expect(reportOf([tried], MACHINE)).toContain('| 40000, 20000 per second | – |');
   expect(reportOf([{ ...tried, cuts: 12, error: 'no' }], MACHINE)).toContain(
     '`PROVE_PART=fuzz-endpoints PROVE_SEED=7 PROVE_RUN=12 TEST_STORE=sqlite npx vitest run test/fuzz/inputs.test.ts`',
   );
@@ -82,9 +82,9 @@ test('models and fuzzers run once, for the requested time, and again after a fai
 test('the report sums counts, takes the maximum of times, and has the command that reproduces a failure', () => {
   const failed = line({ store: 'postgres', cuts: 3, seed: 7, error: 'after cut 4: a call was sent twice' });
   const report = reportOf([line({}), line({ found: [['longest start, ms', 70]] }), failed], MACHINE);
-  expect(report).toContain('**19 times kill -9: 16 on SQLite, 3 on PostgreSQL.\n1 of 3 runs failed.**');
+  expect(report).toContain('**19 kills (SIGKILL): 16 on SQLite, 3 on PostgreSQL.\n1 of 3 runs failed.**');
   expect(report).toContain('| a receipt verifies | 40 |');
-  expect(report).toContain('| calls | sqlite | longest start, ms: 100; things done: 5 |');
+  expect(report).toContain('| calls | sqlite | longest start, ms: 100; operations: 5 |');
   expect(report).toContain(
     'after cut 4: a call was sent twice | `PROVE_PART=calls PROVE_CUTS=4 PROVE_SEED=7 TEST_STORE=postgres npx vitest run test/prove/kills.test.ts` |',
   );

@@ -12,16 +12,16 @@ import { describeMachine, type Line, reportOf } from './report.ts';
 
 const USAGE = `Usage: npm run prove -- [--cuts N] [--seconds N] [--part LIST] [--store LIST] [--seed N] [--minutes N] [--state FILE] [--report FILE]
 
-  --cuts N       how often a broker is killed, all parts and stores together (500)
-  --seconds N    how long each model and each fuzzer is run on each store (60)
+  --cuts N       number of kills, of all parts and stores together (500)
+  --seconds N    how long each model and fuzzer runs on each store (60)
   --part LIST    ${PARTS.map(({ name }) => name).join(', ')} (all)
-  --store LIST   sqlite, postgres or both (both, where TEST_DATABASE_URL names a server)
-  --seed N       of the instants and the inputs that are drawn (drawn)
-  --minutes N    begins nothing new after this time (120)
-  --state FILE   what was done so far; run again with the same file it goes on there (test-artefacts/prove.jsonl)
+  --store LIST   sqlite, postgres or both (both, if TEST_DATABASE_URL names a server)
+  --seed N       determines the instants of kills and the inputs (random)
+  --minutes N    starts no further run after this time (120)
+  --state FILE   results so far; a run with the same file continues (test-artefacts/prove.jsonl)
   --report FILE  the report, rewritten after each round (test-artefacts/proof.md)
 
-Parts that mount a file system are left out, with a line that says so, unless root runs it. Ends with 1 when anything did not hold.
+Parts that mount a file system are skipped, with a message, unless root runs it. Exits with 1 if any run failed.
 `;
 
 /** Kills per round on one store, after which its rows are checked. */
@@ -47,13 +47,13 @@ export function readOptions(args: readonly string[]) {
   const server = process.env.TEST_DATABASE_URL;
   const stores = values.store?.split(',') ?? (server ? ['sqlite', 'postgres'] : ['sqlite']);
   const unknown = stores.find((store) => store !== 'sqlite' && store !== 'postgres');
-  if (unknown !== undefined) throw new Error(`--store: ${unknown} is not a store; take sqlite, postgres or both.`);
+  if (unknown !== undefined) throw new Error(`--store: ${unknown} is not a store; use sqlite, postgres or both.`);
   if (stores.includes('postgres') && !server)
-    throw new Error('--store: TEST_DATABASE_URL has to name a PostgreSQL server on which databases may be made.');
+    throw new Error('--store: TEST_DATABASE_URL has to name a PostgreSQL server on which databases may be created.');
   const names = values.part?.split(',') ?? PARTS.map(({ name }) => name);
   const parts = PARTS.filter(({ name }) => names.includes(name));
   const strange = names.find((name) => !PARTS.some((part) => part.name === name));
-  if (strange !== undefined) throw new Error(`--part: there is no ${strange}.`);
+  if (strange !== undefined) throw new Error(`--part: there is no part ${strange}.`);
   return {
     cuts: wholeNumber('--cuts', values.cuts, 500, 100_000),
     seconds: wholeNumber('--seconds', values.seconds, 60, 100_000),
@@ -162,7 +162,7 @@ export function possible(options: Options, isRoot: boolean): { options: Options;
 /** Continues after the state file's last line. Returns the exit code. */
 export async function prove(asked: Options): Promise<number> {
   const { options, leftOut } = possible(asked, isRoot);
-  if (leftOut.length > 0) process.stdout.write(`Left out: ${leftOut.join(', ')}: ${NEEDS_ROOT}.\n`);
+  if (leftOut.length > 0) process.stdout.write(`Skipped: ${leftOut.join(', ')}: ${NEEDS_ROOT}.\n`);
   const until = performance.now() + options.minutes * 60_000;
   const machine = await describeMachine();
   for (const file of [options.state, options.report]) mkdirSync(dirname(file), { recursive: true });
@@ -182,14 +182,15 @@ export async function prove(asked: Options): Promise<number> {
       done.push(line);
       appendFileSync(options.state, `${JSON.stringify(line)}\n`);
       if (line.error !== undefined) failed++;
-      const words = line.error === undefined ? 'held' : `FAILED: ${line.error}`;
-      process.stdout.write(`${line.at} ${line.part} on ${line.store}: ${line.cuts} in ${line.ms} ms, ${words}\n`);
+      const result = line.error === undefined ? 'passed' : `FAILED: ${line.error}`;
+      process.stdout.write(`${line.at} ${line.part} on ${line.store}: ${line.cuts} in ${line.ms} ms, ${result}\n`);
     }
     // Includes results that another run, on the other store, wrote meanwhile.
     writeFileSync(options.report, reportOf(linesOf(options.state), machine));
   }
   const left = todoOf(options, done);
-  if (left.length > 0) process.stdout.write(`Not done: ${left.map(({ part, store }) => `${part.name} on ${store}`)}\n`);
+  if (left.length > 0)
+    process.stdout.write(`Remaining: ${left.map(({ part, store }) => `${part.name} on ${store}`)}\n`);
   return failed > 0 || left.length > 0 ? 1 : 0;
 }
 

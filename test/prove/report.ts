@@ -49,7 +49,7 @@ const total = (lines: readonly Line[]) => lines.reduce((sum, { cuts }) => sum + 
 const rate = (lines: readonly Line[]): string => {
   const held = lines.filter(({ error }) => error === undefined);
   const seconds = held.reduce((sum, { ms }) => sum + ms, 0) / 1000;
-  return seconds === 0 ? '' : `, ${Number((total(held) / seconds).toPrecision(3))} a second`;
+  return seconds === 0 ? '' : `, ${Number((total(held) / seconds).toPrecision(3))} per second`;
 };
 
 /** Returns the command that reproduces a failure, as far as it depends on the seed and not on the machine's timing. */
@@ -95,10 +95,10 @@ export function reportOf(lines: readonly Line[], machine: Machine): string {
     broken.length === 0
       ? 'None.'
       : table(
-          ['when', 'part', 'store', 'what did not hold', 'again by'],
+          ['when', 'part', 'store', 'failed invariant', 'command to reproduce'],
           broken.map((line) => [line.at, line.part, line.store, escaped(line.error ?? ''), `\`${again(line)}\``]),
         );
-  return `# Proof: what held under kills and faults
+  return `# Proof: invariants under kills and faults
 
 Written by \`npm run prove\`. ${lines[0]?.at.slice(0, 16) ?? ''} to ${lines.at(-1)?.at.slice(11, 16) ?? ''} UTC, of ${commits
     .map((commit) => `\`${commit}\``)
@@ -106,13 +106,13 @@ Written by \`npm run prove\`. ${lines[0]?.at.slice(0, 16) ?? ''} to ${lines.at(-
       ', ',
     )}, on ${machine.cores} cores (${machine.cpu}), Linux ${machine.linux}, Node ${machine.node}, PostgreSQL ${machine.postgres}.
 
-**${total(kills)} times kill -9: ${total(kills.filter(({ store }) => store === 'sqlite'))} on SQLite, ${total(kills.filter(({ store }) => store === 'postgres'))} on PostgreSQL.
-${broken.length} of ${lines.length} runs failed.** A run is several cuts of one store, one test of a fault, or one model or fuzzer for a while.
+**${total(kills)} kills (SIGKILL): ${total(kills.filter(({ store }) => store === 'sqlite'))} on SQLite, ${total(kills.filter(({ store }) => store === 'postgres'))} on PostgreSQL.
+${broken.length} of ${lines.length} runs failed.** A run is several kills on one store, one test of a fault, or one model or fuzzer for a given time.
 
 ## kill -9
 
-A broker, as a process of its own, is killed at a random instant of its work or of its start, with the work going on against it; another one starts on
-the same store, and everything below is checked before the next cut.
+A broker in its own process is killed at a random instant while it starts or serves requests. Another one starts on the same store, and all invariants
+below are checked before the next kill.
 
 ${table(['part', 'work', 'SQLite', 'PostgreSQL'], rowsOf('cuts'))}
 
@@ -122,14 +122,14 @@ ${table(['part', 'fault', 'SQLite', 'PostgreSQL'], rowsOf('once'))}
 
 ## Models and fuzzers
 
-Random sequences of steps on a running broker and on a small model of it, and random inputs for what reads bytes of others: how many, and how many a
-second. The steps and inputs of a run follow from its seed.
+Random sequences of steps on a running broker and on a small model of it, and random inputs for the parsers of untrusted bytes: total, and number per
+second. The seed of a run determines its steps and inputs.
 
-${table(['part', 'what is tried', 'SQLite', 'PostgreSQL'], rowsOf('seconds'))}
+${table(['part', 'inputs', 'SQLite', 'PostgreSQL'], rowsOf('seconds'))}
 
 ## Invariants
 
-How often each was checked. A row and its receipt are counted once; calls, approvals, pushes and branches are looked at, and counted, again after each cut of
+How often each was checked. A row and its receipt are counted once; calls, approvals, pushes and branches are checked, and counted, after each kill on
 their store.
 
 ${table(
@@ -137,7 +137,7 @@ ${table(
   [...added(held.map(({ checked }) => checked))].map(([name, count]) => [name, count]),
 )}
 
-## What was found
+## Counts
 
 ${table(['part', 'store', 'counts'], found)}
 

@@ -100,7 +100,7 @@ export function agentTokens(count: Count): Fuzzed {
         expect(text).toBe(good);
         return;
       }
-      count('signed and taken');
+      count('signed and accepted');
       const theirs = await jwtVerify(text, key, {
         algorithms: ['RS256'],
         currentDate: new Date(NOW),
@@ -116,5 +116,5 @@ export function agentTokens(count: Count): Fuzzed {
       if (known.aud !== undefined) expect([known.aud].flat()).toContain(BASE_URL);
     },
   );
-  return { property, reaches: ['refused', 'the same', 'signed and refused', 'signed and taken'] };
+  return { property, reaches: ['refused', 'the same', 'signed and refused', 'signed and accepted'] };
 }

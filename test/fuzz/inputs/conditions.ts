@@ -231,8 +231,8 @@ export function conditions(count: Count): Fuzzed {
     const theirs = reference(text, given as JsonObject);
     // Cases in which implementations differ, the library being one of them, are not compared.
     if (theirs === undefined || said.others !== undefined) return;
-    count('as the library says');
+    count('same as the library');
     expect(said.value).toBe(theirs);
   });
-  return { property, reaches: ['refused', 'fails', 'is true', 'is false', 'as the library says'] };
+  return { property, reaches: ['refused', 'fails', 'is true', 'is false', 'same as the library'] };
 }

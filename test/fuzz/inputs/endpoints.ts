@@ -95,7 +95,7 @@ export function endpoints(count: Count): Fuzzed {
       expect(parsed.error).toMatch(/\S/);
       return count('refused');
     }
-    count('taken');
+    count('accepted');
     const { path, query } = parsed;
     // Rules are evaluated on what was written, except for slashes that the platform decodes.
     const own = path + (written.includes('?') ? `?${query}` : '');
@@ -119,5 +119,5 @@ export function endpoints(count: Count): Fuzzed {
       }
     }
   });
-  return { property, reaches: ['refused', 'taken'] };
+  return { property, reaches: ['refused', 'accepted'] };
 }

@@ -163,7 +163,7 @@ export function graphql(count: Count): Fuzzed {
       return count(read.kind);
     }
     const made = await executed(given);
-    count(made ? `a ${made.operation} that runs` : 'nothing runs');
+    count(made ? `a ${made.operation} that runs` : 'nothing is executed');
     if (made === undefined) return;
     expect(made.operation).toBe(read.operation);
     const judged = read.roots.map((field) => field.name.value);

@@ -121,9 +121,9 @@ export function json(count: Count): Fuzzed {
       plain = undefined;
     }
     const strict = parseStrictJson(written);
-    count(strict.ok ? 'taken' : plain ? 'refused as doubtful' : 'refused');
+    count(strict.ok ? 'accepted' : plain ? 'refused as ambiguous' : 'refused');
     expect(strict.ok).toBe(plain !== undefined && !isDoubtful(written));
     if (strict.ok) expect({ value: strict.value }).toEqual(plain);
   });
-  return { property, reaches: ['taken', 'refused', 'refused as doubtful'] };
+  return { property, reaches: ['accepted', 'refused', 'refused as ambiguous'] };
 }

@@ -96,7 +96,7 @@ export function pktLines(count: Count): Fuzzed {
     // Which of two faults is found first may depend on the chunks.
     expect(read2.kind).toBe(read1.kind);
     if (read1.kind !== 'done' || read2.kind !== 'done') return count('refused');
-    count('taken');
+    count('accepted');
     expect([read2.push, read2.packAt]).toEqual([read1.push, read1.packAt]);
     const { refs, options, capabilities: asked, hasPack } = read1.push;
     const { lines, next } = linesUntilFlush(input, 0);
@@ -116,5 +116,5 @@ export function pktLines(count: Count): Fuzzed {
       : { lines: [], next };
     expect([options, read1.packAt]).toEqual([behind.lines, behind.next]);
   });
-  return { property, reaches: ['refused', 'taken'] };
+  return { property, reaches: ['refused', 'accepted'] };
 }

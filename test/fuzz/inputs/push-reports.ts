@@ -62,8 +62,8 @@ export function pushReports(count: Count): Fuzzed {
     const found = read(input, []);
     expect(read(input, pieces)).toEqual(found);
     if (harm) return count('damaged');
-    count(found.refused.length > 0 ? 'refused' : 'taken');
+    count(found.refused.length > 0 ? 'refused' : 'accepted');
     expect(found).toEqual(expected(of, isUnpacked));
   });
-  return { property, reaches: ['damaged', 'refused', 'taken'] };
+  return { property, reaches: ['damaged', 'refused', 'accepted'] };
 }

@@ -86,12 +86,12 @@ export function approvals(world: World, count: Count): Fuzzed {
     if (Array.isArray(verdict)) {
       held.why = verdict;
       model.rows.push('denied');
-      count('approved and not made');
+      count('approved and not executed');
     } else {
       held.isMade = true;
       model.effects.push(held.item);
       model.rows.push('allowed');
-      count('approved and made');
+      count('approved and executed');
     }
   };
 
@@ -248,8 +248,8 @@ export function approvals(world: World, count: Count): Fuzzed {
     property,
     reaches: [
       'corrected',
-      'approved and made',
-      'approved and not made',
+      'approved and executed',
+      'approved and not executed',
       'decided before',
       'decided concurrently',
       'too late',

@@ -72,7 +72,7 @@ export function budgets(world: World, count: Count): Fuzzed {
       const passes = model.isSuspended ? 0 : Math.min(calls, leftOf(model, agent.clock()));
       const others = answers.filter(({ status }) => status === (model.isSuspended ? 403 : 202)).length;
       expect([made, others], answers.map(({ text }) => text).join()).toEqual([passes, calls - passes]);
-      if (passes > 0 && passes < calls) count('more concurrent calls than were left');
+      if (passes > 0 && passes < calls) count('more concurrent calls than remained');
       if (model.standing) model.standing.left -= passes;
       model.effects += passes;
     }),
@@ -146,5 +146,5 @@ export function budgets(world: World, count: Count): Fuzzed {
       expect(found?.left, text).toBe(standing.left);
     },
   });
-  return { property, reaches: ['more concurrent calls than were left', 'over the limit'] };
+  return { property, reaches: ['more concurrent calls than remained', 'over the limit'] };
 }

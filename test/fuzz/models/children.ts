@@ -262,8 +262,8 @@ export function children(world: World, count: Count): Fuzzed {
     for (const [at, op] of operations.entries()) {
       await perform(family, op);
       const made = await expectContained(family, JSON.stringify(operations.slice(0, at + 1)));
-      count(made > 0 ? 'a child that may do something' : 'none that may do anything');
+      count(made > 0 ? 'children with permissions' : 'no child with permissions');
     }
   });
-  return { property, reaches: ['a child that may do something'] };
+  return { property, reaches: ['children with permissions'] };
 }

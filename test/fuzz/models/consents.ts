@@ -106,7 +106,7 @@ export async function consents(store: StoreKind, count: Count): Promise<Fuzzed> 
         Object.assign(person, { account, isConfirmed: false });
         if (person.consent) person.consent.isDone = true;
       } else {
-        count('too late, or twice');
+        count('expired, or repeated');
         const visit = await new Browser().post(`${url}/start`, {});
         expect(visit.status, visit.text).toBeGreaterThanOrEqual(400);
       }
@@ -152,5 +152,5 @@ export async function consents(store: StoreKind, count: Count): Promise<Fuzzed> 
       expect((await tokensOf(real)).map(({ state }) => state).toSorted()).toEqual(states.toSorted());
     },
   });
-  return { property, reaches: ['made', 'not consented', 'too late, or twice'] };
+  return { property, reaches: ['made', 'not consented', 'expired, or repeated'] };
 }

@@ -90,7 +90,7 @@ export function limits(world: World, count: Count): Fuzzed {
           const made = answers.filter(({ status }) => status === 200);
           const beyond = answers.filter(({ status }) => status === (rule?.effect === 'deny' ? 403 : 202));
           expect([made.length, beyond.length], answers.map(({ text }) => text).join()).toEqual([room, calls - room]);
-          if (room > 0 && room < calls) count('more concurrent calls than there was room for');
+          if (room > 0 && room < calls) count('more concurrent calls than the limit allows');
           for (const { body } of beyond) {
             expect(body.limit).toMatchObject({ rule: 'l', most: rule!.limit.most });
             if (rule?.effect === 'require_approval') model.held.push({ id: body.approval_id, who, amount, at: now() });
@@ -118,7 +118,7 @@ export function limits(world: World, count: Count): Fuzzed {
         const options = { timeout: patience(10_000) };
         if (isMade) await expect.poll(end, options).toBe('made');
         else await expect.poll(end, options).toContain('denied_by_guardrail');
-        if (!isMade) return count('approved, and denied beyond the limit');
+        if (!isMade) return count('approved, but denied by the limit');
         if (rule) take(model, rule.limit, who, amount);
         model.effects++;
       },
@@ -136,5 +136,5 @@ export function limits(world: World, count: Count): Fuzzed {
     after: async ({ effects }) => expect(world.upstream.seen.length).toBe(effects),
     end: async () => {},
   });
-  return { property, reaches: ['more concurrent calls than there was room for'] };
+  return { property, reaches: ['more concurrent calls than the limit allows'] };
 }

@@ -58,8 +58,8 @@ export async function applies(scene: Scene, invariants: () => Invariants): Promi
       if (agent?.name !== `p${version % POLICIES}`) throw new Error(`the agent is under ${agent?.name} in ${name}`);
       if (version < acknowledged || version > sent)
         throw new Error(`${name} is in force, v${acknowledged} was acknowledged, and v${sent} was sent last`);
-      ledger.check('one file is in force as a whole: the last acknowledged one, or the one that was cut off');
-      ledger.find(version > acknowledged ? 'applies in force without an answer' : 'applies as acknowledged');
+      ledger.check('one complete file is in force: the last acknowledged one, or the interrupted one');
+      ledger.find(version > acknowledged ? 'applied files without a response' : 'applied files as acknowledged');
     },
   };
 }

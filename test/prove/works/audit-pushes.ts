@@ -32,7 +32,7 @@ export async function auditPushes(scene: Scene, invariants: () => Invariants): P
     const before = batches.get(id);
     const said = (some: CameRow[]) => some.map((row) => `${row.index} ${row.id}`).join();
     if (before && said(before.rows) !== said(rows)) wrong ??= `the batch ${id} came again with other rows`;
-    if (before?.isTaken) ledger.find('batches that came again after a kill');
+    if (before?.isTaken) ledger.find('batches sent again after a kill');
     batches.set(id, { rows, isTaken: isTaken || before?.isTaken === true });
     const first = rows[0]!.index;
     if (first < newest) wrong ??= `a batch from row ${first} on came after one from row ${newest} on`;
@@ -91,8 +91,8 @@ export async function auditPushes(scene: Scene, invariants: () => Invariants): P
         await pause(100);
       }
       ledger.most('longest until the collector had every row, ms', performance.now() - began);
-      ledger.check('the collector has every row, in order, exactly once by its id', 1);
-      ledger.most('most rows pushed of one store', kept.size);
+      ledger.check('the collector has every row, in order, exactly once by id', 1);
+      ledger.most('most rows pushed from one store', kept.size);
     },
   };
 }

@@ -118,7 +118,7 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
     if (url === undefined) {
       const said = child.output().stderr;
       if (!/restore/i.test(said)) throw new Error(`a start after a restore that was killed says: ${said}`);
-      ledger.find('starts that were refused after a restore was killed');
+      ledger.find('starts refused after a killed restore');
       return;
     }
     const { status, body } = await call(`elsewhere.${Math.floor(random() * 1e9)}`, url);
@@ -128,7 +128,7 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
     const isAsBefore = untouched && status === (isReplaced ? 200 : 401);
     if (!isQuarantined && !isAsBefore)
       throw new Error(`a call after a restore that was killed: ${status} ${body.error}`);
-    ledger.find(isQuarantined ? 'starts in quarantine' : 'starts of what was there before');
+    ledger.find(isQuarantined ? 'starts in quarantine' : 'starts on the previous store');
   };
 
   const cutBackup = async (file: string): Promise<void> => {
@@ -138,7 +138,7 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
       const { rows } = readManifest(file);
       if (rows.audit_rows! < before) throw new Error(`a backup has ${rows.audit_rows} rows of ${before}`);
       await run(['restore', file], await emptyPlace());
-      ledger.find('backups that were whole when they were killed');
+      ledger.find('killed backups that were complete');
     } else {
       const { code } = await runCommand(['restore', file], {
         cwd: files,
@@ -146,9 +146,9 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
       });
       if (code !== 1) throw new Error(`restoring what a killed backup left ends with ${code}`);
       await run(['backup', file], world.environment);
-      ledger.find('backups that were cut off, and made again');
+      ledger.find('interrupted backups, repeated');
     }
-    ledger.check('what a killed backup leaves is whole, or nothing that restore takes');
+    ledger.check('what a killed backup leaves is complete, or refused by restore');
   };
 
   const cutRestore = async (): Promise<void> => {
@@ -161,11 +161,11 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
     // The database may be started from another machine, which has no memory of the restore. Tested first, because a start advances the store.
     if (store === 'postgres') await start(await emptyPlace(env.DATABASE_URL), untouched, false);
     else await start(env, untouched, replaces);
-    ledger.check('after a killed restore no broker makes a call of what was restored without a review');
+    ledger.check('after a killed restore no broker makes a call of the restored store without a review');
     const again = store === 'postgres' ? { ...env, DATABASE_URL: await newDatabase() } : env;
     await run(['restore', good, '--replace'], again);
     await start(again, false, false);
-    ledger.check('a restore that was killed can be made again');
+    ledger.check('a killed restore can be repeated');
   };
 
   for (let cut = 0; cut < cuts; cut++) {
@@ -182,7 +182,7 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
     }
   }
   await invariants.checkAll();
-  ledger.find('things done', work.progress());
+  ledger.find('operations', work.progress());
 }
 
 /** Waits until the PostgreSQL program that a killed restore had started has ended. */

@@ -75,7 +75,7 @@ export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: n
     )) {
       const left = Number(until) - Date.now();
       if (left > CLAIM_MS) throw new Error(`calls have to wait ${left} ms for a process that may be dead`);
-      ledger.check('calls wait 3 s at most for the exchange of a process that is no more');
+      ledger.check('calls wait at most 3 s for the exchange of a dead process');
     }
     // The other replica keeps working, with calls that need what the dead one was requesting.
     await pause(random() * LONGEST_WORK_MS);
@@ -91,7 +91,7 @@ export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: n
     }
   }
   await invariants.checkAll();
-  ledger.find('things done', work.progress());
+  ledger.find('operations', work.progress());
   for (const child of running) {
     child.signal('SIGTERM');
     await child.ended;
@@ -218,12 +218,12 @@ async function startIssuer({ world, random, ledger }: Scene) {
     const isLost = kills.some((moment) => before !== undefined && moment >= before.at && moment <= at);
     if (isEarly && !isLost)
       wrong.push(`an exchange for ${purpose} ${Math.round(at - before.at)} ms after the one before, and nobody died`);
-    else ledger.check('no token is got while there is one, unless a process died that was getting it');
-    if (isEarly) ledger.find('exchanges made again after a kill');
+    else ledger.check('no exchange while a token is valid, unless a process died during one');
+    if (isEarly) ledger.find('exchanges repeated after a kill');
     const now: Exchanged = { at, usedUntil: Number.POSITIVE_INFINITY };
     newest.set(purpose, now);
     response.on('close', () => {
-      if (!response.writableFinished) ledger.find('exchanges that were cut off');
+      if (!response.writableFinished) ledger.find('interrupted exchanges');
     });
     ledger.find('exchanges');
     isAsked();
@@ -256,7 +256,7 @@ async function startIssuer({ world, random, ledger }: Scene) {
     const end = ends.get(/^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '');
     if (end === undefined || end < performance.now())
       wrong.push(`${request.method} ${path} ${end === undefined ? 'without a token' : 'with a token that is over'}`);
-    else ledger.check('a call has a token that is not over');
+    else ledger.check('a call uses an unexpired token');
     setTimeout(() => {
       response.setHeader('content-type', 'application/json').end(JSON.stringify({ bytes: body.length }));
     }, random() * 20);

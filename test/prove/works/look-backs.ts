@@ -61,7 +61,7 @@ export async function lookBacks(scene: Scene, invariants: () => Invariants): Pro
     if ((await read(one)) !== 200) return false;
     const status = await change(one);
     if (status === 200) throw new Error(`${agent.agentId} has read of pair ${pair}, and its change is made`);
-    if (status === 403) ledger.check('a change after a read that a rule looks back at is refused');
+    if (status === 403) ledger.check('a change after a read that a look-back condition refers to is refused');
     return status === 403;
   });
   return {
@@ -73,7 +73,7 @@ export async function lookBacks(scene: Scene, invariants: () => Invariants): Pro
         const status = await change(one);
         if (status !== 403)
           throw new Error(`the platform saw ${one.item}, and the change after it is answered ${status}`);
-        ledger.check('a change after a read that was cut off, and that the platform saw, is refused');
+        ledger.check('a change after an interrupted read that the platform received is refused');
       }
       unanswered = [];
     },

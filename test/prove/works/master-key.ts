@@ -44,7 +44,11 @@ export async function cutMasterKey(scene: Scene, invariants: Invariants, cuts: n
       await rotating;
       ledger.cuts++;
       const inUse = await keysInUse();
-      ledger.find(inUse > 1 ? 'killed before all was wrapped again' : 'killed when all was wrapped again');
+      ledger.find(
+        inUse > 1
+          ? 'kills before every data key was wrapped with the new key'
+          : 'kills after every data key was wrapped with the new key',
+      );
       const current = await serving(spawn());
       await invariants.check();
       const again = await call('k0');
@@ -55,7 +59,7 @@ export async function cutMasterKey(scene: Scene, invariants: Invariants, cuts: n
       if (code !== 0) throw new Error(`keys rotate master after a kill: ${stderr}`);
       tookMs = performance.now() - began;
       if ((await keysInUse()) !== 1) throw new Error(`${await keysInUse()} master keys are in use after a rotation`);
-      ledger.check('a rotation of the master key that was killed is finished by the next one');
+      ledger.check('a killed rotation of the master key is finished by the next one');
       current.signal('SIGTERM');
       await current.ended;
       dropPreviousKeys(keyFile);
@@ -64,7 +68,7 @@ export async function cutMasterKey(scene: Scene, invariants: Invariants, cuts: n
     const kept = await call('k1');
     if (kept.headers.get('idempotency-replayed') !== 'true') throw new Error(`under the new key alone: ${kept.text}`);
     await invariants.checkAll();
-    ledger.check('what was sealed opens with the new key alone');
+    ledger.check('sealed values can be opened with the new key alone');
     last.signal('SIGTERM');
     await last.ended;
   } finally {

@@ -29,13 +29,13 @@ export async function cutMigrations(scene: Scene, invariants: Invariants, cuts: 
     await kill(doomed);
     ledger.cuts++;
     const applied = await reader.rows(`select name from kysely_migration where name = '0999-shade'`);
-    ledger.find(applied.length > 0 ? 'killed after the migration' : 'killed before the migration was committed');
+    ledger.find(applied.length > 0 ? 'kills after the migration' : 'kills before the commit of the migration');
     const current = await serving(next);
     next = spawn({}, program);
     await invariants.check();
     await reader.rows('select shade from agents');
     if ((await rows()) !== before) throw new Error(`after cut ${cut + 1}: rows are not what they were`);
-    ledger.check('the store is migrated, once, and its rows are what they were');
+    ledger.check('the store is migrated, once, and its rows are unchanged');
     current.signal('SIGTERM');
     await current.ended;
     await reader.change('alter table agents drop column shade');

@@ -75,7 +75,7 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
         if (!looked.has(id)) lookAtTime(id, Number(created_at), came.get(`call_held.opened ${id}`)![0]!.at);
       }
       for (const [what, all] of came) lookAtCopies(what, all);
-      ledger.check('each held call was told, and all copies have one id');
+      ledger.check('each held call was notified, and all copies have the same id');
       // An agent may have 100 pending calls: without decisions its next calls would be refused, without notices.
       for (const { id } of approvals.filter(({ status }) => status === 'pending')) {
         const denied = await ask('POST', `/owner/approvals/${id}/deny`, {});
@@ -91,11 +91,11 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
       ? servedAt.findLast((moment) => moment <= at)
       : undefined;
     const took = at - Math.max(held, served ?? 0);
-    ledger.most(served ? 'longest from ready to told, ms' : 'longest from held to told, ms', took);
-    ledger.find(served ? 'held calls told after a kill' : 'held calls told without a kill');
+    ledger.most(served ? 'longest from ready to notified, ms' : 'longest from held to notified, ms', took);
+    ledger.find(served ? 'held calls notified after a kill' : 'held calls notified without a kill');
     if (took > TOLD_WITHIN_MS)
       throw new Error(`${id} was told ${Math.round(took)} ms after ${served ? 'the next start' : 'it was held'}`);
-    ledger.check('a held call is told within 2 s, or within 2 s of the next start after a kill');
+    ledger.check('a held call is notified within 2 s, or within 2 s of the next start after a kill');
   }
 
   function lookAtCopies(what: string, all: readonly Copy[]): void {
@@ -110,7 +110,7 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
       const before = killed - copy.at;
       if (before > ANSWER_MS + MARKED_WITHIN_MS)
         throw new Error(`${what} was sent again, and came ${Math.round(before)} ms before the kill`);
-      ledger.find('second copies, each with the kill before the mark');
+      ledger.find('duplicates, each after a kill before the commit');
       ledger.most('longest from a first copy to the kill, ms', before);
     }
   }

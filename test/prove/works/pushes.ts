@@ -27,7 +27,7 @@ export async function pushes(scene: Scene): Promise<Work> {
     const branch = `b${worker}-${turn}`;
     const { code } = await runGit(['push', '-q', remoteOf(agent, 'acme/app'), `HEAD:refs/heads/${branch}`], { folder });
     if (code === 0) arrived.add(branch);
-    else ledger.find('pushes that git says failed');
+    else ledger.find('pushes that git reported as failed');
     return code === 0;
   });
   const isPush = ({ method, url }: { method: string; url: string }) =>
@@ -60,7 +60,10 @@ export async function pushes(scene: Scene): Promise<Work> {
       for (const branch of there)
         if (branch !== '' && branch !== 'main' && !named.has(branch))
           throw new Error(`${branch} is there, and on no record`);
-      ledger.check('a push that git was told of is there, and each branch that is there is on record', there.size - 2);
+      ledger.check(
+        'a push that was reported to git exists, and each branch that exists has an audit row',
+        there.size - 2,
+      );
     },
   };
 }

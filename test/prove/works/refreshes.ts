@@ -72,7 +72,7 @@ export async function refreshes(scene: Scene, invariants: () => Invariants): Pro
     afterKill: async () => {
       cuts++;
       const claimed = await reader.rows('select id from connections where refresh_claim is not null');
-      ledger.find('refreshes that were cut off', claimed.length);
+      ledger.find('interrupted refreshes', claimed.length);
     },
     check: async () => {
       const again = () => call(`c${cuts}-${Math.floor(random() * 1e9)}`);
@@ -93,10 +93,10 @@ export async function refreshes(scene: Scene, invariants: () => Invariants): Pro
         if (times > 1 + cuts) throw new Error(`the refresh token ${token} was sent ${times} times`);
       const newest = server.given.refresh.at(-1)!;
       for (const [token] of tries) if (token !== newest) tries.delete(token);
-      ledger.check('a connection works after a refresh was cut off, or says that it must be authorised again');
+      ledger.check('a connection works after an interrupted refresh, or reports that it must be authorised again');
       ledger.most('most refreshes of one connection', server.given.refresh.length);
       if (!isLost) return;
-      ledger.find('connections whose tokens were lost, and authorised again');
+      ledger.find('connections whose tokens were lost, and that were authorised again');
       await connectAtOnce(world, organisation.owner, id);
     },
   };

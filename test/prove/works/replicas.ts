@@ -65,7 +65,7 @@ export async function cutReplicas(scene: Scene, invariants: Invariants, cuts: nu
     for (;;) {
       const now = await leaseOf();
       if (now && (now.holder !== before?.holder || now.until > before.until)) {
-        ledger.find(now.holder === before?.holder ? 'cuts of the one without the lease' : 'leases taken over');
+        ledger.find(now.holder === before?.holder ? 'kills of the replica without the lease' : 'leases taken over');
         break;
       }
       if (performance.now() - began > TAKEN_OVER_WITHIN_MS) throw new Error('nobody takes over the lease of the log');
@@ -82,7 +82,7 @@ export async function cutReplicas(scene: Scene, invariants: Invariants, cuts: nu
     }
   }
   await invariants.checkAll();
-  ledger.find('things done', work.progress());
+  ledger.find('operations', work.progress());
   for (const child of running) {
     child.signal('SIGTERM');
     await child.ended;

@@ -45,7 +45,7 @@ export async function rotations(scene: Scene, invariants: () => Invariants): Pro
       // The credential is decrypted with the current key.
       const answer = await call(`check-${checks++}`);
       if (answer.status !== 200) throw new Error(`a call after it is answered ${answer.status} ${answer.text}`);
-      ledger.check('what was sealed can be opened, and a call is made');
+      ledger.check('sealed values can be opened, and a call succeeds');
     },
   };
 }

@@ -35,11 +35,11 @@ export async function streams(scene: Scene, invariants: () => Invariants): Promi
       const text = await answer.text();
       if (answer.status === 200 && !text.endsWith(`data: ${PIECES - 1}\n\n`))
         throw new Error(`the answer to ${item} was cut off, and looks whole`);
-      ledger.find('streams read to their end');
+      ledger.find('complete streams');
       invariants().answered(item, { status: answer.status, headers: answer.headers, body: undefined, text });
       return answer.status === 200;
     } catch (error) {
-      ledger.find('streams that broke off');
+      ledger.find('interrupted streams');
       throw error;
     }
   });
@@ -47,7 +47,7 @@ export async function streams(scene: Scene, invariants: () => Invariants): Promi
     ...work,
     moment: whenSeen(scene),
     check: async () => {
-      ledger.check('a stream that was cut off is an error for its client');
+      ledger.check('a client gets an error for an interrupted stream');
     },
   };
 }
