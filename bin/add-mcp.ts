@@ -1,5 +1,5 @@
 /** `agent-broker add-mcp`: adds an MCP server as a platform with a tested connection, which is kept only if the server accepts it. */
-import { untilConnected } from './add-ways.ts';
+
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import {
@@ -11,6 +11,7 @@ import {
   type Tested,
   testConnection,
 } from './owner-platforms.ts';
+import { waitUntilConnected } from './platform-auth.ts';
 import { readSecret } from './read-secret.ts';
 
 export type AddMcpOptions = ConnectionOptions & {
@@ -132,7 +133,7 @@ async function connect(
     made = unfinished ?? (await makeConnection(broker, body));
     if (options.clientId !== undefined)
       say(`The client ${options.clientId} needs the redirect URI ${made.redirect_uri} at the authorization server.`);
-    if (secret === undefined) await untilConnected(broker, made.id, offer);
+    if (secret === undefined) await waitUntilConnected(broker, made.id, offer);
     const test = await testConnection(broker, made.id);
     if (test.ok) return { connection: made, test };
     const kept = isOffered

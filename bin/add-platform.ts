@@ -11,7 +11,6 @@ import {
   waysOf,
 } from '../broker/platforms/connect-ways.ts';
 import { placeOf } from './add-entry.ts';
-import { type NewAuth, newAuth, untilConnected, type WayOptions } from './add-ways.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import {
@@ -25,11 +24,12 @@ import {
   testConnection,
   type WholePlatform,
 } from './owner-platforms.ts';
+import { type AuthOptions, type NewAuth, newAuth, waitUntilConnected } from './platform-auth.ts';
 import { readSecret } from './read-secret.ts';
 import { canAsk, choose } from './terminal/prompt.ts';
 
 export type AddOptions = ConnectionOptions &
-  WayOptions & {
+  AuthOptions & {
     id?: string;
     label?: string;
     baseUrl?: string;
@@ -211,7 +211,7 @@ async function connectAndTest(
   const { replaces } = target;
   if (way === 'oauth') {
     const connection = replaces ?? (await makeConnection(broker, { platform: platformId, label: target.label }));
-    await untilConnected(broker, connection.id, say);
+    await waitUntilConnected(broker, connection.id, say);
     return { connection, test: await testConnection(broker, connection.id) };
   }
   const label = replaces ? `new-credential-${randomBytes(4).toString('hex')}` : target.label;

@@ -5,12 +5,12 @@ import { clientsFound } from './client-config.ts';
 import { CLIENTS, type ClientId, clientNamed } from './clients.ts';
 import type { ConnectOptions } from './connect-client.ts';
 import { connectAsOwner } from './connection.ts';
+import { shortScope } from './describe-grants.ts';
 import { WrongUsage } from './failure.ts';
-import { hasRepositories } from './grant-words.ts';
-import { shortOf } from './grants-in-words.ts';
-import { saysTerms } from './make-agent.ts';
+import { hasTerms } from './make-agent.ts';
 import { described, listPlatforms, readPlatform } from './owner-platforms.ts';
 import { PROGRAM } from './program-name.ts';
+import { hasRepositories } from './resolve-grants.ts';
 import { ask, canAsk, choose } from './terminal/prompt.ts';
 
 /** Asks for one of the clients found on this machine. Throws WrongUsage without a terminal. */
@@ -31,7 +31,7 @@ export async function askClient(): Promise<ClientId> {
 
 /** Returns the options, completed with what the agent may do where they leave that open and there is a terminal to ask at. */
 export async function askTerms(options: ConnectOptions): Promise<ConnectOptions> {
-  if (!canAsk() || options.json || options.invite !== undefined || saysTerms(options)) return options;
+  if (!canAsk() || options.json || options.invite !== undefined || hasTerms(options)) return options;
   const broker = await connectAsOwner(options);
   const platforms = await listPlatforms(broker);
   const nothing = { value: undefined, text: 'nothing yet: it asks for what it needs, and you decide' };
@@ -46,13 +46,13 @@ export async function askTerms(options: ConnectOptions): Promise<ConnectOptions>
   const preset = await choose('What may it do there?', [
     ...platform.presets.map(({ name, scopes }) => ({
       value: [name],
-      text: `${name.padEnd(11)} ${scopes.length > 14 ? `${scopes.length} scopes` : scopes.map(shortOf).join(', ')}`,
+      text: `${name.padEnd(11)} ${scopes.length > 14 ? `${scopes.length} scopes` : scopes.map(shortScope).join(', ')}`,
     })),
     { value: undefined, text: 'scopes that I name' },
   ]);
   const words =
     preset ??
-    listOf(await ask(`Which, between commas (${platform.scopes.map(({ scope }) => shortOf(scope)).join(', ')}): `));
+    listOf(await ask(`Which, between commas (${platform.scopes.map(({ scope }) => shortScope(scope)).join(', ')}): `));
   if (words.length === 0) return options;
   const repos = hasRepositories(platform)
     ? listOf(await ask('Only in these repositories, between commas (owner/name, owner/*; nothing: all): '))

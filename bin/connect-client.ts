@@ -10,11 +10,11 @@ import { configFile, serverEntry } from './client-config.ts';
 import { readClientFile, refuseUnwritable, writeClientFile } from './client-file.ts';
 import { type ClientId, clientNamed } from './clients.ts';
 import { connectAsOwner, dataFolder } from './connection.ts';
+import { describeGrants, type ShownGrant, shortScope } from './describe-grants.ts';
 import { editClient, entryLines } from './edit-client.ts';
 import type { Edited } from './edit-config.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-import { grantsInWords, type ShownGrant, shortOf } from './grants-in-words.ts';
-import { lookUpTerms, type MakeOptions, makeAgent, placeOfKey, saysTerms } from './make-agent.ts';
+import { hasTerms, lookUpTerms, type MakeOptions, makeAgent, placeOfKey } from './make-agent.ts';
 import { PROGRAM } from './program-name.ts';
 import { commandLine, ownLauncher } from './server-entry.ts';
 
@@ -70,7 +70,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
   }
   const profile = profileOf(client, options);
   const there = existsSync(profile);
-  if (there && (saysTerms(options) || options.invite !== undefined))
+  if (there && (hasTerms(options) || options.invite !== undefined))
     throw new WrongUsage(
       `The agent of ${profile} is there already, so --grant, its limits, --policy and --invite change nothing: leave them out, or name another agent with --name.`,
     );
@@ -155,7 +155,7 @@ const DONE: Record<Edited['change'], [did: string, would: string]> = {
   none: ['Nothing to change in', 'Nothing to change in'],
 };
 
-export function inWords(done: Connected): string {
+export function describeConnected(done: Connected): string {
   const { client, config, change, lines, profile, agent, agent_id, warning, dry_run } = done;
   const { title, afterwards } = clientNamed(client);
   const key =
@@ -169,7 +169,7 @@ export function inWords(done: Connected): string {
       ? `Restart ${title}, so that it stops the server. The agent and its key are still there; to revoke it: ${PROGRAM} agent revoke AGENT_ID.`
       : undefined;
   return [
-    ...(profile === undefined ? [] : [key, ...(agent === 'made' ? mayInWords(done) : [])]),
+    ...(profile === undefined ? [] : [key, ...(agent === 'made' ? describeNewAgent(done) : [])]),
     `${DONE[change][dry_run ? 1 : 0]} ${title}’s configuration, ${config}${lines.length > 0 ? ':' : '.'}`,
     ...(lines.length > 0 ? ['', ...lines.map((line) => `  ${line}`), ''] : []),
     ...(change === 'none' || change === 'removed' || dry_run ? [] : [afterwards]),
@@ -180,16 +180,16 @@ export function inWords(done: Connected): string {
 }
 
 /** Describes what a new agent may do. */
-function mayInWords({ grants, permissions }: Connected): string[] {
+function describeNewAgent({ grants, permissions }: Connected): string[] {
   if (grants?.length === 0)
     return [
       'It is granted nothing yet: it asks for what it needs, and you find that in the console. Or say it here: --grant.',
     ];
   if (permissions?.length === 0) return ['It may do nothing yet: it asks its owner for what it needs.'];
   return [
-    ...grantsInWords(grants ?? []),
+    ...describeGrants(grants ?? []),
     ...(permissions ?? []).map(
-      ({ platformId, scopes }) => `On ${platformId} it may: ${scopes.map(shortOf).join(', ')}`,
+      ({ platformId, scopes }) => `On ${platformId} it may: ${scopes.map(shortScope).join(', ')}`,
     ),
   ];
 }

@@ -41,8 +41,8 @@ export async function readConditionalRewrites(env: NodeJS.ProcessEnv): Promise<C
 
 /** Returns the paths that `includeIf` names in that place. */
 async function conditionalFiles(place: readonly string[], env: NodeJS.ProcessEnv): Promise<string[]> {
-  const words = [...place, '--null', '--show-origin', '--get-regexp', '^includeif\\..*\\.path$'];
-  const entries = ((await gitConfig(words, env)) ?? '').split('\0');
+  const args = [...place, '--null', '--show-origin', '--get-regexp', '^includeif\\..*\\.path$'];
+  const entries = ((await gitConfig(args, env)) ?? '').split('\0');
   return entries.flatMap((origin, i) =>
     i % 2 === 0
       ? settingsIn(entries[i + 1] ?? '').map(({ value }) => includedPath(value, origin.replace(/^file:/, ''), env))

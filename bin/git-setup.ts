@@ -1,7 +1,6 @@
 /** Configures git to send its requests for a code host to the broker, with a credential helper that signs for it. */
 import { readRewrites, type Setting } from '../mcp/git-config.ts';
 import { type Profile, ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
-import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { addressesOf } from './git-addresses.ts';
 import { goesBefore, isRewrite, isSame, readConditionalRewrites } from './git-rewrites.ts';
@@ -19,6 +18,7 @@ import {
   writtenIn,
 } from './git-settings.ts';
 import { PROGRAM } from './program-name.ts';
+import { proxyBaseUrl } from './proxy-base-url.ts';
 import { requireGit } from './require-git.ts';
 import { commandLine } from './server-entry.ts';
 
@@ -68,7 +68,7 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
   const scope = options.local ? 'local' : 'global';
   const agent = agentOf(options.profile);
   const profile = profilePath(process.env, options.profile);
-  const [broker, warning] = await Promise.all([doorAddress(agent.url), requireGit(agent, repositories)]);
+  const [broker, warning] = await Promise.all([proxyBaseUrl(agent.url), requireGit(agent, repositories)]);
   const helper = helperCommand(profile, broker === agent.url ? undefined : broker);
   const added = settingsFor(broker, repositories, options, helper);
   const { signed, rules } = writtenIn(await readSettings(scope));
@@ -87,8 +87,8 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
   );
   const moved = settingsOf([], narrower);
   const others = ((await readRewrites(process.env)) ?? []).filter((one) => !removed.some((gone) => isSame(gone, one)));
-  const door = `url.${broker}/git/`;
-  const isFirst = (one: Setting) => !one.name.startsWith(door) && goesBefore(one, added);
+  const prefix = `url.${broker}/git/`;
+  const isFirst = (one: Setting) => !one.name.startsWith(prefix) && goesBefore(one, added);
   // A condition that does not hold here may hold in another clone.
   const conditional = scope === 'global' ? await readConditionalRewrites(process.env) : [];
   const first = [
@@ -205,7 +205,7 @@ function hostOf(text: string): URL {
 }
 
 /** Describes the result and the next steps. */
-export function inWords(done: GitSetupDone): string {
+export function describeGitSetup(done: GitSetupDone): string {
   const { scope, profile, added, removed, dryRun, prefixes, others, warning } = done;
   const where = scope === 'local' ? 'this clone' : 'all of your clones on this machine';
   const would = dryRun ? 'would be ' : '';

@@ -78,7 +78,7 @@ function governanceOf(site: GitHubSite, appId: string, keyFile: string, installa
 }
 
 /** Formats the result for a person. */
-export function inWords(result: GitHubAppResult): string {
+export function describeGitHubApp(result: GitHubAppResult): string {
   const { app_id, name, key_file, installations, installation_url, governance } = result;
   const places = installations.map(
     ({ installation_id, account, suspended }) =>

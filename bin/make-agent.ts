@@ -13,11 +13,11 @@ import {
   givenUrl,
   withConnection,
 } from './connection.ts';
+import type { ShownGrant } from './describe-grants.ts';
 import { CommandFailed, OutcomeUnknown, WrongUsage } from './failure.ts';
-import type { GrantWords, LimitOptions } from './grant-words.ts';
-import type { ShownGrant } from './grants-in-words.ts';
+import type { GrantRequest, LimitOptions } from './resolve-grants.ts';
 
-export type Terms = LimitOptions & { policy?: string; grant?: GrantWords[] };
+export type Terms = LimitOptions & { policy?: string; grant?: GrantRequest[] };
 export type MakeOptions = ConnectionOptions & Terms & { invite?: string };
 
 export type MadeAgent = {
@@ -44,7 +44,7 @@ export const withTerms = (command: Command): Command =>
     .option('--require-approval', 'every call needs an approval');
 
 /** Parses `codehost=issues` or `codehost=issues.read,issues.write`. */
-function readGrant(text: string, before: GrantWords[] = []): GrantWords[] {
+function readGrant(text: string, before: GrantRequest[] = []): GrantRequest[] {
   const [, platform = '', list = ''] = /^([^=\s]+)=(\S+)$/.exec(text) ?? [];
   const words = list.split(',').filter((word) => word !== '');
   if (words.length === 0) throw new InvalidArgumentError('Write it as platform=preset, or platform=scope,scope.');
@@ -60,7 +60,7 @@ const readList = (text: string, before: string[] = []): string[] => [
 ];
 
 /** Whether the options define what the agent may do. */
-export const saysTerms = ({ policy, grant, repos, recipients, expires, requireApproval }: Terms): boolean =>
+export const hasTerms = ({ policy, grant, repos, recipients, expires, requireApproval }: Terms): boolean =>
   [policy, grant, repos, recipients, expires, requireApproval].some((one) => one !== undefined);
 
 /**
@@ -82,7 +82,7 @@ export async function lookUpTerms(broker: BrokerConnection, name: string, terms:
         `There is no policy "${terms.policy}". There are: ${policies.map((one) => one.name).join(', ')}.`,
       );
   }
-  const { resolveGrants } = await import('./grant-words.ts');
+  const { resolveGrants } = await import('./resolve-grants.ts');
   return await resolveGrants(broker, terms.grant ?? [], terms);
 }
 
@@ -92,7 +92,7 @@ export async function lookUpTerms(broker: BrokerConnection, name: string, terms:
  * bound the key, the file is kept: it is the only copy.
  */
 export async function makeAgent(name: string, options: MakeOptions, path: string): Promise<MadeAgent> {
-  if (options.invite !== undefined && saysTerms(options))
+  if (options.invite !== undefined && hasTerms(options))
     throw new WrongUsage(
       'What an invited agent may do was said with the invite: leave out --policy, --grant and its limits.',
     );

@@ -19,7 +19,7 @@ export const postgresPrograms: PostgresPrograms = {
         `Install the client programs of PostgreSQL ${major} or later (Debian: postgresql-client-${major}), or use the backups of whoever runs the database.`,
     );
   },
-  run: async (program, databaseUrl, words) => {
+  run: async (program, databaseUrl, args) => {
     let folder: string | undefined;
     const roots = () => {
       folder = mkdtempSync(join(tmpdir(), 'agent-broker-roots-'));
@@ -33,7 +33,7 @@ export const postgresPrograms: PostgresPrograms = {
       const env: Record<string, string> = database ? { PGPASSWORD: database.password } : {};
       const { code, stdout, stderr } = await start(program, env, [
         ...(database ? [`--dbname=${database.url}`] : []),
-        ...words,
+        ...args,
       ]);
       if (code !== 0) throw new Error(`${program} failed: ${stderr.trim().split('\n').slice(0, 5).join(' ')}`);
       return stdout;
@@ -43,11 +43,11 @@ export const postgresPrograms: PostgresPrograms = {
   },
 };
 
-function start(program: string, more: Record<string, string>, words: readonly string[]): Promise<Ended> {
+function start(program: string, more: Record<string, string>, args: readonly string[]): Promise<Ended> {
   // The rest of this process's environment is left out: it may contain the master key.
   const env = { ...pick((name) => OWN.has(name) || /^PG[A-Z]+$/.test(name)), ...more };
   return new Promise((resolve, reject) => {
-    const child = spawn(program, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let [stdout, stderr] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       stdout += text;

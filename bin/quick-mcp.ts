@@ -14,12 +14,12 @@ export const MOST_WAIT_SECONDS = 50;
 
 type Read = { profile: string | undefined; waitSeconds: number; caller: CallerOptions };
 
-/** Parses the words after `mcp`; undefined if they need the full command line (help, errors). */
-export function readWords(words: readonly string[]): Read | undefined {
+/** Parses the arguments after `mcp`; undefined if they need the full command line (help, errors). */
+export function readArguments(args: readonly string[]): Read | undefined {
   try {
     const text = { type: 'string' } as const;
     const options = { profile: text, wait: text, caller: text, 'caller-file': text };
-    const { profile, wait, caller, 'caller-file': callerFile } = parseArgs({ args: [...words], options }).values;
+    const { profile, wait, caller, 'caller-file': callerFile } = parseArgs({ args: [...args], options }).values;
     const waitSeconds = wait === undefined ? MOST_WAIT_SECONDS : Number(wait);
     const isFine = wait !== '' && Number.isInteger(waitSeconds) && waitSeconds >= 0 && waitSeconds <= MOST_WAIT_SECONDS;
     return isFine ? { profile, waitSeconds, caller: { caller, callerFile } } : undefined;
@@ -29,8 +29,8 @@ export function readWords(words: readonly string[]): Read | undefined {
 }
 
 /** Serves and returns true; returns false when the full command line is needed. */
-export async function quickMcp(words: readonly string[]): Promise<boolean> {
-  const read = readWords(words);
+export async function quickMcp(args: readonly string[]): Promise<boolean> {
+  const read = readArguments(args);
   if (read === undefined) return false;
   let configured: ReturnType<typeof configuredCaller>;
   try {

@@ -8,16 +8,16 @@ const run = promisify(execFile);
 const inEnglish = () => ({ env: { ...process.env, LC_ALL: 'C' } });
 
 /** Runs `git config`. Returns its output; empty where the file does not exist yet. Throws CommandFailed. */
-export async function runGitConfig(words: readonly string[]): Promise<string> {
+export async function runGitConfig(args: readonly string[]): Promise<string> {
   try {
-    return (await run('git', ['config', ...words], inEnglish())).stdout;
+    return (await run('git', ['config', ...args], inEnglish())).stdout;
   } catch (error) {
     const { code, stderr = '' } = error as NodeJS.ErrnoException & { stderr?: string };
     if (code === 'ENOENT')
       throw new CommandFailed('There is no git on this machine (or not in PATH). Install it and try again.');
     // Nothing is configured yet.
-    if (words.includes('--list') && /unable to read config file/.test(stderr)) return '';
-    if (words.includes('--local') && /not in a git directory|only be used inside/.test(stderr))
+    if (args.includes('--list') && /unable to read config file/.test(stderr)) return '';
+    if (args.includes('--local') && /not in a git directory|only be used inside/.test(stderr))
       throw new CommandFailed(await whyNoClone());
     throw new CommandFailed(`git config failed: ${stderr.trim()}`);
   }

@@ -23,10 +23,10 @@ import { readGitRules } from '../mcp/sidecar/git-rules.ts';
 import { newPlaceholder } from '../mcp/sidecar/placeholder.ts';
 import { platformAddresses } from '../mcp/sidecar/platform-address.ts';
 import { startSidecar } from '../mcp/sidecar/sidecar.ts';
-import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { addressesOf } from './git-addresses.ts';
 import { PROGRAM } from './program-name.ts';
+import { proxyBaseUrl } from './proxy-base-url.ts';
 import { describeUnusedConnections, makeProxy, readPorts, variablesOf } from './run-proxy.ts';
 
 export type RunOptions = CallerOptions & {
@@ -48,7 +48,11 @@ const CODE_HOST = new URL('https://github.com');
  *
  * @throws CommandFailed before the command is started
  */
-export async function run(words: readonly string[], options: RunOptions, say: (line: string) => void): Promise<number> {
+export async function run(
+  command: readonly string[],
+  options: RunOptions,
+  say: (line: string) => void,
+): Promise<number> {
   const broker = brokerOf(options.profile);
   const caller = callerOf(options);
   const granted = named(await askGranted(broker), options.connection);
@@ -66,10 +70,10 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     // On Windows gh supports no Unix socket.
     const socket = process.platform === 'win32' ? undefined : socketIn(folder);
     const connections = granted.map(({ name }) => name);
-    const door = { ...broker, url: await doorAddress(broker.url) };
+    const proxyBroker = { ...broker, url: await proxyBaseUrl(broker.url) };
     const { wait } = options;
     const errors = new Map(granted.flatMap((one) => (one.errors ? [[one.name, one.errors]] : [])));
-    const served = { broker: door, placeholder, caller, wait, errors, connections, codehost, socket, ports, proxy };
+    const served = { broker: proxyBroker, placeholder, caller, wait, errors, connections, codehost, socket, ports, proxy };
     const sidecar = await startSidecar(served).catch((error) => {
       throw new CommandFailed(`The sidecar cannot listen: ${error.message}`);
     });
@@ -95,7 +99,7 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     // The sidecar is idle most of the time: less garbage of TLS is kept (92 MB in place of 148 after 3,600 connections). Set last, because cached
     // compiled code is not found with another flag.
     setFlagsFromString('--optimize-for-size');
-    return await runToItsEnd(words, environment, say);
+    return await runToItsEnd(command, environment, say);
   } finally {
     close();
     rmSync(folder, { recursive: true, force: true });

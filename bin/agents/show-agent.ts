@@ -8,8 +8,8 @@ import { lineOfRow } from '../activity/row-line.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { findAgent } from '../find-agent.ts';
 import { grantLines } from '../grants/grant-lines.ts';
-import { fact } from '../inbox/sheet.ts';
-import { findWaiting, whatOf } from '../inbox/waiting.ts';
+import { fieldLines } from '../inbox/held-call-lines.ts';
+import { findWaiting, titleOf } from '../inbox/waiting.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { localTime } from '../terminal/local-time.ts';
@@ -51,30 +51,38 @@ export async function showAgent(given: string, options: ConnectionOptions & { js
   const width = terminalWidth();
   printResult(options, whole, () => [
     line`${styled('bold', agent.name)}  ${agent.agent_id}`,
-    ...fact('Status', statusOf(agent), width),
-    ...fact('Owner', owner, width),
-    ...(agent.parent_agent_id ? fact('Parent', agent.parent_agent_id, width) : []),
-    ...(agent.expires_at ? fact('Until', localTime(agent.expires_at), width) : []),
-    ...fact('Key', keyOf(agent.key_fingerprint, keySince), width),
-    ...(workload ? fact('Workload', `${workload.subject} of ${workload.issuer}`, width) : []),
-    ...(workload ? fact('Audience', workload.audience, width) : []),
-    ...fact('Policy', policy ?? (agent.parent_agent_id ? 'that of its parent' : 'none: nothing is allowed'), width),
+    ...fieldLines('Status', statusOf(agent), width),
+    ...fieldLines('Owner', owner, width),
+    ...(agent.parent_agent_id ? fieldLines('Parent', agent.parent_agent_id, width) : []),
+    ...(agent.expires_at ? fieldLines('Until', localTime(agent.expires_at), width) : []),
+    ...fieldLines('Key', keyOf(agent.key_fingerprint, keySince), width),
+    ...(workload ? fieldLines('Workload', `${workload.subject} of ${workload.issuer}`, width) : []),
+    ...(workload ? fieldLines('Audience', workload.audience, width) : []),
+    ...fieldLines(
+      'Policy',
+      policy ?? (agent.parent_agent_id ? 'that of its parent' : 'none: nothing is allowed'),
+      width,
+    ),
     ...grantFacts(grants, width),
-    ...limits.flatMap((limit, i) => fact(i === 0 ? 'Limits' : '', limitInWords(limit), width)),
-    ...earlier.flatMap((one, i) => fact(i === 0 ? 'Applies' : '', earlierInWords(one), width)),
-    ...waiting.flatMap(({ short, what }, i) => fact(i === 0 ? 'Waits' : '', `${short}  ${what}`, width)),
+    ...limits.flatMap((limit, i) => fieldLines(i === 0 ? 'Limits' : '', limitInWords(limit), width)),
+    ...earlier.flatMap((one, i) => fieldLines(i === 0 ? 'Applies' : '', earlierInWords(one), width)),
+    ...waiting.flatMap(({ short, what }, i) => fieldLines(i === 0 ? 'Waits' : '', `${short}  ${what}`, width)),
     ...children.flatMap((child, i) =>
-      fact(i === 0 ? 'Children' : '', `${child.name}  ${child.agent_id}  ${child.contained ?? child.status}`, width),
+      fieldLines(
+        i === 0 ? 'Children' : '',
+        `${child.name}  ${child.agent_id}  ${child.contained ?? child.status}`,
+        width,
+      ),
     ),
     ...(last
       ? [line`${styled('quiet', 'Last call  ')} ${lineOfRow(last, names, width - 12)}`]
-      : fact('Last call', 'none yet', width)),
+      : fieldLines('Last call', 'none yet', width)),
   ]);
 }
 
 function grantFacts(grants: readonly OwnedGrant[], width: number): Line[] {
-  if (grants.length === 0) return fact('Granted', 'nothing', width);
-  return grants.flatMap(grantLines).flatMap((each, i) => fact(i === 0 ? 'Granted' : '', each, width));
+  if (grants.length === 0) return fieldLines('Granted', 'nothing', width);
+  return grants.flatMap(grantLines).flatMap((each, i) => fieldLines(i === 0 ? 'Granted' : '', each, width));
 }
 
 const limitInWords = (limit: WholeAgent['limits'][number]): string =>
@@ -106,7 +114,7 @@ async function waitingOf(api: OwnerApi, agent: Agent): Promise<{ id: string; sho
     .filter(
       (one) => 'agent' in one.item && typeof one.item.agent === 'object' && one.item.agent?.agent_id === agent.agent_id,
     )
-    .map((one) => ({ id: one.id, short: one.short, what: whatOf(one).text }));
+    .map((one) => ({ id: one.id, short: one.short, what: titleOf(one).text }));
 }
 
 /** Returns when the agent got its key, or null without an audit row about that, as for keys from a governance file. */

@@ -2,10 +2,9 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { bindLine, fileNameOf } from '../../broker/console/static/new-agent/lines.js';
-import { serverByHand } from '../by-hand.ts';
 import { CLIENTS, type ClientId } from '../clients.ts';
 import { connectAsOwner, dataFolder, print } from '../connection.ts';
-import { grantsInWords } from '../grants-in-words.ts';
+import { describeGrants } from '../describe-grants.ts';
 import {
   lookUpTerms,
   type MadeAgent,
@@ -15,6 +14,7 @@ import {
   placeOfKey,
   withTerms,
 } from '../make-agent.ts';
+import { manualEntry } from '../manual-config.ts';
 import { mcpSnippets, type Snippet } from '../mcp-snippets.ts';
 import { PROGRAM } from '../program-name.ts';
 import { commandLine, ownLauncher, plainEntry } from '../server-entry.ts';
@@ -39,7 +39,7 @@ export function addAgentCreateCommand(agent: Command): void {
       const broker = await connectAsOwner(options);
       const grants = await lookUpTerms(broker, name, options);
       const invite = await makeInvite(broker, name, { policy: options.policy, grants });
-      const granted = grantsInWords(grants);
+      const granted = describeGrants(grants);
       const { origin: url } = new URL(String(invite.bind_url));
       const where = bindLine({ name, url, token: String(invite.bind_secret) });
       print(options, invite, () =>
@@ -70,14 +70,14 @@ function inWords(
   const shown = snippets.map(({ client, how, text }) => `${client}: ${how}\n\n${text.replaceAll(/^/gm, '  ')}\n`);
   return [
     `${name} (${agentId}) can sign. ${placeOfKey(path)}`,
-    ...grantsInWords(grants),
+    ...describeGrants(grants),
     '',
     ...(shown.length > 0
       ? shown
       : [
           `Give it to an MCP client: ${PROGRAM} connect CLIENT --profile ${commandLine([path])}`,
           `CLIENT is ${CLIENTS.join(', ')}. Most others take it like this:`,
-          serverByHand(plainEntry({ profile: path, launcher: ownLauncher(), platform: process.platform })),
+          manualEntry(plainEntry({ profile: path, launcher: ownLauncher(), platform: process.platform })),
         ]),
     `To check that everything works: ${PROGRAM} doctor --profile ${commandLine([path])}`,
   ].join('\n');

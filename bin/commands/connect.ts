@@ -1,9 +1,9 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import { byHand } from '../by-hand.ts';
 import { CLIENTS, type ClientId } from '../clients.ts';
 import type { ConnectOptions } from '../connect-client.ts';
 import { print } from '../connection.ts';
 import { withTerms } from '../make-agent.ts';
+import { manualInstructions } from '../manual-config.ts';
 import { ownLauncher, plainEntry } from '../server-entry.ts';
 
 export function addConnectCommand(program: Command): void {
@@ -27,13 +27,13 @@ export function addConnectCommand(program: Command): void {
     .option('--undo', 'remove agent-broker from the client’s configuration')
     .option('--json', 'print JSON')
     .action(async (named: ClientId | undefined, options: ConnectOptions) => {
-      const { connectClient, inWords, isNewAgent } = await import('../connect-client.ts');
+      const { connectClient, describeConnected, isNewAgent } = await import('../connect-client.ts');
       const { askClient, askTerms } = await import('../ask-connect.ts');
       const client = named ?? (await askClient());
       // Interactive questions are only for people who did not name a client.
       const asks = named === undefined && !options.undo && isNewAgent(client, options);
       const done = await connectClient(client, asks ? await askTerms(options) : options);
-      print(options, done, () => inWords(done));
+      print(options, done, () => describeConnected(done));
     });
 }
 
@@ -44,6 +44,6 @@ function clientOf(word: string): ClientId {
   const { platform } = process;
   const entry = plainEntry({ profile: 'FILE', launcher: ownLauncher(), platform });
   throw new InvalidArgumentError(
-    `There is no client ${JSON.stringify(word)}. The clients are ${CLIENTS.join(', ')}.\n${byHand(entry)}\nSee docs/clients/others.md.`,
+    `There is no client ${JSON.stringify(word)}. The clients are ${CLIENTS.join(', ')}.\n${manualInstructions(entry)}\nSee docs/clients/others.md.`,
   );
 }

@@ -4,7 +4,7 @@ import { type Lasting, lastingSeconds, listed, wholeNumber } from '../duration.t
 import { WrongUsage } from '../failure.ts';
 import type { CorrectOptions } from '../inbox/correct.ts';
 import type { DecideOptions } from '../inbox/decide.ts';
-import type { Terms } from '../inbox/word.ts';
+import type { Terms } from '../inbox/decision-request.ts';
 
 const MOST_WAIT_SECONDS = 600;
 const WAIT_SECONDS = 30;
@@ -50,8 +50,8 @@ export function addDecideCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (ids: string[], options: DecideOptions & Terms & Standing & { wait: number | false }) => {
       const { scopes, expires, approval, connection, name, policy } = options;
-      const { standingWanted } = await import('../inbox/standing-word.ts');
-      const standing = standingWanted(options);
+      const { readStandingOptions } = await import('../inbox/standing-request.ts');
+      const standing = readStandingOptions(options);
       if (standing && ids.length > 1) throw new WrongUsage('With --next one call is approved at a time.');
       const said = Object.entries({ scopes, expires, approval, connection, name, policy, standing });
       const terms: Terms = Object.fromEntries(said.filter(([, value]) => value !== undefined));

@@ -12,7 +12,7 @@ export function addDemoCommand(program: Command, stop?: AbortSignal): void {
     .option('--yes', 'approve the held call without asking, as without a terminal')
     .option('--json', 'print JSON; approves without asking')
     .action(async (options: { json?: boolean; yes?: boolean }) => {
-      const { runDemo } = await import('../demo-story.ts');
+      const { runDemo } = await import('../demo.ts');
       const folder = mkdtempSync(join(tmpdir(), 'agent-broker-demo-'));
       const isTerminal = canAsk() && process.stdout.isTTY === true;
       try {

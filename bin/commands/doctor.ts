@@ -31,14 +31,14 @@ export function addDoctorCommand(program: Command): void {
 type Options = { profile?: string; json?: boolean; exposure?: true; metadata?: string | true };
 
 async function tellExposure(words: readonly string[], { json, metadata }: Options): Promise<void> {
-  const { exposureInWords, findExposure, METADATA } = await import('../exposure/exposure.ts');
+  const { describeExposure, findExposure, METADATA } = await import('../exposure/exposure.ts');
   const { printResult } = await import('../terminal/output.ts');
   const place = { env: process.env, home: process.env.HOME || homedir(), cwd: process.cwd() };
   const findings = await findExposure(place, metadata === true ? METADATA : metadata);
   const ok = findings.length === 0;
   const isAsked = metadata !== undefined;
   const result = { ok, findings, metadata: isAsked ? 'asked' : 'not asked' };
-  printResult({ json: json === true }, result, () => exposureInWords(findings, words, isAsked));
+  printResult({ json: json === true }, result, () => describeExposure(findings, words, isAsked));
   if (!ok) process.exitCode = 1;
 }
 

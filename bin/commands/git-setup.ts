@@ -17,8 +17,8 @@ export function addGitSetupCommand(program: Command): void {
     .option('--undo', 'remove the settings')
     .option('--json', 'print JSON')
     .action(async (repositories: string[], options: GitSetupOptions & { json?: boolean }) => {
-      const { gitSetup, inWords } = await import('../git-setup.ts');
+      const { gitSetup, describeGitSetup } = await import('../git-setup.ts');
       const done = await gitSetup(repositories, options);
-      print(options, done, () => inWords(done));
+      print(options, done, () => describeGitSetup(done));
     });
 }

@@ -21,8 +21,8 @@ export function addGitHubAppCommand(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (options: GitHubAppOptions & { json?: boolean }) => {
       const { gitHubApp } = await import('../github-app.ts');
-      const { inWords } = await import('../github-app-result.ts');
+      const { describeGitHubApp } = await import('../github-app-result.ts');
       const result = await gitHubApp(options, (text) => process.stderr.write(`${text}\n`));
-      print(options, result, () => inWords(result));
+      print(options, result, () => describeGitHubApp(result));
     });
 }

@@ -41,8 +41,8 @@ export function addRunCommand(program: Command): void {
       '--verbose',
       'say which connections are used, which variables may be credentials, and which hosts are not governed',
     )
-    .action(async (words: string[], options: RunOptions) => {
+    .action(async (command: string[], options: RunOptions) => {
       const { run } = await import('../run.ts');
-      process.exitCode = await run(words, options, (line) => process.stderr.write(`${visible(line)}\n`));
+      process.exitCode = await run(command, options, (line) => process.stderr.write(`${visible(line)}\n`));
     });
 }

@@ -100,7 +100,7 @@ async function findMetadata(host: string): Promise<Finding[]> {
 }
 
 /** Formats the findings for a person. `words`: the command. `isAsked`: whether the metadata address was probed. */
-export function exposureInWords(findings: readonly Finding[], words: readonly string[], isAsked: boolean): Line[] {
+export function describeExposure(findings: readonly Finding[], words: readonly string[], isAsked: boolean): Line[] {
   const command = words.length === 0 ? 'a command' : words.join(' ');
   const found = findings.flatMap(({ where, what, advice }) => [
     styled('bold', where),

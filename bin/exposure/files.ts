@@ -1,7 +1,7 @@
 /** Finds files in which tools keep credentials, and describes their content. */
 import { closeSync, constants, openSync, readSync, statSync } from 'node:fs';
+import { CREDENTIAL_FILES } from './credential-files.ts';
 import type { Finding, Place } from './finding.ts';
-import { KEPT } from './kept-files.ts';
 
 const MOST_BYTES = 1024 * 1024;
 
@@ -24,7 +24,7 @@ function beginningOf(path: string): string | undefined {
 /** Returns the files with credentials that the command could read, each once. */
 export function findFiles(place: Place): Finding[] {
   const seen = new Set<string>();
-  return KEPT.flatMap(({ paths, what, look, advice }) =>
+  return CREDENTIAL_FILES.flatMap(({ paths, what, look, advice }) =>
     paths(place).flatMap((path): Finding[] => {
       if (seen.has(path)) return [];
       seen.add(path);

@@ -5,7 +5,7 @@ import { readJsonObject } from '../json-option.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { line } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
-import { formatItem, howToDecide, readWhole } from './show.ts';
+import { formatItem, howToDecide, readWaitingItem } from './show.ts';
 import { findWaiting, pickWaiting } from './waiting.ts';
 
 export type CorrectOptions = ConnectionOptions & { body?: string; endpoint?: string; json?: boolean };
@@ -19,17 +19,17 @@ export async function correctCall(id: string, options: CorrectOptions): Promise<
   const api = await openOwnerApi(options);
   const me = await api.ask('GET', '/owner/me');
   const one = pickWaiting(await findWaiting(api, me), id);
-  const before = await readWhole(api, one);
+  const before = await readWaitingItem(api, one);
   if (before.kind !== 'approval') throw new CommandFailed('Only held calls can be corrected.');
   await api.ask('POST', `/owner/approvals/${before.id}/correct`, {
     request_hash: before.item.request_hash,
     ...(data && { data }),
     ...(endpoint !== undefined && { endpoint }),
   });
-  const whole = await readWhole(api, one);
-  printResult(options, whole.item, () => [
-    ...formatItem(whole, terminalWidth(), me.base_url),
+  const entry = await readWaitingItem(api, one);
+  printResult(options, entry.item, () => [
+    ...formatItem(entry, terminalWidth(), me.base_url),
     line``,
-    ...howToDecide(whole, me.base_url),
+    ...howToDecide(entry, me.base_url),
   ]);
 }

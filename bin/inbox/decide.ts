@@ -9,10 +9,10 @@ import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printJson, printLines, terminalWidth } from '../terminal/output.ts';
 import { askLine, canAsk, confirm } from '../terminal/prompt.ts';
-import { formatItem, readWhole, type Whole } from './show.ts';
-import { standingInWords } from './standing-word.ts';
-import { findWaiting, pickWaiting, requesterOf, type Waiting, whatOf } from './waiting.ts';
-import { approvalRequest, denialRequest, PATHS, type Terms } from './word.ts';
+import { approvalRequest, denialRequest, PATHS, type Terms } from './decision-request.ts';
+import { formatItem, readWaitingItem, type WaitingItem } from './show.ts';
+import { describeStanding } from './standing-request.ts';
+import { findWaiting, pickWaiting, requesterOf, titleOf, type Waiting } from './waiting.ts';
 
 export type DecideOptions = ConnectionOptions & { json?: boolean; yes?: boolean };
 /** `wait`: how many seconds to wait for the platform's answer; null: do not wait. */
@@ -45,7 +45,7 @@ export async function decideAll(ids: readonly string[], decision: Decision, opti
 }
 
 const lineOf = (one: Waiting, { ok, words }: Result): Line =>
-  line`${styled('bold', one.short)}  ${requesterOf(one)}: ${whatOf(one)}. ${styled(ok ? 'good' : 'bad', words)}`;
+  line`${styled('bold', one.short)}  ${requesterOf(one)}: ${titleOf(one)}. ${styled(ok ? 'good' : 'bad', words)}`;
 
 async function decideOne(
   api: OwnerApi,
@@ -56,20 +56,20 @@ async function decideOne(
   const { id, kind } = one;
   const failed = (words: string): Result => ({ id, kind, ok: false, words });
   try {
-    const whole = await readWhole(api, one);
-    if (whole.kind === 'person') throw new CommandFailed(`It is decided in the console: ${baseUrl}/console/people`);
-    if (!yes) printLines([...formatItem(whole, terminalWidth(), baseUrl), line``]);
-    const word =
+    const entry = await readWaitingItem(api, one);
+    if (entry.kind === 'person') throw new CommandFailed(`It is decided in the console: ${baseUrl}/console/people`);
+    if (!yes) printLines([...formatItem(entry, terminalWidth(), baseUrl), line``]);
+    const body =
       decision.verb === 'approve'
-        ? approvalRequest(whole, decision.terms, baseUrl)
-        : denialRequest(whole, yes ? decision.reason : await reasonFor(whole, decision.reason), baseUrl);
-    if (!yes && whole.kind === 'approval' && 'standing' in word && word.standing)
+        ? approvalRequest(entry, decision.terms, baseUrl)
+        : denialRequest(entry, yes ? decision.reason : await reasonFor(entry, decision.reason), baseUrl);
+    if (!yes && entry.kind === 'approval' && 'standing' in body && body.standing)
       printLines([
-        line`${styled('bold', standingInWords(word.standing, whole.item.standing?.longest_session_seconds ?? 0))}`,
+        line`${styled('bold', describeStanding(body.standing, entry.item.standing?.longest_session_seconds ?? 0))}`,
       ]);
     if (!yes && !(await confirm(decision.verb === 'approve' ? 'Approve exactly this?' : 'Deny it?')))
       return failed('Nothing was decided.');
-    return await sent(api, whole, word, decision);
+    return await sent(api, entry, body, decision);
   } catch (error) {
     if (error instanceof CommandFailed) return failed(whyNot(one, error));
     throw error;
@@ -77,18 +77,18 @@ async function decideOne(
 }
 
 /** Returns the given reason, or asks for one; registrations of agents take no reason. */
-async function reasonFor({ kind }: Whole, given: string | undefined): Promise<string | undefined> {
+async function reasonFor({ kind }: WaitingItem, given: string | undefined): Promise<string | undefined> {
   if (given !== undefined || kind === 'registration') return given;
   return (await askLine('Reason, for the agent to read (may be empty): ')) || undefined;
 }
 
-type Decidable = Exclude<Whole, { kind: 'person' }>;
+type Decidable = Exclude<WaitingItem, { kind: 'person' }>;
 
-async function sent(api: OwnerApi, whole: Decidable, word: object, decision: Decision): Promise<Result> {
-  const { id, kind } = whole;
+async function sent(api: OwnerApi, entry: Decidable, body: object, decision: Decision): Promise<Result> {
+  const { id, kind } = entry;
   const verb = decision.verb === 'deny' && kind === 'registration' ? 'reject' : decision.verb;
   const post = (signal?: AbortSignal) =>
-    api.ask('POST', `${PATHS[kind]}/${id}/${verb}` as never, word as never, signal);
+    api.ask('POST', `${PATHS[kind]}/${id}/${verb}` as never, body as never, signal);
   if (decision.verb === 'deny' || kind !== 'approval') {
     const answer = await post();
     return { id, kind, ok: true, words: whatBecame(kind, answer).words, answer };
@@ -97,7 +97,7 @@ async function sent(api: OwnerApi, whole: Decidable, word: object, decision: Dec
   return { id, kind, ...outcomeOf(answer, decision.wait), answer };
 }
 
-type Held = Extract<Whole, { kind: 'approval' }>['item'];
+type Held = Extract<WaitingItem, { kind: 'approval' }>['item'];
 
 /** The result is ok when the platform performed the call; without waiting, when the call was approved. */
 function outcomeOf(held: Held, wait: number | null): Pick<Result, 'ok' | 'words'> {

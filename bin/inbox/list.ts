@@ -5,7 +5,7 @@ import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 import { table } from '../terminal/table.ts';
-import { findWaiting, requesterOf, type Waiting, warningOf, whatOf, whyOf } from './waiting.ts';
+import { findWaiting, reasonOf, requesterOf, titleOf, type Waiting, warningOf } from './waiting.ts';
 
 const COLUMNS = [
   { title: 'ID' },
@@ -33,8 +33,8 @@ const linesOf = (waiting: readonly Waiting[]): Line[] => [
       styled('bold', one.short),
       leftOf(one),
       line`${warningOf(one)}${requesterOf(one)}`,
-      whatOf(one),
-      whyOf(one),
+      titleOf(one),
+      reasonOf(one),
     ]),
     terminalWidth(),
   ),

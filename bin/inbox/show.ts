@@ -6,14 +6,14 @@ import { oddities } from '../../broker/console/static/visible.js';
 import type { ConnectionOptions } from '../connection.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
+import { foreignText, invisibleCharacters, warnings } from '../terminal/foreign-text.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
-import { othersWords, unseenIn, warnings } from '../terminal/own-words.ts';
-import { fact, sheetOf } from './sheet.ts';
-import { findWaiting, pickWaiting, requesterOf, type Waiting, whatOf } from './waiting.ts';
+import { fieldLines, heldCallLines } from './held-call-lines.ts';
+import { findWaiting, pickWaiting, requesterOf, titleOf, type Waiting } from './waiting.ts';
 
 /** An item with all details, as it is now. */
-export type Whole =
+export type WaitingItem =
   | { kind: 'approval'; id: string; item: HeldCall }
   | { kind: 'access'; id: string; item: AccessRequest }
   | { kind: 'registration'; id: string; item: Registration }
@@ -22,15 +22,15 @@ export type Whole =
 export async function showWaiting(id: string, options: ConnectionOptions & { json?: boolean }): Promise<void> {
   const api = await openOwnerApi(options);
   const me = await api.ask('GET', '/owner/me');
-  const whole = await readWhole(api, pickWaiting(await findWaiting(api, me), id));
-  printResult(options, { id: whole.id, kind: whole.kind, item: whole.item }, () => [
-    ...formatItem(whole, terminalWidth(), me.base_url),
+  const entry = await readWaitingItem(api, pickWaiting(await findWaiting(api, me), id));
+  printResult(options, { id: entry.id, kind: entry.kind, item: entry.item }, () => [
+    ...formatItem(entry, terminalWidth(), me.base_url),
     line``,
-    ...howToDecide(whole, me.base_url),
+    ...howToDecide(entry, me.base_url),
   ]);
 }
 
-export async function readWhole(api: OwnerApi, one: Waiting): Promise<Whole> {
+export async function readWaitingItem(api: OwnerApi, one: Waiting): Promise<WaitingItem> {
   const { id } = one;
   if (one.kind === 'approval') return { kind: one.kind, id, item: await api.ask('GET', `/owner/approvals/${id}`) };
   if (one.kind === 'access') return { kind: one.kind, id, item: await api.ask('GET', `/owner/access-requests/${id}`) };
@@ -40,17 +40,17 @@ export async function readWhole(api: OwnerApi, one: Waiting): Promise<Whole> {
 }
 
 /** Formats an item for the person who decides. `width`: columns of the terminal; `baseUrl`: of the broker, for browsers. */
-export function formatItem(whole: Whole, width: number, baseUrl: string): Line[] {
-  const left = whole.kind === 'person' ? null : whole.item.expires_in_seconds;
-  const end = left === null ? [] : fact('Time left', inWords(left * 1000), width);
-  if (whole.kind === 'approval')
-    return [...sheetOf(whole.item, width), ...end, ...fact('Page', whole.item.approve_url, width)];
-  if (whole.kind === 'access') return [...accessLines(whole.item, width), ...end];
-  if (whole.kind === 'registration') return [...registrationLines(whole.item, width), ...end];
+export function formatItem(entry: WaitingItem, width: number, baseUrl: string): Line[] {
+  const left = entry.kind === 'person' ? null : entry.item.expires_in_seconds;
+  const end = left === null ? [] : fieldLines('Time left', inWords(left * 1000), width);
+  if (entry.kind === 'approval')
+    return [...heldCallLines(entry.item, width), ...end, ...fieldLines('Page', entry.item.approve_url, width)];
+  if (entry.kind === 'access') return [...accessLines(entry.item, width), ...end];
+  if (entry.kind === 'registration') return [...registrationLines(entry.item, width), ...end];
   return [
-    line`${styled('bold', requesterOf({ ...whole }))}: ${whatOf(whole)}`,
-    ...fact('Named by', `${whole.item.named_by}${whole.item.verified ? '' : ', which asserts it'}`, width),
-    ...fact('Page', `${baseUrl}/console/people`, width),
+    line`${styled('bold', requesterOf({ ...entry }))}: ${titleOf(entry)}`,
+    ...fieldLines('Named by', `${entry.item.named_by}${entry.item.verified ? '' : ', which asserts it'}`, width),
+    ...fieldLines('Page', `${baseUrl}/console/people`, width),
   ];
 }
 
@@ -63,19 +63,19 @@ function accessLines(asked: AccessRequest, width: number): Line[] {
     line`${styled('bold', asked.agent.name)} asks for ${styled('bold', askedScope(asked))} on ${styled('bold', asked.platform_name)}.`,
     ...warnings(oddities(asked.agent.name)),
     line``,
-    ...fact('Why not yet', lackInWords(asked.reason_code), width),
+    ...fieldLines('Why not yet', lackInWords(asked.reason_code), width),
     ...(granted.length === 0 ? ['nothing on this platform'] : granted).flatMap((each, i) =>
-      fact(i === 0 ? 'Has now' : '', each, width),
+      fieldLines(i === 0 ? 'Has now' : '', each, width),
     ),
-    ...fact('Agent', `${asked.agent.agent_id}, ${asked.agent.status}`, width),
-    ...(asked.platform === asked.platform_name ? [] : fact('Platform', asked.platform, width)),
+    ...fieldLines('Agent', `${asked.agent.agent_id}, ${asked.agent.status}`, width),
+    ...(asked.platform === asked.platform_name ? [] : fieldLines('Platform', asked.platform, width)),
     ...(asked.reason === null
       ? []
       : [
           line``,
           line`The agent's own words, which nobody checked:`,
-          ...othersWords(asked.reason, width),
-          ...unseenIn(asked.reason),
+          ...foreignText(asked.reason, width),
+          ...invisibleCharacters(asked.reason),
         ]),
     line``,
   ];
@@ -86,13 +86,13 @@ function registrationLines(asked: Registration, width: number): Line[] {
   const unknown = namesOf(asked.unknown_scopes);
   return [
     line`${styled('bold', asked.agent_name)} asks to become an agent.`,
-    ...unseenIn(asked.agent_name),
+    ...invisibleCharacters(asked.agent_name),
     ...warnings(oddities(asked.agent_name)),
     styled('wait', 'Nobody checked who this is. Approve only what you started yourself or were told about.'),
     line``,
-    ...fact('Owner', `it names ${asked.owner_email ?? asked.owner_id}`, width),
-    ...fact('From', asked.source, width),
-    ...fact(
+    ...fieldLines('Owner', `it names ${asked.owner_email ?? asked.owner_id}`, width),
+    ...fieldLines('From', asked.source, width),
+    ...fieldLines(
       'Policy',
       asked.policy
         ? `it gets ${asked.policy.name}, version ${asked.policy.version}`
@@ -100,7 +100,7 @@ function registrationLines(asked: Registration, width: number): Line[] {
       width,
     ),
     ...(scopes.length === 0 ? ['no scopes'] : scopes).flatMap((each, i) =>
-      fact(
+      fieldLines(
         i === 0 ? 'Asks for' : '',
         `${each}${unknown.includes(each) ? ' (no platform has it: not granted)' : ''}`,
         width,
@@ -114,14 +114,14 @@ function registrationLines(asked: Registration, width: number): Line[] {
       : [
           line``,
           line`What it says it is for, which nobody checked:`,
-          ...othersWords(asked.agent_description, width),
-          ...unseenIn(asked.agent_description),
+          ...foreignText(asked.agent_description, width),
+          ...invisibleCharacters(asked.agent_description),
         ]),
     line``,
   ];
 }
 
-export function howToDecide({ kind, id }: Whole, baseUrl: string): Line[] {
+export function howToDecide({ kind, id }: WaitingItem, baseUrl: string): Line[] {
   if (kind === 'person') return [styled('quiet', `Decide: ${baseUrl}/console/people`)];
   return [styled('quiet', `Decide: ${PROGRAM} approve ${id}, or ${PROGRAM} deny ${id} --reason TEXT`)];
 }

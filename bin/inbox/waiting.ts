@@ -57,7 +57,7 @@ export async function findWaiting(api: OwnerApi, { role }: Pick<Me, 'role'>): Pr
 
 /** Finds a waiting item by its id or a prefix. Throws WrongUsage, or CommandFailed when no waiting item matches. */
 export function pickWaiting(waiting: readonly Waiting[], given: string): Waiting {
-  const found = findByPrefix(waiting, given, (one) => `${requesterOf(one)}: ${whatOf(one).text}`);
+  const found = findByPrefix(waiting, given, (one) => `${requesterOf(one)}: ${titleOf(one).text}`);
   if (found) return found;
   throw new CommandFailed(
     `No pending item has the id ${given}: it was decided, or has expired. Pending items: ${PROGRAM} inbox`,
@@ -73,7 +73,7 @@ export const requesterOf = ({ kind, item }: Waiting): string => {
 };
 
 /** Describes the request. */
-export function whatOf({ kind, item }: Waiting): Line {
+export function titleOf({ kind, item }: Waiting): Line {
   if (kind === 'registration') return line`asks to become an agent`;
   if (kind === 'person')
     return line`account ${item.account ?? 'without a name'} on ${item.platform_id} is to be confirmed`;
@@ -83,7 +83,7 @@ export function whatOf({ kind, item }: Waiting): Line {
 }
 
 /** Returns the reason why the item waits. */
-export function whyOf({ kind, item }: Waiting): Line {
+export function reasonOf({ kind, item }: Waiting): Line {
   if (kind === 'approval') return line`${heldBy(item.held_because)}`;
   if (kind === 'access') return line`${lackInWords(item.reason_code)}`;
   return line`${kind === 'person' ? 'nobody confirmed whose it is' : 'nobody checked who it is'}`;

@@ -5,7 +5,7 @@ import { describeMask, ruleInWords } from '../../broker/policy/rule-words.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, whereMissing } from '../failure.ts';
 import { findAgent } from '../find-agent.ts';
-import { fact } from '../inbox/sheet.ts';
+import { fieldLines } from '../inbox/held-call-lines.ts';
 import { readJsonObject } from '../json-option.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
@@ -113,20 +113,20 @@ function linesOf(simulation: Simulation, scope: string, rules: readonly RuleSour
   );
   return [
     styled(style, words),
-    ...fact('Why', detail, width),
-    ...fact('Reason', reason, width),
-    ...fact('Scope', scope, width),
-    ...said.flatMap((each, i) => fact(i === 0 ? 'Rules' : '', each, width)),
-    ...(violating.length > 0 ? fact('Not allowed', violating.join(', '), width) : []),
-    ...(simulation.mask ? fact('Masked', `${describeMask(simulation.mask)}, in what it is answered`, width) : []),
-    ...(simulation.suspends ? fact('Suspends', `the agent, by the guardrail ${simulation.suspends}`, width) : []),
-    ...fact(
+    ...fieldLines('Why', detail, width),
+    ...fieldLines('Reason', reason, width),
+    ...fieldLines('Scope', scope, width),
+    ...said.flatMap((each, i) => fieldLines(i === 0 ? 'Rules' : '', each, width)),
+    ...(violating.length > 0 ? fieldLines('Not allowed', violating.join(', '), width) : []),
+    ...(simulation.mask ? fieldLines('Masked', `${describeMask(simulation.mask)}, in what it is answered`, width) : []),
+    ...(simulation.suspends ? fieldLines('Suspends', `the agent, by the guardrail ${simulation.suspends}`, width) : []),
+    ...fieldLines(
       'Policy',
       policy ? `${policy.name}${policy.version === null ? '' : `, version ${policy.version}`}` : 'none',
       width,
     ),
-    ...fact('Guardrails', guardrails.version === null ? 'none' : `version ${guardrails.version}`, width),
-    ...(left.length > 0 ? fact('Not checked', left.join(', ').replaceAll('_', ' '), width) : []),
+    ...fieldLines('Guardrails', guardrails.version === null ? 'none' : `version ${guardrails.version}`, width),
+    ...(left.length > 0 ? fieldLines('Not checked', left.join(', ').replaceAll('_', ' '), width) : []),
     ...simulation.warnings.map((each) => styled('wait', line`Warning: ${each}`)),
   ];
 }

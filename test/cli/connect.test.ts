@@ -4,13 +4,13 @@ import { delimiter, join, win32 } from 'node:path';
 import fc from 'fast-check';
 import { parse } from 'jsonc-parser';
 import { describe, expect, test } from 'vitest';
-import { byHand } from '../../bin/by-hand.ts';
 import { configFile, serverEntry } from '../../bin/client-config.ts';
 import { CLIENTS, type ClientId } from '../../bin/clients.ts';
 import { firstCall, programOn } from '../../bin/commands/serve.ts';
 import { changedLines, editEntry } from '../../bin/edit-config.ts';
 import { CommandFailed } from '../../bin/failure.ts';
 import type { Machine } from '../../bin/machine.ts';
+import { manualInstructions } from '../../bin/manual-config.ts';
 import { programName } from '../../bin/program-name.ts';
 import { lastingLauncher, plainEntry } from '../../bin/server-entry.ts';
 import { newFolder } from '../world/stores.ts';
@@ -134,7 +134,7 @@ describe('the entry', () => {
   });
 
   test('the text for an unknown client says what to write', () => {
-    const told = byHand(plainEntry({ profile: 'FILE', launcher, platform: 'linux' }));
+    const told = manualInstructions(plainEntry({ profile: 'FILE', launcher, platform: 'linux' }));
     expect(told).toContain('npx agent-broker agent create NAME');
     expect(told).toContain('"agent-broker": {\n      "command": "/usr/bin/node"');
   });

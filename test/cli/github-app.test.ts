@@ -8,7 +8,7 @@ import { jwtVerify } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { type GitHubAppOptions, gitHubApp } from '../../bin/github-app.ts';
-import { inWords } from '../../bin/github-app-result.ts';
+import { describeGitHubApp } from '../../bin/github-app-result.ts';
 import { parseGovernance } from '../../broker/config-file/parse.ts';
 import { afterFile } from '../world/after-file.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
@@ -163,7 +163,7 @@ describe('creating an App in a browser', () => {
       connections: { 'acme-github': { platform: 'codehost' } },
     });
     expect(parseGovernance(made.governance, 'governance.yaml')).toMatchObject({ ok: true });
-    const shown = [...said, inWords(made), JSON.stringify(made), sent.text].join('\n');
+    const shown = [...said, describeGitHubApp(made), JSON.stringify(made), sent.text].join('\n');
     expect(shown).not.toMatch(/CANARY|BEGIN RSA/);
     for (const line of PEM.split('\n').slice(1, -2)) expect(shown).not.toContain(line);
     // The local server is closed.
@@ -225,7 +225,7 @@ describe('creating an App in a browser', () => {
     process.emit('SIGINT');
     const made = await result;
     expect(made).toMatchObject({ app_id: '815', installations: [] });
-    expect(inWords(made)).toContain('It is installed nowhere yet.');
+    expect(describeGitHubApp(made)).toContain('It is installed nowhere yet.');
     expect(said.join('\n')).toContain('is made with the id 815');
     expect(process.listenerCount('SIGINT')).toBe(0);
   });

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { readWords } from '../../bin/quick-mcp.ts';
+import { readArguments } from '../../bin/quick-mcp.ts';
 import { makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -470,14 +470,14 @@ test('invalid messages are answered with JSON-RPC errors, the connection stays o
 });
 
 test('valid options are parsed by the fast path; help and invalid options are left to the full command line', () => {
-  expect(readWords([])).toEqual({ profile: undefined, waitSeconds: 50, caller: {} });
-  expect(readWords(['--profile', 'x.json', '--wait=20', '--caller', 'slack:U1'])).toEqual({
+  expect(readArguments([])).toEqual({ profile: undefined, waitSeconds: 50, caller: {} });
+  expect(readArguments(['--profile', 'x.json', '--wait=20', '--caller', 'slack:U1'])).toEqual({
     profile: 'x.json',
     waitSeconds: 20,
     caller: { caller: 'slack:U1' },
   });
   for (const words of [['--help'], ['--wait', '51'], ['--wait', ''], ['--wait', 'x'], ['--proflie', 'x'], ['more']])
-    expect(readWords(words)).toBeUndefined();
+    expect(readArguments(words)).toBeUndefined();
 });
 
 test('when pending calls cannot be stored, calls continue, and the person is informed once', async () => {

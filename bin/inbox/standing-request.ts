@@ -5,17 +5,17 @@ import type { Lasting } from '../duration.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 
 /** `free`: parts that may vary: `/text`, or `/amount=500` for a number of at most so much. */
-export type StandingWanted = { count: number; free: readonly string[] } & ({ until: string } | { session: true });
+export type StandingOptions = { count: number; free: readonly string[] } & ({ until: string } | { session: true });
 
 type StandingBody = NonNullable<Body<'POST', '/owner/approvals/x/approve'>['standing']>;
 
 /** Reads `--next`, `--for`, `--session` and `--free`; undefined without any of them. Throws WrongUsage. */
-export function standingWanted(options: {
+export function readStandingOptions(options: {
   next?: number;
   for?: Lasting;
   session?: true;
   free?: readonly string[];
-}): StandingWanted | undefined {
+}): StandingOptions | undefined {
   const { next, for: lasting, session, free = [] } = options;
   if (next === undefined) {
     if (lasting === undefined && session === undefined && free.length === 0) return undefined;
@@ -29,7 +29,7 @@ export function standingWanted(options: {
 }
 
 /** Formats it for the owner API. Throws CommandFailed where this call cannot have a standing approval. */
-export function standingRequest({ standing: offer }: HeldCall, wanted: StandingWanted): StandingBody {
+export function standingRequest({ standing: offer }: HeldCall, wanted: StandingOptions): StandingBody {
   if (!offer?.possible) throw new CommandFailed(`It can only be approved by itself. ${offer?.why ?? ''}`.trim());
   const free = wanted.free.map((text) => {
     const [, member = text, limit] = /^(.*?)(?:=([0-9.]+))?$/.exec(text) ?? [];
@@ -48,7 +48,7 @@ export function standingRequest({ standing: offer }: HeldCall, wanted: StandingW
 }
 
 /** Describes what the standing approval allows. @param longestSessionSeconds of the broker */
-export const standingInWords = (body: StandingBody, longestSessionSeconds: number): string =>
+export const describeStanding = (body: StandingBody, longestSessionSeconds: number): string =>
   standingSentence({
     count: body.count,
     until: body.until ?? new Date(Date.now() + longestSessionSeconds * 1000).toISOString(),

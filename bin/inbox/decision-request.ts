@@ -4,8 +4,8 @@ import { namesOf } from '../../broker/console/static/inbox/words.js';
 import { expiresInSeconds, type Lasting } from '../duration.ts';
 import { CommandFailed } from '../failure.ts';
 import { PROGRAM } from '../program-name.ts';
-import type { Whole } from './show.ts';
-import { type StandingWanted, standingRequest } from './standing-word.ts';
+import type { WaitingItem } from './show.ts';
+import { type StandingOptions, standingRequest } from './standing-request.ts';
 
 export type Terms = {
   scopes?: string[];
@@ -14,10 +14,10 @@ export type Terms = {
   connection?: string;
   name?: string;
   policy?: string;
-  standing?: StandingWanted;
+  standing?: StandingOptions;
 };
 
-type Word =
+type ApprovalBody =
   | Body<'POST', '/owner/approvals/x/approve'>
   | Body<'POST', '/owner/access-requests/x/approve'>
   | Body<'POST', '/owner/registrations/x/approve'>;
@@ -30,48 +30,48 @@ export const PATHS = {
 } as const;
 
 /** Builds an approval. Throws CommandFailed, when details are missing, or the decision has to be made elsewhere. */
-export function approvalRequest(whole: Whole, terms: Terms, baseUrl: string): Word {
+export function approvalRequest(entry: WaitingItem, terms: Terms, baseUrl: string): ApprovalBody {
   const takes = (...names: (keyof Terms)[]) => {
     const other = Object.keys(terms).find((name) => !names.includes(name as keyof Terms));
     const option = other === 'standing' ? 'next' : other;
-    if (option !== undefined) throw new CommandFailed(`--${option} says nothing about this: ${WHAT[whole.kind]}.`);
+    if (option !== undefined) throw new CommandFailed(`--${option} says nothing about this: ${WHAT[entry.kind]}.`);
   };
-  switch (whole.kind) {
+  switch (entry.kind) {
     case 'approval':
       takes('standing');
-      if (!whole.item.request)
+      if (!entry.item.request)
         throw new CommandFailed('The stored request was altered and cannot be read. Deny it; the agent may ask again.');
       return {
-        request_hash: whole.item.request_hash,
-        ...(terms.standing && { standing: standingRequest(whole.item, terms.standing) }),
+        request_hash: entry.item.request_hash,
+        ...(terms.standing && { standing: standingRequest(entry.item, terms.standing) }),
       };
     case 'access':
       takes('scopes', 'expires', 'approval', 'connection');
-      return accessWord(whole.item, terms);
+      return accessApproval(entry.item, terms);
     case 'registration':
       takes('name', 'policy', 'scopes');
-      if (whole.item.namesake !== null && terms.name === undefined)
+      if (entry.item.namesake !== null && terms.name === undefined)
         throw new CommandFailed('Another agent has this name already: give this one another with --name.');
       return {
-        ...(terms.scopes && { scopes: narrowed(whole.item.requested_scopes, terms.scopes) }),
+        ...(terms.scopes && { scopes: narrowed(entry.item.requested_scopes, terms.scopes) }),
         ...(terms.name !== undefined && { name: terms.name }),
         // Names the policy that was shown, in case another one has become the default since.
-        ...((terms.policy ?? whole.item.policy?.id) && { policy: terms.policy ?? whole.item.policy?.id }),
+        ...((terms.policy ?? entry.item.policy?.id) && { policy: terms.policy ?? entry.item.policy?.id }),
       };
     case 'person':
       throw inTheConsole(baseUrl);
   }
 }
 
-const WHAT: Record<Whole['kind'], string> = {
+const WHAT: Record<WaitingItem['kind'], string> = {
   approval: 'it is a held call',
   access: 'it is an access request',
   registration: 'it is an agent that registers itself',
   person: 'it is an account of a person',
 };
 
-function accessWord(
-  asked: Extract<Whole, { kind: 'access' }>['item'],
+function accessApproval(
+  asked: Extract<WaitingItem, { kind: 'access' }>['item'],
   { scopes, expires, approval, connection }: Terms,
 ): Body<'POST', '/owner/access-requests/x/approve'> {
   const all = scopes ?? (asked.scope === null ? [] : [asked.scope]);
@@ -91,7 +91,7 @@ function accessWord(
   };
 }
 
-type Asked = Extract<Whole, { kind: 'registration' }>['item']['requested_scopes'];
+type Asked = Extract<WaitingItem, { kind: 'registration' }>['item']['requested_scopes'];
 
 /**
  * Returns those of the requested scopes that are named: in full, by the part after their colon, or with their platform, as they
@@ -119,9 +119,9 @@ function narrowed(asked: Asked, names: readonly string[]): Asked {
 }
 
 /** Builds a denial. Throws CommandFailed where a reason is not supported. */
-export function denialRequest(whole: Whole, reason: string | undefined, baseUrl: string): { note?: string } {
-  if (whole.kind === 'person') throw inTheConsole(baseUrl);
-  if (whole.kind === 'registration' && reason !== undefined)
+export function denialRequest(entry: WaitingItem, reason: string | undefined, baseUrl: string): { note?: string } {
+  if (entry.kind === 'person') throw inTheConsole(baseUrl);
+  if (entry.kind === 'registration' && reason !== undefined)
     throw new CommandFailed('No reason can be sent to an agent that registers itself: leave out --reason.');
   return reason === undefined ? {} : { note: reason };
 }

@@ -7,7 +7,7 @@ const MARGIN = '│ ';
 const NARROWEST = 20;
 
 /** Returns the text behind a margin, wrapped at `width` columns; long runs of empty lines or spaces are replaced by their count. */
-export function othersWords(text: string, width: number): Line[] {
+export function foreignText(text: string, width: number): Line[] {
   const whole = piecesOf(text)
     .map((piece) =>
       piece.gap === undefined ? piece.text : `${piece.breaks ? '\n' : ''}⟦${piece.gap}⟧${piece.breaks ? '\n' : ''}`,
@@ -18,7 +18,7 @@ export function othersWords(text: string, width: number): Line[] {
 }
 
 /** Warns of invisible characters; empty where there are none. */
-export function unseenIn(text: string): Line[] {
+export function invisibleCharacters(text: string): Line[] {
   const number = countUnseen(text);
   return number === 0
     ? []

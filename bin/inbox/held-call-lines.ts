@@ -10,11 +10,11 @@ import {
   uploadInWords,
 } from '../../broker/console/static/request-view/text.js';
 import { oddities, oddRecipient } from '../../broker/console/static/visible.js';
+import { foreignText, invisibleCharacters, warnings, wrapped } from '../terminal/foreign-text.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
-import { othersWords, unseenIn, warnings, wrapped } from '../terminal/own-words.ts';
 
 /** Formats a field with its name; a long value is wrapped beside the name. */
-export function fact(name: string, value: Line | string, width: number): Line[] {
+export function fieldLines(name: string, value: Line | string, width: number): Line[] {
   const [first = '', ...more] = wrapped(
     typeof value === 'string' ? line`${value}`.text : value.text,
     Math.max(20, width - 12),
@@ -23,12 +23,12 @@ export function fact(name: string, value: Line | string, width: number): Line[] 
 }
 
 /** `width`: columns of the terminal. */
-export function sheetOf(held: HeldCall, width: number): Line[] {
+export function heldCallLines(held: HeldCall, width: number): Line[] {
   const { request, agent, platform, platform_name: name, connection, reason } = held;
   const parent = agent.parent ? line` (a child of ${agent.parent.name})` : line``;
   const head = [
     line`${styled('bold', agent.name)}${parent} wants to`,
-    ...othersWords(`${held.sentence.text} on ${name}`, width),
+    ...foreignText(`${held.sentence.text} on ${name}`, width),
     ...warnings(oddities(agent.name)),
     line``,
   ];
@@ -46,40 +46,40 @@ export function sheetOf(held: HeldCall, width: number): Line[] {
     ...callLines(request, name, width),
     line``,
     ...recipientLines(request.recipients, width),
-    ...fact('Held by', held.held_because.detail ?? heldBy(held.held_because), width),
-    ...(rules.length > 1 ? rules.flatMap((each) => fact('', each, width)) : []),
-    ...(platform === name ? [] : fact('Platform', platform, width)),
-    ...fact('Scope', held.scope, width),
-    ...(connection?.label ? fact('Connection', connection.label, width) : []),
-    ...fact('Agent', `${agent.agent_id}, ${agent.status}`, width),
-    ...(request.caller ? fact('On behalf', forWhom(request.caller), width) : []),
+    ...fieldLines('Held by', held.held_because.detail ?? heldBy(held.held_because), width),
+    ...(rules.length > 1 ? rules.flatMap((each) => fieldLines('', each, width)) : []),
+    ...(platform === name ? [] : fieldLines('Platform', platform, width)),
+    ...fieldLines('Scope', held.scope, width),
+    ...(connection?.label ? fieldLines('Connection', connection.label, width) : []),
+    ...fieldLines('Agent', `${agent.agent_id}, ${agent.status}`, width),
+    ...(request.caller ? fieldLines('On behalf', forWhom(request.caller), width) : []),
     line``,
     ...(request.upload
-      ? [line`Body`, ...othersWords(`${uploadInWords(request.upload)}, SHA-256 ${request.upload.sha256}`, width)]
+      ? [line`Body`, ...foreignText(`${uploadInWords(request.upload)}, SHA-256 ${request.upload.sha256}`, width)]
       : bodyLines(request.body, width)),
-    ...askedLines(held, width),
+    ...originalLines(held, width),
     ...headerLines(request.headers, width),
     ...(reason === null
       ? []
       : [
           line``,
           line`The agent's own words, which nobody checked:`,
-          ...othersWords(reason, width),
-          ...unseenIn(reason),
+          ...foreignText(reason, width),
+          ...invisibleCharacters(reason),
         ]),
     line``,
-    ...fact('SHA-256', held.request_hash, width),
+    ...fieldLines('SHA-256', held.request_hash, width),
   ];
 }
 
 /** For a call that an owner corrected: what the agent had requested. */
-function askedLines({ asked, corrected }: HeldCall, width: number): Line[] {
+function originalLines({ asked, corrected }: HeldCall, width: number): Line[] {
   if (!asked) return [];
   return [
     line``,
     line`Corrected by ${corrected?.by_email ?? 'an owner'}. The agent had asked:`,
-    ...othersWords(asked.endpoint, width),
-    ...(asked.body === null ? [] : othersWords(JSON.stringify(asked.body, undefined, 2), width)),
+    ...foreignText(asked.endpoint, width),
+    ...(asked.body === null ? [] : foreignText(JSON.stringify(asked.body, undefined, 2), width)),
   ];
 }
 
@@ -88,10 +88,10 @@ function callLines(request: ExactRequest, platform: string, width: number): Line
   const texts = [readsAs ?? path, ...parameters.flatMap(({ name, value }) => [name, value])];
   return [
     line`${styled('bold', request.method)} on ${styled('bold', platform)}`,
-    ...othersWords(query === '' ? path : `${path}?${query}`, width),
-    ...(readsAs === undefined ? [] : [line`The path reads as`, ...othersWords(readsAs, width)]),
+    ...foreignText(query === '' ? path : `${path}?${query}`, width),
+    ...(readsAs === undefined ? [] : [line`The path reads as`, ...foreignText(readsAs, width)]),
     ...(parameters.length === 0 ? [] : [line`Query`]),
-    ...parameters.flatMap(({ name, value }) => othersWords(`${name}: ${value}`, width)),
+    ...parameters.flatMap(({ name, value }) => foreignText(`${name}: ${value}`, width)),
     ...warnings(oddities(texts.join(' '))),
   ];
 }
@@ -104,7 +104,7 @@ function recipientLines(recipients: readonly string[], width: number): Line[] {
     .toSorted((a, b) => b.odd.length - a.odd.length);
   return [
     line`${counted(recipients.length, 'recipient')}:`,
-    ...sorted.flatMap(({ text, odd }) => [...othersWords(text, width), ...unseenIn(text), ...warnings(odd)]),
+    ...sorted.flatMap(({ text, odd }) => [...foreignText(text, width), ...invisibleCharacters(text), ...warnings(odd)]),
   ];
 }
 
@@ -115,12 +115,12 @@ function bodyLines(body: unknown, width: number): Line[] {
     const read = fromBase64(text);
     return read === undefined
       ? []
-      : [line`Decoded from base64, ${at} reads:`, ...othersWords(read, width), ...unseenIn(read)];
+      : [line`Decoded from base64, ${at} reads:`, ...foreignText(read, width), ...invisibleCharacters(read)];
   });
   return [
     line`Body, ${sized(Buffer.byteLength(JSON.stringify(body)))}:`,
-    ...othersWords(JSON.stringify(body, null, 2), width),
-    ...unseenIn(texts.map(({ name, text }) => `${name}${text}`).join('')),
+    ...foreignText(JSON.stringify(body, null, 2), width),
+    ...invisibleCharacters(texts.map(({ name, text }) => `${name}${text}`).join('')),
     ...decoded,
   ];
 }
@@ -139,5 +139,5 @@ function* textsIn(value: unknown, at: string, name = ''): Generator<{ at: string
 function headerLines(headers: Readonly<Record<string, string>>, width: number): Line[] {
   const all = Object.entries(headers);
   if (all.length === 0) return [];
-  return [line``, line`Headers:`, ...all.flatMap(([name, value]) => othersWords(`${name}: ${value}`, width))];
+  return [line``, line`Headers:`, ...all.flatMap(([name, value]) => foreignText(`${name}: ${value}`, width))];
 }

@@ -6,7 +6,7 @@ import type { Place } from './finding.ts';
 import { variablesIn } from './variables.ts';
 
 /** `look`: describes the content without values; undefined: no credential. Without `look`, the file itself is a credential. */
-export type Kept = {
+export type CredentialFile = {
   paths: (place: Place) => readonly string[];
   what: string;
   look?: (text: string) => string | undefined;
@@ -61,7 +61,7 @@ const ADD_REGISTRY = `${ADD('npm')}, and take the line out; ${PROGRAM} run sets 
 const STORE_KEY =
   /(?:^|[\s"'{,])(?:(?:aws_|gs_)?secret_access_key|secret_key|secretKey|pass|token|client_secret|service_account_credentials|account_key|key)["']?[ \t]*[=:][ \t]*["']?[^\s"',}]/m;
 
-export const KEPT: readonly Kept[] = [
+export const CREDENTIAL_FILES: readonly CredentialFile[] = [
   {
     paths: (place) =>
       place.env.GH_CONFIG_DIR

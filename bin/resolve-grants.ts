@@ -2,12 +2,12 @@
 import { EXPIRY_FORMS, parseExpiry } from '../broker/config-file/expiry.ts';
 import { didYouMean } from '../broker/runtime/did-you-mean.ts';
 import type { BrokerConnection } from './connection.ts';
+import { type ShownGrant, shortScope } from './describe-grants.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-import { type ShownGrant, shortOf } from './grants-in-words.ts';
 import { listPlatforms, platformNamed, readPlatform, type WholePlatform } from './owner-platforms.ts';
 
 /** `words`: presets, or scopes with or without the prefix before their colon. */
-export type GrantWords = { platform: string; words: string[] };
+export type GrantRequest = { platform: string; words: string[] };
 
 export type LimitOptions = { repos?: string[]; recipients?: string[]; expires?: string; requireApproval?: boolean };
 
@@ -18,7 +18,7 @@ export type LimitOptions = { repos?: string[]; recipients?: string[]; expires?: 
  */
 export async function resolveGrants(
   broker: BrokerConnection,
-  wanted: readonly GrantWords[],
+  wanted: readonly GrantRequest[],
   limits: LimitOptions,
 ): Promise<ShownGrant[]> {
   const seconds = secondsOf(limits.expires);
@@ -30,8 +30,8 @@ export async function resolveGrants(
     found.set(id, { ...known, words: [...known.words, ...words] });
   }
   const all = [...found.values()];
-  refuseIdle('--repos', limits.repos, all, hasRepositories, 'has repositories');
-  refuseIdle('--recipients', limits.recipients, all, hasRecipients, 'names who receives');
+  refuseUnusedLimit('--repos', limits.repos, all, hasRepositories, 'has repositories');
+  refuseUnusedLimit('--recipients', limits.recipients, all, hasRecipients, 'names who receives');
   return all.map(({ platform, words }) => {
     const { scopes, presets } = scopesOf(platform, words);
     return {
@@ -54,7 +54,7 @@ export const hasRepositories = ({ builtin, manifest }: WholePlatform): boolean =
 const hasRecipients = ({ manifest }: WholePlatform): boolean => Object.keys(manifest.recipients ?? {}).length > 0;
 
 /** Refuses a limit that applies to none of the platforms: the person would think that it limits something. */
-function refuseIdle(
+function refuseUnusedLimit(
   flag: string,
   limit: readonly string[] | undefined,
   grants: readonly { platform: WholePlatform }[],
@@ -72,22 +72,24 @@ function scopesOf(platform: WholePlatform, words: readonly string[]): { scopes: 
   const scopes = words.flatMap((word) => {
     const preset = platform.presets.find(({ name }) => name === word);
     if (preset) return preset.scopes;
-    const found = known.find((scope) => scope === word) ?? known.find((scope) => shortOf(scope) === word);
+    const found = known.find((scope) => scope === word) ?? known.find((scope) => shortScope(scope) === word);
     if (found) return [found];
     // The tools of an MCP server change; its manifest may not list all of them.
     if (platform.kind === 'mcp') return [word];
-    const near = didYouMean(word, [...known.map(shortOf), ...platform.presets.map(({ name }) => name)]);
-    throw new CommandFailed(`${platform.platform_id} has no scope or preset "${word}".${near}\n${listed(platform)}`);
+    const near = didYouMean(word, [...known.map(shortScope), ...platform.presets.map(({ name }) => name)]);
+    throw new CommandFailed(
+      `${platform.platform_id} has no scope or preset "${word}".${near}\n${listGrantable(platform)}`,
+    );
   });
   return { scopes: [...new Set(scopes)], presets };
 }
 
 /** Lists what can be granted on a platform, presets with their scopes. */
-export function listed({ presets, scopes }: WholePlatform): string {
-  const all = scopes.map(({ scope }) => shortOf(scope));
+export function listGrantable({ presets, scopes }: WholePlatform): string {
+  const all = scopes.map(({ scope }) => shortScope(scope));
   const sets = presets.map(
     ({ name, scopes: own }) =>
-      `  ${name}: ${own.length === all.length ? `all ${all.length} scopes` : own.map(shortOf).join(', ')}`,
+      `  ${name}: ${own.length === all.length ? `all ${all.length} scopes` : own.map(shortScope).join(', ')}`,
   );
   return [...(sets.length > 0 ? ['Presets:', ...sets] : []), `Scopes: ${all.join(', ')}`].join('\n');
 }

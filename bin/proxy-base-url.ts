@@ -8,7 +8,7 @@ const TIMEOUT_MS = 3_000;
  *
  * @param url address of the broker, without a trailing slash
  */
-export async function doorAddress(url: string): Promise<string> {
+export async function proxyBaseUrl(url: string): Promise<string> {
   try {
     const answer = await fetch(`${url}/agent-manifest.json`, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     const { base_url: base, proxy_base_url: moved } = (await answer.json()) as Record<string, unknown>;

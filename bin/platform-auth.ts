@@ -12,7 +12,7 @@ import { PROGRAM } from './program-name.ts';
 import { readSecret } from './read-secret.ts';
 import { ask, canAsk } from './terminal/prompt.ts';
 
-export type WayOptions = {
+export type AuthOptions = {
   clientId?: string;
   clientSecretStdin?: boolean;
   clientSecretEnv?: string;
@@ -31,7 +31,7 @@ type Adding = {
   place: Place;
   broker: BrokerConnection;
   platformId: string;
-  options: WayOptions;
+  options: AuthOptions;
   say: (text: string) => void;
 };
 
@@ -111,7 +111,11 @@ const ASK_EVERY_MS = 1_000;
 const PATIENCE_MS = 10 * 60_000;
 
 /** Prints the link for the consent, and waits until a person has completed it. Throws CommandFailed. */
-export async function untilConnected(broker: BrokerConnection, id: string, say: (text: string) => void): Promise<void> {
+export async function waitUntilConnected(
+  broker: BrokerConnection,
+  id: string,
+  say: (text: string) => void,
+): Promise<void> {
   const at = await publicUrl(broker);
   const { authorization_url: url } = await broker.ask('POST', `/owner/connections/${id}/oauth/start`);
   say(

@@ -14,10 +14,10 @@ export type Grant = {
 export type ShownGrant = Grant & { platform: string; presets: string[]; hasRepositories: boolean };
 
 /** Returns the scope without the prefix before the colon. */
-export const shortOf = (scope: string): string => scope.slice(scope.indexOf(':') + 1);
+export const shortScope = (scope: string): string => scope.slice(scope.indexOf(':') + 1);
 
 /** Describes an agent's grants, their limits, and what is not limited. */
-export function grantsInWords(grants: readonly ShownGrant[]): string[] {
+export function describeGrants(grants: readonly ShownGrant[]): string[] {
   return grants.flatMap((grant) => {
     const { platformId, platform, scopes, presets, repos, recipients, expires_in_seconds: seconds } = grant;
     const name = platform === platformId ? platformId : `${platformId} (${platform})`;
@@ -30,7 +30,7 @@ export function grantsInWords(grants: readonly ShownGrant[]): string[] {
       grant.require_approval && 'every call needs an approval',
     ].filter((one) => typeof one === 'string');
     return [
-      `On ${name}${presets.length > 0 ? `, ${presets.join(' and ')}` : ''}: ${scopes.map(shortOf).join(', ')}`,
+      `On ${name}${presets.length > 0 ? `, ${presets.join(' and ')}` : ''}: ${scopes.map(shortScope).join(', ')}`,
       ...(limits.length > 0 ? [`  ${limits.join('; ')}`] : []),
     ];
   });
