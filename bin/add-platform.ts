@@ -2,14 +2,14 @@
 import { randomBytes } from 'node:crypto';
 import type { BuiltinName } from '../broker/platforms/builtin-names.ts';
 import {
+  CONNECT_METHODS,
+  type ConnectMethod,
+  connectMethodsOf,
   credentialOf,
   credentialPlaceText,
   defaultId,
-  type Place,
-  WAYS,
-  type Way,
-  waysOf,
-} from '../broker/platforms/connect-ways.ts';
+  type PlatformLocation,
+} from '../broker/platforms/connect-methods.ts';
 import { placeOf } from './add-entry.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
@@ -108,7 +108,7 @@ export async function addPlatform(
 function findKnown(
   builtin: BuiltinName,
   { id, baseUrl }: AddOptions,
-  place: Place,
+  place: PlatformLocation,
   platforms: readonly OwnedPlatform[],
 ): OwnedPlatform | undefined {
   const alike = platforms.filter((one) => one.builtin === builtin);
@@ -158,7 +158,11 @@ function findTarget(
   return { label: options.label ?? label, replaces: undefined };
 }
 
-async function wayOf(builtin: BuiltinName, known: WholePlatform | undefined, options: AddOptions): Promise<Way> {
+async function wayOf(
+  builtin: BuiltinName,
+  known: WholePlatform | undefined,
+  options: AddOptions,
+): Promise<ConnectMethod> {
   const isToken = options.tokenStdin === true || options.tokenEnv !== undefined;
   const asked = options.oauth ? 'oauth' : options.app ? 'app' : isToken ? 'token' : undefined;
   if ([options.oauth, options.app, isToken].filter(Boolean).length > 1)
@@ -168,28 +172,28 @@ async function wayOf(builtin: BuiltinName, known: WholePlatform | undefined, opt
     const way = type === 'oauth2' ? 'oauth' : type === 'app' ? 'app' : 'token';
     if (asked !== undefined && asked !== way)
       throw new CommandFailed(
-        `The platform ${described(known)} takes ${WAYS[way]}. For another way choose an id: --id NAME.`,
+        `The platform ${described(known)} takes ${CONNECT_METHODS[way]}. For another way choose an id: --id NAME.`,
       );
     return way;
   }
-  const ways = waysOf(builtin);
+  const ways = connectMethodsOf(builtin);
   if (asked !== undefined && !ways.includes(asked))
     throw new WrongUsage(`${builtin} is connected by: ${ways.join(', ')}.`);
   if (asked !== undefined || ways.length === 1 || !canAsk()) return asked ?? 'token';
   return await choose(
     `How is ${builtin} connected?`,
-    ways.map((value) => ({ value, text: WAYS[value] })),
+    ways.map((value) => ({ value, text: CONNECT_METHODS[value] })),
   );
 }
 
-async function tokenFor(builtin: BuiltinName, { site }: Place, options: AddOptions): Promise<string> {
+async function tokenFor(builtin: BuiltinName, { site }: PlatformLocation, options: AddOptions): Promise<string> {
   const { what, made } = credentialOf(builtin, site);
   return await readSecret({ stdin: options.tokenStdin, env: options.tokenEnv }, what, FLAGS, credentialPlaceText(made));
 }
 
 /** Returns the installation id for another connection of an existing App: each connection is a different installation. */
 async function installationFor(
-  way: Way,
+  way: ConnectMethod,
   known: OwnedPlatform | undefined,
   { installationId }: AddOptions,
 ): Promise<string | undefined> {
@@ -204,7 +208,12 @@ async function installationFor(
 /** A new credential is tested on a connection of its own, so that an invalid one replaces nothing. */
 async function connectAndTest(
   broker: BrokerConnection,
-  { platformId, target, secret, way }: { platformId: string; target: Target; secret: string | undefined; way: Way },
+  {
+    platformId,
+    target,
+    secret,
+    way,
+  }: { platformId: string; target: Target; secret: string | undefined; way: ConnectMethod },
   undo: (() => Promise<unknown>) | undefined,
   say: (text: string) => void,
 ): Promise<{ connection: { id: string; label: string }; test: Tested }> {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BUILTIN_PLATFORMS } from '../broker/platforms/builtin.ts';
 import type { BuiltinName } from '../broker/platforms/builtin-names.ts';
-import { authFor, consentFor, type Place, type Way } from '../broker/platforms/connect-ways.ts';
+import { authFor, type ConnectMethod, consentFor, type PlatformLocation } from '../broker/platforms/connect-methods.ts';
 import { presetsOf } from '../broker/platforms/presets.ts';
 
 import type { BrokerConnection } from './connection.ts';
@@ -28,7 +28,7 @@ export type NewAuth = { auth: Record<string, unknown>; secrets: Record<string, s
 
 type Adding = {
   builtin: BuiltinName;
-  place: Place;
+  place: PlatformLocation;
   broker: BrokerConnection;
   platformId: string;
   options: AuthOptions;
@@ -36,7 +36,7 @@ type Adding = {
 };
 
 /** Returns undefined for a token, because the built-in manifest defines how to send one. Throws CommandFailed; WrongUsage. */
-export async function newAuth(way: Way, adding: Adding): Promise<NewAuth | undefined> {
+export async function newAuth(way: ConnectMethod, adding: Adding): Promise<NewAuth | undefined> {
   if (way === 'oauth') return await oauthClient(adding);
   return way === 'app' ? await app(adding) : undefined;
 }

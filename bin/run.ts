@@ -73,7 +73,18 @@ export async function run(
     const proxyBroker = { ...broker, url: await proxyBaseUrl(broker.url) };
     const { wait } = options;
     const errors = new Map(granted.flatMap((one) => (one.errors ? [[one.name, one.errors]] : [])));
-    const served = { broker: proxyBroker, placeholder, caller, wait, errors, connections, codehost, socket, ports, proxy };
+    const served = {
+      broker: proxyBroker,
+      placeholder,
+      caller,
+      wait,
+      errors,
+      connections,
+      codehost,
+      socket,
+      ports,
+      proxy,
+    };
     const sidecar = await startSidecar(served).catch((error) => {
       throw new CommandFailed(`The sidecar cannot listen: ${error.message}`);
     });

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type ConnectionOptions, withConnection } from '../connection.ts';
-import type { PatienceOptions } from '../connections/connections.ts';
+import type { TimeoutOptions } from '../connections/connections.ts';
 import { wholeNumber } from '../duration.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
@@ -25,7 +25,7 @@ export function addConnectionCommands(program: Command): void {
       seconds(0, 120),
     )
     .option('--json', 'print JSON')
-    .action(async (name: string, options: PatienceOptions) => (await load()).setPatience(name, options));
+    .action(async (name: string, options: TimeoutOptions) => (await load()).changeTimeouts(name, options));
 
   withConnection(
     connection

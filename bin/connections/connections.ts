@@ -42,11 +42,11 @@ function stateOf(connection: Connection): Line {
 }
 
 /** In seconds; `default`: the value for any connection. */
-export type PatienceOptions = Options & { idle?: Seconds; wait?: Seconds };
+export type TimeoutOptions = Options & { idle?: Seconds; wait?: Seconds };
 type Seconds = number | 'default';
 
 /** Changes the time limits of a connection. Throws WrongUsage when there is nothing to change, and CommandFailed when the connection does not exist. */
-export async function setPatience(given: string, options: PatienceOptions): Promise<void> {
+export async function changeTimeouts(given: string, options: TimeoutOptions): Promise<void> {
   const { idle, wait } = options;
   if (idle === undefined && wait === undefined) throw new WrongUsage('Say what to change, with --idle or --wait.');
   const api = await openOwnerApi(options);

@@ -1,7 +1,7 @@
 /** Lists and shows policies, and simulates their verdict on a call. */
 import type { Answer, Body } from '../../broker/console/answers.ts';
+import { describeMask, describeRule } from '../../broker/policy/describe-rule.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
-import { describeMask, ruleInWords } from '../../broker/policy/rule-words.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, whereMissing } from '../failure.ts';
 import { findAgent } from '../find-agent.ts';
@@ -43,7 +43,7 @@ export async function showPolicy(name: string, options: Options): Promise<void> 
     .catch(whereMissing(`There is no policy ${name}. All of them: ${PROGRAM} policy list`));
   printResult(options, policy, () => [
     line`${styled('bold', policy.name)}, version ${policy.version}, of ${policy.agents} agents`,
-    ...rulesOf(policy).map((rule, i) => line`  ${rule.name ?? `rule ${i + 1}`}: ${ruleInWords(rule)}`),
+    ...rulesOf(policy).map((rule, i) => line`  ${rule.name ?? `rule ${i + 1}`}: ${describeRule(rule)}`),
     ...(policy.rules.length === 0 ? [line`  It has no rules: nothing is allowed.`] : []),
   ]);
 }
@@ -135,5 +135,5 @@ function linesOf(simulation: Simulation, scope: string, rules: readonly RuleSour
 function inFull(name: string, source: string, rules: readonly RuleSource[]): string {
   const [, number] = /^rule (\d+)$/.exec(name) ?? [];
   const rule = source === 'policy' && number !== undefined ? rules[Number(number) - 1] : undefined;
-  return rule ? `${name} (${ruleInWords(rule)})` : name;
+  return rule ? `${name} (${describeRule(rule)})` : name;
 }

@@ -19,7 +19,7 @@ import { findOwner } from '../store/organisations.ts';
 import { findPolicy } from '../store/policies.ts';
 import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import { findWorkloadOf } from '../store/workloads.ts';
-import { type AgentEarlier, type AgentLimit, readAgentPast } from './agent-past.ts';
+import { type AgentEarlier, type AgentLimit, readAgentHistory } from './agent-history.ts';
 import { loadAgent } from './find-agent.ts';
 import { DAY_MS, type ListedAgent } from './list-agents.ts';
 import { ChangeRefused } from './refused.ts';
@@ -92,7 +92,7 @@ export async function readAgent(
   const one = present(glanced[0], 'agent');
   return {
     ...one,
-    ...(await readAgentPast(db, one.parent ?? agent, now, broker.keysRestoredAt)),
+    ...(await readAgentHistory(db, one.parent ?? agent, now, broker.keysRestoredAt)),
     owner_email: owner?.email ?? null,
     policy_name: policy?.name ?? null,
     keyReplacedAt: replacedAt,

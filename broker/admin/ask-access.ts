@@ -9,7 +9,7 @@ import { findOpenRequest } from '../store/access-requests.ts';
 import { type Standing, standingOf } from './access.ts';
 
 /** `scope` undefined: the platform as a whole. `reason`: the agent's own text. */
-export type AskedAccess = { platformId: string; scope: string | undefined; reason: string | undefined };
+export type RequestedAccess = { platformId: string; scope: string | undefined; reason: string | undefined };
 
 /**
  * Opens a request, or returns the pending one for the same access; or the reason why none is needed or possible: the access exists, or no owner could
@@ -18,7 +18,7 @@ export type AskedAccess = { platformId: string; scope: string | undefined; reaso
 export async function askAccess(
   { broker, changes, loadFacts }: Uses<'clock' | 'store'> & { changes: ApprovalChanges; loadFacts: FactsLoader },
   { agent, rows }: AgentPrincipal,
-  { platformId, scope, reason }: AskedAccess,
+  { platformId, scope, reason }: RequestedAccess,
 ): Promise<Opened | Exclude<Standing, { kind: 'missing' }>> {
   const now = broker.clock();
   const asked = {

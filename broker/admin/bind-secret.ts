@@ -67,7 +67,7 @@ function readContent(text: string): { authorization: string; secret: string } | 
  * connection use, which from now on uses this connection. Of concurrent requests one succeeds. Recorded as a change of the owner who authorised it.
  * Throws SecretRefused, or AuditUnavailable: then nothing was changed.
  */
-export async function takeSecret(
+export async function storeSecret(
   services: Changing & Uses<'vault'>,
   { authorization, context, secret }: Acceptable,
   correlationId: string,

@@ -9,7 +9,7 @@ import { limitsRepos } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** One grant as the parent requests it. Without a connection: the one that the parent's own calls would use. */
-export type WantedGrant = {
+export type ChildGrantRequest = {
   platform: string;
   scopes: readonly string[];
   connectionId?: string;
@@ -26,15 +26,15 @@ export type Holdings = {
 };
 
 /** A child's grant on a platform, before it has an id. */
-export type PassedOn = Omit<Grant, 'id'>;
+export type ChildGrant = Omit<Grant, 'id'>;
 
 /**
  * Returns the child's grants: the requested scopes that the parent holds, under the tighter of both constraints, and no longer than the parent's
  * grant. Scopes that the parent does not hold are dropped silently, and an unknown connection is treated like one without a grant, so that the result
  * does not reveal which exist. Throws ChangeRefused, whose text begins with the position in the request.
  */
-export function passOn(wanted: readonly WantedGrant[], holdings: Holdings, now: Instant): PassedOn[] {
-  const passed = wanted.map((one, at) => passOnOne(one, `grants[${at}]`, holdings, now));
+export function attenuateGrants(wanted: readonly ChildGrantRequest[], holdings: Holdings, now: Instant): ChildGrant[] {
+  const passed = wanted.map((one, at) => attenuateGrant(one, `grants[${at}]`, holdings, now));
   const ways = passed.map((one) => `${one.platformId} ${connectionOf(one, holdings) ?? ''}`);
   const twice = ways.findIndex((way, at) => ways.indexOf(way) < at);
   if (twice >= 0)
@@ -45,7 +45,7 @@ export function passOn(wanted: readonly WantedGrant[], holdings: Holdings, now: 
   return passed;
 }
 
-function passOnOne(wanted: WantedGrant, where: string, holdings: Holdings, now: Instant): PassedOn {
+function attenuateGrant(wanted: ChildGrantRequest, where: string, holdings: Holdings, now: Instant): ChildGrant {
   const { platform, connectionId } = wanted;
   const ask = { platformId: platform, scope: '', ...(connectionId !== undefined && { connectionId }) };
   const standard = holdings.defaultConnections.get(platform) ?? null;
@@ -99,5 +99,5 @@ function refuseLooser(child: Constraints, parent: Constraints, where: string): v
     refuse('allow_repo_creation: the parent may not create repositories itself.');
 }
 
-const connectionOf = (grant: PassedOn, { defaultConnections }: Holdings): string | null =>
+const connectionOf = (grant: ChildGrant, { defaultConnections }: Holdings): string | null =>
   grant.connectionId ?? defaultConnections.get(grant.platformId) ?? null;

@@ -15,7 +15,7 @@ import { listOverdueChildren, reserveChildSlot } from '../store/children.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { Db } from '../store/store.ts';
 import { rollback } from '../store/transaction.ts';
-import { type Holdings, type PassedOn, passOn, type WantedGrant } from './child-grants.ts';
+import { attenuateGrants, type ChildGrant, type ChildGrantRequest, type Holdings } from './child-grants.ts';
 import { endLifetime } from './end-lifetime.ts';
 
 /** Limit of live children (neither revoked nor expired) per agent. */
@@ -23,9 +23,9 @@ export const MAX_LIVE_CHILDREN = 50;
 /** Lifetime of a child, in seconds. */
 export const CHILD_TTL = { default: 3600, most: 24 * 3600 } as const;
 
-export type ChildWish = { name: string | undefined; ttlSeconds: number; grants: readonly WantedGrant[] };
+export type ChildWish = { name: string | undefined; ttlSeconds: number; grants: readonly ChildGrantRequest[] };
 
-export type IssuedChild = { agentId: string; token: Secret; expiresAt: Instant; granted: readonly PassedOn[] };
+export type IssuedChild = { agentId: string; token: Secret; expiresAt: Instant; granted: readonly ChildGrant[] };
 
 export type Issued =
   | { kind: 'issued'; child: IssuedChild }
@@ -54,7 +54,7 @@ export async function issueChild(
   const { broker } = services;
   const { db } = broker.store;
   const now = broker.clock();
-  const granted = passOn(wish.grants, holdingsOf(broker, who), now);
+  const granted = attenuateGrants(wish.grants, holdingsOf(broker, who), now);
   const key = issuingKey(services, now);
   if (!key) return { kind: 'no_key' };
   const made = newChild(services, who.agent, wish, key, now);
@@ -142,7 +142,7 @@ async function recordIssue(
   services: Changing,
   parent: FactsRow,
   row: ReturnType<typeof newChild>['row'],
-  granted: readonly PassedOn[],
+  granted: readonly ChildGrant[],
   correlationId: string,
 ): Promise<boolean> {
   const organisationId = parent.organisation_id;
@@ -160,7 +160,7 @@ async function recordIssue(
   return issued === undefined;
 }
 
-const putPassedOn = (db: Db, child: ReturnType<typeof newChild>['row'], grant: PassedOn): Promise<void> =>
+const putPassedOn = (db: Db, child: ReturnType<typeof newChild>['row'], grant: ChildGrant): Promise<void> =>
   putGrant(db, {
     organisation_id: child.organisation_id,
     id: uuidv4(),

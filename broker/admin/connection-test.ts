@@ -114,11 +114,11 @@ function saidOf(
   credential: Secret,
   { needs = {} }: Manifest,
 ): Pick<ConnectionTest, 'account' | 'expiresAt' | 'grantedScopes' | 'lacking'> {
-  const told = headers['x-oauth-scopes'];
+  const scopes = headers['x-oauth-scopes'];
   const grantedScopes =
-    told === undefined
+    scopes === undefined
       ? null
-      : [told].flat().flatMap((text) => text.split(/[ ,]+/).filter((one) => /^[\w:.-]{1,100}$/.test(one)));
+      : [scopes].flat().flatMap((text) => text.split(/[ ,]+/).filter((one) => /^[\w:.-]{1,100}$/.test(one)));
   const end = Date.parse([headers['github-authentication-token-expiration'] ?? ''].flat()[0] ?? '');
   const lacking = Object.entries(needs).flatMap(([scope, needs]) =>
     grantedScopes === null || needs.some((one) => grantedScopes.includes(one)) ? [] : [{ scope, needs: [...needs] }],

@@ -7,7 +7,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable, UpstreamTokenTable } from '../store/tables/connections.ts';
 import type { PersonTokenTable } from '../store/tables/people.ts';
 import { revokeAppTokens } from '../token-source/app-revocation.ts';
-import { revokeGiven } from './revoke-given.ts';
+import { revokeTokensAtServer } from './revoke-tokens-at-server.ts';
 
 /**
  * A connection before the change, with the manifest of its platform at that time. `removed`: it was removed, or moved to another platform, together
@@ -35,7 +35,7 @@ export async function endTokens(
   if (typeof revoked === 'object' && isProblem(revoked))
     broker.log.warn({ connection: id, detail: revoked.detail }, 'the tokens of a connection could not be revoked');
   if (!removed) return revoked;
-  await revokeGiven({ broker, oauth }, { connection, manifest }, removed.people);
+  await revokeTokensAtServer({ broker, oauth }, { connection, manifest }, removed.people);
   // Must be last: it deletes the client's credentials, which revoking needs.
   await forgetRegistration(broker.store.db, { organisationId, platformId, connectionId: id });
   return revoked;

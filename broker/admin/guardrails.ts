@@ -9,7 +9,7 @@ import { listGuardrailVersions as listVersions } from '../store/policies.ts';
 import type { Db } from '../store/store.ts';
 import { readStoredRules } from '../store/stored-json.ts';
 import type { OrganisationTable } from '../store/tables/organisations.ts';
-import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts';
+import { checkRules, refuseOtherVersion, type SubmittedRules } from './check-rules.ts';
 import { nextOf, type RuleVersion, readVersions } from './rule-versions.ts';
 
 /** `version`: 0 before the first change. */
@@ -48,12 +48,12 @@ export async function listGuardrailVersions(
 export async function changeGuardrails(
   services: Changing,
   by: ChangingOwner,
-  { rules: asked, seen }: { rules: GivenRules['rules']; seen: number | undefined },
+  { rules: asked, seen }: { rules: SubmittedRules['rules']; seen: number | undefined },
 ): Promise<GuardrailsInForce & { warnings: string[] }> {
   const { store, clock } = services.broker;
   const { organisation_id: organisationId } = by.owner;
   const given = { kind: 'guardrail', at: 'guardrails', rules: asked } as const;
-  const { rules, warnings } = await takeRules(store.db, organisationId, given);
+  const { rules, warnings } = await checkRules(store.db, organisationId, given);
   return await recordChange(services, by, { reason: 'guardrails_changed' }, async (db, note) => {
     const before = present(await lockOrganisation(db, organisationId), 'organisation');
     refuseOtherVersion(seen, before.guardrails_version);

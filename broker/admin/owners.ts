@@ -9,8 +9,8 @@ import {
   foldEmail,
   listOrganisations,
   listOwners as listStored,
-  passOn,
   putOwner,
+  transferToOwner,
 } from '../store/organisations.ts';
 import { forgetIdentity } from '../store/owner-identities.ts';
 import { listPasskeysOfAll } from '../store/passkeys.ts';
@@ -147,7 +147,7 @@ export async function endOwner(
   { organisation_id: organisationId, id, email }: OwnerTable,
   heir: string,
 ): Promise<void> {
-  await passOn(tx, { organisationId, from: id, to: heir });
+  await transferToOwner(tx, { organisationId, from: id, to: heir });
   await deleteOwner(tx, organisationId, id).catch((error) => {
     if (!isRowFault(error)) throw error;
     throw new ChangeRefused(

@@ -22,7 +22,7 @@ import {
 } from './person-consent.ts';
 import { revokeReplaced } from './person-tokens.ts';
 import { ChangeRefused } from './refused.ts';
-import { revokeGiven } from './revoke-given.ts';
+import { revokeTokensAtServer } from './revoke-tokens-at-server.ts';
 
 /** A callback of this browser, with the consent and the flow that it belongs to. */
 type Callback = { consent: PersonConsentTable; flow: Flow; browserHash: string };
@@ -124,7 +124,7 @@ export async function authorised(
     return held ? { before, added } : rollback(added);
   });
   if (replaced instanceof RolledBack) {
-    await revokeGiven(services, { connection, manifest }, [replaced.reason]);
+    await revokeTokensAtServer(services, { connection, manifest }, [replaced.reason]);
     throw await whyConsentEnded(services, consent, { browserHash, goesOn: true });
   }
   await revokeReplaced(services, replaced.added, replaced.before);

@@ -4,7 +4,7 @@ import { deletePersonTokens, listPersonTokens, lockPerson } from '../store/peopl
 import type { PersonTokenTable } from '../store/tables/people.ts';
 import type { Connecting } from './connections.ts';
 import { loadConnection } from './find-connection.ts';
-import { revokeGiven } from './revoke-given.ts';
+import { revokeTokensAtServer } from './revoke-tokens-at-server.ts';
 
 /** In the transaction that keeps new tokens of the person: deletes those that were kept before. */
 export async function endKept(
@@ -44,7 +44,7 @@ export async function revokePersonTokens(services: Connecting, rows: readonly Pe
     [...perConnection].map(async ([connection, ofIt]) => {
       try {
         const found = await loadConnection(broker.store.db, ofIt[0]?.organisation_id ?? '', connection);
-        return await revokeGiven(services, found, ofIt);
+        return await revokeTokensAtServer(services, found, ofIt);
       } catch (error) {
         broker.log.warn({ err: error, connection }, 'tokens of people could not be revoked');
         return 0;

@@ -7,7 +7,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
-import { rulesRefused } from './given-rules.ts';
+import { rulesRefused } from './check-rules.ts';
 import { whyNotPlatformSecret } from './platform-secrets.ts';
 import type { ReadPlatform } from './platforms.ts';
 import { ChangeRefused } from './refused.ts';

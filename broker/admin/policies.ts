@@ -12,9 +12,9 @@ import {
 } from '../store/policies.ts';
 import type { Db } from '../store/store.ts';
 import { readStoredRules } from '../store/stored-json.ts';
-import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts';
+import { checkRules, refuseOtherVersion, type SubmittedRules } from './check-rules.ts';
 import { ChangeRefused } from './refused.ts';
-import { inWords, nextOf, type RuleVersion, readVersions } from './rule-versions.ts';
+import { describeRules, nextOf, type RuleVersion, readVersions } from './rule-versions.ts';
 
 /** `agents`: number of agents under it that are not revoked. */
 export type ListedPolicy = Omit<PolicyInForce, 'rules'> & { agents: number };
@@ -36,7 +36,7 @@ export async function readPolicy(db: Db, organisationId: string, idOrName: strin
   if (!found) throw new ChangeRefused('not_found', 'The organisation has no such policy.');
   const agents = (await countAgentsByPolicy(db, organisationId)).get(found.id) ?? 0;
   const rules = readStoredRules(found.rules, `rules of policy ${found.id}`);
-  return { ...found, agents, rules, words: inWords(rules) };
+  return { ...found, agents, rules, words: describeRules(rules) };
 }
 
 /** Returns a page of the versions of a policy, newest first; `next`: cursor of the next page. Throws ChangeRefused. */
@@ -53,17 +53,17 @@ export async function listPolicyVersions(
   return { versions, next: nextOf(versions, limit) };
 }
 
-const given = (rules: GivenRules['rules']): GivenRules => ({ kind: 'policy', at: 'rules', rules });
+const given = (rules: SubmittedRules['rules']): SubmittedRules => ({ kind: 'policy', at: 'rules', rules });
 
 /** Creates a policy. Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
 export async function createPolicy(
   services: Changing,
   by: ChangingOwner,
-  { name, rules: asked }: { name: string; rules: GivenRules['rules'] },
+  { name, rules: asked }: { name: string; rules: SubmittedRules['rules'] },
 ): Promise<ChangedPolicy> {
   const { store, clock } = services.broker;
   const { organisation_id: organisationId } = by.owner;
-  const { rules, warnings } = await takeRules(store.db, organisationId, given(asked));
+  const { rules, warnings } = await checkRules(store.db, organisationId, given(asked));
   return await recordInTurn(services, by, { reason: 'policy_created' }, async (db, note) => {
     if ((await listStored(db, organisationId)).some((one) => one.name === name))
       throw new ChangeRefused(
@@ -83,12 +83,12 @@ export async function createPolicy(
 export async function changePolicy(
   services: Changing,
   by: ChangingOwner,
-  { policy, rules: asked, seen }: { policy: string; rules: GivenRules['rules']; seen: number | undefined },
+  { policy, rules: asked, seen }: { policy: string; rules: SubmittedRules['rules']; seen: number | undefined },
 ): Promise<ChangedPolicy> {
   const { store, clock } = services.broker;
   const { organisation_id: organisationId } = by.owner;
   const { id } = await readPolicy(store.db, organisationId, policy);
-  const { rules, warnings } = await takeRules(store.db, organisationId, given(asked));
+  const { rules, warnings } = await checkRules(store.db, organisationId, given(asked));
   return await recordInTurn(services, by, { reason: 'policy_changed' }, async (db, note) => {
     const { name, version: inForce } = await readPolicy(db, organisationId, id);
     refuseOtherVersion(seen, inForce);

@@ -1,8 +1,8 @@
 /** Versions of rules for owners: their content, and their authors. */
 import { z } from 'zod';
 import { AuditFlags, NotedChange, readFlagsAs } from '../audit/audit-flags.ts';
+import { describeRule } from '../policy/describe-rule.ts';
 import type { RuleSource } from '../policy/facts.ts';
-import { ruleInWords } from '../policy/rule-words.ts';
 import type { Db } from '../store/store.ts';
 import { readStoredRules } from '../store/stored-json.ts';
 import { findVersionEvents } from '../store/version-events.ts';
@@ -22,7 +22,7 @@ type Stored = { version: number; rules: string; created_at: number };
 /** The policy whose rules they are, or the guardrails. */
 type Whose = { policy: { id: string; name: string } } | 'guardrails';
 
-export const inWords = (rules: readonly RuleSource[]): string[] => rules.map(ruleInWords);
+export const describeRules = (rules: readonly RuleSource[]): string[] => rules.map(describeRule);
 
 /** Parses stored versions, and finds the author of each in the audit rows around its time. */
 export async function readVersions(
@@ -36,7 +36,7 @@ export async function readVersions(
     const what = whose === 'guardrails' ? 'the guardrails' : `policy ${whose.policy.id}`;
     const rules = readStoredRules(text, `rules of ${what} version ${version}`);
     const madeBy = await findMaker(db, organisationId, whose, { version, created_at });
-    versions.push({ version, created_at, rules, words: inWords(rules), madeBy });
+    versions.push({ version, created_at, rules, words: describeRules(rules), madeBy });
   }
   return versions;
 }

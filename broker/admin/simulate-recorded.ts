@@ -2,14 +2,14 @@
 import { type Judged, judgeRecorded } from '../calls/judge-recorded.ts';
 import { compileGuardrails, compilePolicy } from '../policy/compile-rules.ts';
 import type { Facts } from '../policy/facts.ts';
-import { type GivenRules, takeRules } from './given-rules.ts';
+import { checkRules, type SubmittedRules } from './check-rules.ts';
 import { readPolicy } from './policies.ts';
 
 type Trying = {
   /** Id or name of the policy whose rules are replaced. */
   policy: string | undefined;
-  policyRules: GivenRules['rules'] | undefined;
-  guardrails: GivenRules['rules'] | undefined;
+  policyRules: SubmittedRules['rules'] | undefined;
+  guardrails: SubmittedRules['rules'] | undefined;
   /** Milliseconds since the epoch. */
   since: number;
 };
@@ -24,8 +24,8 @@ export async function simulateRecorded(
   { policy: named, policyRules, guardrails, since }: Trying,
 ): Promise<Judged & { warnings: string[] }> {
   const { db } = services.broker.store;
-  const take = async (kind: GivenRules['kind'], at: string, rules: GivenRules['rules'] | undefined) =>
-    rules && (await takeRules(db, organisationId, { kind, at, rules }));
+  const take = async (kind: SubmittedRules['kind'], at: string, rules: SubmittedRules['rules'] | undefined) =>
+    rules && (await checkRules(db, organisationId, { kind, at, rules }));
   const policy = named === undefined ? undefined : await readPolicy(db, organisationId, named);
   const rules = await take('policy', 'policy_rules', policyRules);
   const guards = await take('guardrail', 'guardrails', guardrails);

@@ -1,11 +1,11 @@
 /** Evaluates an agent's call for an owner: by the rules in force, or by proposed ones. */
-import { type Asked, type Simulated, simulate } from '../calls/simulate.ts';
+import { type Simulated, type SimulatedAction, simulate } from '../calls/simulate.ts';
 import { GIT_PLATFORM, nameOf, readTarget } from '../git/git-call.ts';
 import type { GitRef } from '../policy/facts.ts';
 import { refNameProblem } from '../policy/ref-name.ts';
 import type { Action } from '../wire/action.ts';
+import { checkRules, type SubmittedRules } from './check-rules.ts';
 import { loadAgent } from './find-agent.ts';
-import { type GivenRules, takeRules } from './given-rules.ts';
 import { ChangeRefused } from './refused.ts';
 
 export type Simulating = {
@@ -14,8 +14,8 @@ export type Simulating = {
   action: Action;
   /** For a push by git, the refs that it changes; absent for any other call. */
   refs?: readonly GitRef[] | undefined;
-  policyRules: GivenRules['rules'] | undefined;
-  guardrails: GivenRules['rules'] | undefined;
+  policyRules: SubmittedRules['rules'] | undefined;
+  guardrails: SubmittedRules['rules'] | undefined;
 };
 
 /** Evaluates the call; nothing is written or sent. `warnings`: about the proposed rules. Throws ChangeRefused. */
@@ -26,8 +26,8 @@ export async function simulateCall(
 ): Promise<Extract<Simulated, { kind: 'decided' }> & { warnings: string[] }> {
   const { db } = services.broker.store;
   const agent = await loadAgent(db, organisationId, agentId);
-  const take = async (kind: GivenRules['kind'], at: string, rules: GivenRules['rules'] | undefined) =>
-    rules && (await takeRules(db, organisationId, { kind, at, rules }));
+  const take = async (kind: SubmittedRules['kind'], at: string, rules: SubmittedRules['rules'] | undefined) =>
+    rules && (await checkRules(db, organisationId, { kind, at, rules }));
   const policy = await take('policy', 'policy_rules', policyRules);
   const guards = await take('guardrail', 'guardrails', guardrails);
   const simulated = await simulate(services, agent.agent_id, asGit(action, refs), {
@@ -43,7 +43,7 @@ export async function simulateCall(
 }
 
 /** Converts a request of git as `/git` does: its path has no `.git`, and only the known parts are set. Throws ChangeRefused. */
-function asGit(action: Action, refs: readonly GitRef[] | undefined): Asked {
+function asGit(action: Action, refs: readonly GitRef[] | undefined): SimulatedAction {
   const refuse = (detail: string) => new ChangeRefused('invalid_request', detail);
   const { platform, method, endpoint } = action;
   const target = platform === GIT_PLATFORM ? readTarget(method, endpoint) : 'unknown';

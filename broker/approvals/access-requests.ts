@@ -6,12 +6,12 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import type { Instant } from '../policy/facts.ts';
 import {
-  type Asked,
   countOpenRequests,
   expireAccessRequests,
   findOpenRequest,
   findRequestByToken,
   putAccessRequest,
+  type RequestedScope,
 } from '../store/access-requests.ts';
 import { lockPending } from '../store/approvals.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
@@ -43,35 +43,35 @@ export const pollUrlOf = ({ token }: Pick<AccessRequestTable, 'token'>): string 
 export async function openAccessRequest(
   { store }: Pick<Broker, 'store'>,
   changes: ApprovalChanges,
-  asked: Asked,
+  asked: RequestedScope,
   about: About,
 ): Promise<Opened> {
   const { db } = store;
   const { now } = about;
   const pending = await findOpenRequest(db, asked, now);
   if (pending) return { kind: 'pending', request: pending };
-  const told: Pick<AccessRequestTable, 'organisation_id' | 'id'>[] = [];
+  const changed: Pick<AccessRequestTable, 'organisation_id' | 'id'>[] = [];
   const opened = await db.transaction().execute(async (tx): Promise<Opened> => {
     // Serialises requests of this family.
     await lockPending(tx, asked.organisationId, about.familyRootUuid);
-    told.push(...(await expireAccessRequests(tx, now, asked)));
+    changed.push(...(await expireAccessRequests(tx, now, asked)));
     const found = await findOpenRequest(tx, asked, now);
     const full =
       !found && (await countOpenRequests(tx, { ...asked, agentUuid: about.familyRootUuid }, now)) >= MAX_OPEN_REQUESTS;
     const request = found ?? newRequest(asked, about, now);
     if (!found && !full) {
       await putAccessRequest(tx, request);
-      told.push(request);
+      changed.push(request);
     }
-    for (const ref of told) await changes.announce(tx, ref);
+    for (const ref of changed) await changes.announce(tx, ref);
     if (full) return { kind: 'too_many', limit: MAX_OPEN_REQUESTS };
     return { kind: found ? 'pending' : 'opened', request };
   });
-  for (const { organisation_id, id } of told) changes.tell({ organisation_id, id });
+  for (const { organisation_id, id } of changed) changes.tell({ organisation_id, id });
   return opened;
 }
 
-function newRequest(asked: Asked, about: About, now: Instant): AccessRequestTable {
+function newRequest(asked: RequestedScope, about: About, now: Instant): AccessRequestTable {
   return {
     organisation_id: asked.organisationId,
     id: uuidv4(),

@@ -22,7 +22,7 @@ import { eventOfHeld } from './held-call.ts';
 import { putStanding, recordedStanding } from './make-standing.ts';
 import { waitingIn } from './read-held.ts';
 import type { Replays } from './replay.ts';
-import type { ReadyStanding } from './standing-asked.ts';
+import type { CheckedStanding } from './standing-request.ts';
 
 type Decider = { id: string; organisation_id: string };
 
@@ -38,7 +38,7 @@ export type OwnerDecision = {
   /** Hash of the request that was shown. If the request has another hash, nothing is decided. */
   requestHash?: string;
   /** A standing approval to create along with the approval. */
-  standing?: ReadyStanding;
+  standing?: CheckedStanding;
 };
 
 export type Decided =

@@ -7,15 +7,15 @@ import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import { countStanding, putStandingApproval } from '../store/standing-approvals.ts';
 import type { Db } from '../store/store.ts';
-import { type AskedStanding, type ReadyStanding, readStanding } from './standing-asked.ts';
 import { type Offering, standingOffer } from './standing-offer.ts';
+import { type CheckedStanding, checkStanding, type StandingRequest } from './standing-request.ts';
 
 /** Limit of standing approvals in force per agent. */
 const MOST_STANDING = 100;
 
 /** `no_standing`: `detail` gives the reason, and nothing was decided. `needs_passkey`: the organisation requires a passkey. */
 export type PreparedStanding =
-  | { kind: 'ready'; ready: ReadyStanding }
+  | { kind: 'ready'; ready: CheckedStanding }
   | { kind: 'no_standing'; detail: string }
   | { kind: 'needs_passkey' }
   | { kind: 'not_found' };
@@ -24,7 +24,7 @@ export type PreparedStanding =
 export async function prepareStanding(
   services: Offering,
   { organisationId, approvalId, byPasskey }: { organisationId: string; approvalId: string; byPasskey: boolean },
-  asked: AskedStanding,
+  asked: StandingRequest,
 ): Promise<PreparedStanding> {
   const { store, clock } = services.broker;
   const held = await findHeldCall(store.db, organisationId, approvalId);
@@ -38,7 +38,7 @@ export async function prepareStanding(
       kind: 'no_standing',
       detail: `This agent has ${MOST_STANDING} standing approvals already. Revoke those that it does not need.`,
     };
-  const ready = readStanding(asked, offer, clock());
+  const ready = checkStanding(asked, offer, clock());
   return typeof ready === 'string' ? { kind: 'no_standing', detail: ready } : { kind: 'ready', ready };
 }
 
@@ -53,7 +53,7 @@ export type MadeStanding = {
 };
 
 /** Returns the standing approval in the form that is recorded. */
-export function recordedStanding({ terms, uses, expiresAt }: ReadyStanding, now: number): MadeStanding {
+export function recordedStanding({ terms, uses, expiresAt }: CheckedStanding, now: number): MadeStanding {
   return {
     id: uuidv7(now),
     count: uses,
@@ -69,7 +69,7 @@ export async function putStanding(
   tx: Db,
   broker: Pick<Broker, 'vault'>,
   held: HeldCall,
-  { ready, made, decision }: { ready: ReadyStanding; made: MadeStanding; decision: Decision },
+  { ready, made, decision }: { ready: CheckedStanding; made: MadeStanding; decision: Decision },
 ): Promise<void> {
   const { terms, uses, expiresAt, sentence } = ready;
   const { basis, session } = terms;

@@ -37,7 +37,7 @@ export type ChallengeSubject =
       organisationId: string;
       requestHash: string;
       note: string | undefined;
-      /** Hash of the terms that are approved along with this call (standing-asked.ts). */
+      /** Hash of the terms that are approved along with this call (standing-request.ts). */
       termsHash: string;
     };
 

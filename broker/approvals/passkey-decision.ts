@@ -15,8 +15,8 @@ import { judgeChallenge } from './passkey-challenge.ts';
 import { disableCloned, noteRestoredCounter } from './passkey-counter.ts';
 import type { AssertionRefused } from './passkey-verify.ts';
 import type { Replays } from './replay.ts';
-import { type AskedStanding, hashOfAsked } from './standing-asked.ts';
 import type { Offering } from './standing-offer.ts';
+import { hashOfStanding, type StandingRequest } from './standing-request.ts';
 
 export type DecidedByPasskey =
   | (Extract<Decided, { kind: 'decided' }> & { owner: OwnerTable })
@@ -36,7 +36,7 @@ export type DecidingBy = {
   purpose: 'approve' | 'deny';
   note: string | undefined;
   /** A standing approval that is made along with the decision: the challenge has to be bound to exactly these terms. */
-  standing?: AskedStanding | undefined;
+  standing?: StandingRequest | undefined;
   session?: { owner: OwnerTable; approvalId: string; requestHash: string | undefined };
   elsewhere?: boolean;
 };
@@ -73,7 +73,7 @@ export async function decideByPasskey(
   const state = await judgeChallenge(
     broker,
     challenge,
-    standing ? { purpose: 'standing', ...subject, termsHash: hashOfAsked(standing) } : { purpose, ...subject },
+    standing ? { purpose: 'standing', ...subject, termsHash: hashOfStanding(standing) } : { purpose, ...subject },
   );
   if (state === 'expired') return { kind: 'challenge_expired' };
   if (state === 'foreign') return unverified(NOT_FOR_THIS);

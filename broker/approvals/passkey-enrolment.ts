@@ -116,13 +116,13 @@ async function keep(
       subject_id: passkey.id,
       created_at: passkey.created_at,
     });
-    note(told(passkey));
+    note(passkeyFacts(passkey));
     return undefined;
   });
   return kept instanceof RolledBack ? { kind: kept.reason } : { kind: 'enrolled', passkey };
 }
 
 /** Returns the facts about an added or removed passkey for the audit row and receipt. */
-export const told = ({ credential_id, synced }: PasskeyTable): JsonObject => ({
+export const passkeyFacts = ({ credential_id, synced }: PasskeyTable): JsonObject => ({
   passkey: { credential_id, synced: synced === 1 },
 });

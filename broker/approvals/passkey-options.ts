@@ -19,7 +19,7 @@ export const loadWebAuthn = () => import('@simplewebauthn/server');
 
 const TIMEOUT_MS = 60_000;
 
-type Asked = {
+type OptionsInput = {
   challenge: Buffer;
   rp: RelyingParty;
   passkeys: readonly PasskeyTable[];
@@ -40,7 +40,7 @@ const wanted = (required: boolean): 'required' | 'preferred' => (required ? 'req
 /** Returns options for creating a credential on an authenticator that has none of this owner. */
 export async function creationOptions(
   owner: OwnerTable,
-  asked: Asked,
+  asked: OptionsInput,
 ): Promise<PublicKeyCredentialCreationOptionsJSON> {
   const { generateRegistrationOptions } = await loadWebAuthn();
   return await generateRegistrationOptions({
@@ -59,7 +59,7 @@ export async function creationOptions(
 }
 
 /** Returns options for signing a challenge with one of these passkeys. */
-export async function requestOptions(asked: Asked): Promise<PublicKeyCredentialRequestOptionsJSON> {
+export async function requestOptions(asked: OptionsInput): Promise<PublicKeyCredentialRequestOptionsJSON> {
   const { generateAuthenticationOptions } = await loadWebAuthn();
   return await generateAuthenticationOptions({
     rpID: asked.rp.id,

@@ -5,7 +5,7 @@ import { listPasskeys as listStored, removePasskey as remove, renamePasskey as r
 import type { PasskeyTable } from '../store/tables/approvals.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
-import { told } from './passkey-enrolment.ts';
+import { passkeyFacts } from './passkey-enrolment.ts';
 import { transportsOf } from './passkey-options.ts';
 
 type Whose = Pick<OwnerTable, 'id' | 'organisation_id'>;
@@ -39,7 +39,7 @@ export async function removePasskey(services: Changing, by: ChangingOwner, id: s
   const removed = await recordChange(services, by, { reason: 'passkey_removed' }, async (tx, note) => {
     const found = await remove(tx, refOf(by.owner), id);
     if (!found) return rollback('unknown');
-    note(told(found));
+    note(passkeyFacts(found));
     return true;
   });
   return !(removed instanceof RolledBack);

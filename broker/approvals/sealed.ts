@@ -98,8 +98,8 @@ export function sealResult({ vault }: Pick<Broker, 'vault'>, ref: Ref, outcome: 
   const whole = text.length <= MAX_RESULT_BYTES;
   const data = whole ? dataJson : JSON.stringify(truncated(text));
   const cut = whole ? '' : `,"truncated":true,"bytes":${text.length}`;
-  const forDoor = raw ? `${RAW}${rawText(raw)},` : '{';
-  return vault.seal(placeOf(ref, 'result'), `${forDoor}"status":${upstreamStatus},"data":${data}${notes}${cut}}`);
+  const beginning = raw ? `${RAW}${rawText(raw)},` : '{';
+  return vault.seal(placeOf(ref, 'result'), `${beginning}"status":${upstreamStatus},"data":${data}${notes}${cut}}`);
 }
 
 const rawText = ({ headers, isText, bytes, maskedBy }: RawAnswer): string =>

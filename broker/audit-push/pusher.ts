@@ -22,7 +22,7 @@ import {
   shortenBatch,
 } from '../store/audit-sinks.ts';
 import { batchOf, nextBatch, UnreadableRow } from './batch.ts';
-import { makeBatchPlaces } from './batch-places.ts';
+import { makeBatchSlots } from './batch-slots.ts';
 import { deliverTo, type Stored } from './kinds.ts';
 import { makeRowLimits } from './row-limits.ts';
 import type { Batch, Delivered } from './sink.ts';
@@ -74,7 +74,7 @@ export function startPusher(broker: Needs): Pusher {
   /** Sinks with a batch in flight, and the promise of their work. */
   const lanes = new Map<string, Promise<void>>();
   const limits = makeRowLimits();
-  const places = makeBatchPlaces();
+  const places = makeBatchSlots();
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();

@@ -6,12 +6,12 @@ import { lockOrganisation } from '../store/governance.ts';
 import type { Db } from '../store/store.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
+import { checkAuthorRole } from './author-role.ts';
 import type { ApprovalChanges } from './changes.ts';
 import { ownersChangeIn } from './changes.ts';
 import { eventRow } from './event-row.ts';
 import type { OwnersChange } from './receipt.ts';
 import type { Recording } from './recorder.ts';
-import { refuseFormer } from './still-may.ts';
 
 export type Change = {
   /** What happened, such as `policy_changed`: the `reason` of the event's row. */
@@ -114,6 +114,6 @@ export async function recordChange<Made>(
 export const recordInTurn: typeof recordChange = (services, by, change, make) =>
   recordChange(services, by, change, async (tx, note, auditId) => {
     await lockOrganisation(tx, by.owner.organisation_id);
-    await refuseFormer(tx, by);
+    await checkAuthorRole(tx, by);
     return await make(tx, note, auditId);
   });

@@ -35,19 +35,19 @@ export async function act(
   services: CallServices,
   who: AgentPrincipal,
   action: Action,
-  { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay, ...door }: ActOptions,
+  { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay, ...input }: ActOptions,
 ): Promise<Acted> {
   const begun = beginRecord(who, action, { auditId, correlationId, now }, services.broker);
-  const watch = new CallWatch(services.broker, door.traceparent);
+  const watch = new CallWatch(services.broker, input.traceparent);
   const record: CallRecord = {
     ...begun,
     traceId: watch.traceId,
-    pii: piiOfRequest(action, door.git?.body !== undefined || door.raw?.judged instanceof UnreadBody),
-    git: door.git && gitRecord(door.git),
+    pii: piiOfRequest(action, input.git?.body !== undefined || input.raw?.judged instanceof UnreadBody),
+    git: input.git && gitRecord(input.git),
     approval: replay && { id: replay.approvalId, provenance: replay.provenance },
   };
-  const lease = door.lease ?? services.budget.lease(familyOf(who));
-  let attempt: Attempt = { ...door, who, now, asked: action, record, replay, watch, lease, spent: new Set() };
+  const lease = input.lease ?? services.budget.lease(familyOf(who));
+  let attempt: Attempt = { ...input, who, now, asked: action, record, replay, watch, lease, spent: new Set() };
   let ended: Acted | undefined;
   try {
     for (let made = 0; made < MOST_ATTEMPTS; made++) {
@@ -66,7 +66,7 @@ export async function act(
     const outcome = ended === 'joined' ? undefined : ended?.value;
     watch.end(() => (outcome ? callAttributes(outcome) : {}));
     lease.endCall();
-    if (door.lease === undefined) lease.release();
+    if (input.lease === undefined) lease.release();
   }
   throw new ConcurrentUpdate('the facts on which this call is decided changed during each attempt to decide it');
 }

@@ -162,12 +162,12 @@ async function decideStep(services: CallServices, attempt: Attempt, known: Known
   const { loaded, inferred, onFile, now } = known;
   const { facts } = loaded;
   const isPastRead = facts.guardrails.readsPast || facts.policy?.readsPast;
-  const told = isPastRead ? await withPast(services, facts, known.ask, now) : known.ask;
+  const withHistory = isPastRead ? await withPast(services, facts, known.ask, now) : known.ask;
   // A replay uses its own approval, never a standing approval.
   const { verdict: decided, ask } = watch.decide(() =>
     replay
-      ? { verdict: decide(facts, told, now), ask: told }
-      : decideCall(facts, known.call, { ask: told, onFile, spent }, now),
+      ? { verdict: decide(facts, withHistory, now), ask: withHistory }
+      : decideCall(facts, known.call, { ask: withHistory, onFile, spent }, now),
   );
   const verdict = inferred && decided.kind === 'deny' ? naming(decided, inferred) : decided;
   const call = withRecord(known.call, { decided: decidedBy(verdict, loaded) });

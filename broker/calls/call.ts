@@ -13,8 +13,8 @@ import type { Mask } from '../policy/mask.ts';
 import { pause } from '../runtime/waits.ts';
 import type { CallWatch } from '../telemetry/call-watch.ts';
 import type { Action } from '../wire/action.ts';
+import type { ActionBody } from './action-body.ts';
 import type { GitRequest } from './git-request.ts';
-import type { GivenBody } from './given-body.ts';
 import type { RawRequest } from './raw-request.ts';
 import type { StreamTaker } from './streamed.ts';
 
@@ -35,7 +35,7 @@ export type Call = {
   /** Only for git requests. */
   readonly git?: GitRequest | undefined;
   /** Only for an operation that takes another kind of body than its platform does. */
-  readonly given?: GivenBody | undefined;
+  readonly given?: ActionBody | undefined;
   /** Only for a request that is passed on as its client wrote it. */
   readonly raw?: RawRequest | undefined;
   /** Aborted when the client has disconnected. */

@@ -63,7 +63,7 @@ export function inSession(
 /** Identifies the caller of a request; the lookup runs once, however often this is called. */
 export type Identify = () => Promise<Identification>;
 
-type Asked = {
+type CallerSource = {
   who: AgentPrincipal;
   action: Action;
   identify: Identify | undefined;
@@ -79,7 +79,7 @@ const NOBODY: Unidentified = { reason: 'no_caller', detail: 'No caller was named
  */
 export async function callerOfCall(
   { broker }: Pick<CallServices, 'broker'>,
-  { who, action, identify, replay }: Asked,
+  { who, action, identify, replay }: CallerSource,
   manifest: Manifest | undefined,
 ): Promise<Honoured | Unidentified | 'late' | undefined> {
   const perPerson = manifest?.per_person;

@@ -5,7 +5,7 @@
 import type { Broker, Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
-import { type Earlier, earlierInWords, NOTED_FOR_MS, unknownUntil, untilOf } from '../policy/earlier.ts';
+import { describeEarlier, type Earlier, NOTED_FOR_MS, unknownUntil, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
 import { familyIn, lookBack, lookedBackAt } from '../policy/look-back.ts';
 import type { After } from '../policy/rule.ts';
@@ -156,7 +156,7 @@ export function earlierCalls(
       const rules = found.source === 'guardrail' ? facts.guardrails.rules : (facts.policy?.rules ?? []);
       return {
         reason: found.source === 'guardrail' ? 'denied_by_guardrail' : 'denied_by_policy',
-        detail: `${found.source} ${rules[found.place]?.name} applies to a request that was not sent completely: ${earlierInWords(found)}`,
+        detail: `${found.source} ${rules[found.place]?.name} applies to a request that was not sent completely: ${describeEarlier(found)}`,
       };
     },
   };

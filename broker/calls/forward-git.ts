@@ -12,7 +12,7 @@ import { essenceOf } from '../wire/media-type.ts';
 import type { Call } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { GONE } from './forward.ts';
-import { openStream, passOn, patienceOf } from './forward-stream.ts';
+import { openStream, passOn, timeoutsOf } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
 import type { GitRequest, ReadsReport } from './git-request.ts';
 import type { StreamedPart, StreamTaker } from './streamed.ts';
@@ -28,7 +28,7 @@ export async function forwardGit(
   credential: Credential,
 ): Promise<Forwarded> {
   const { git } = call;
-  if (call.taker === undefined) throw new Error('the git door takes answers as they come');
+  if (call.taker === undefined) throw new Error('the entry point for git takes streamed answers only');
   const authorization = basicCredential(manifest, credential.secret);
   if (!isHeaderValue(authorization))
     return { kind: 'refused_locally', error: 'credential_malformed', detail: 'the stored credential is empty' };
@@ -39,7 +39,7 @@ export async function forwardGit(
     method: call.action.method,
     headers: { ...git.headers, authorization },
     connectionKey: connection.id,
-    ...patienceOf(connection, manifest),
+    ...timeoutsOf(connection, manifest),
     // A pack is compressed: any encoded form of the credential found in it would be a coincidence.
     search: { credential: credential.streamed, forms: git.step === 'fetched' ? 'raw' : 'all' },
     ...(git.body && body && { body, bodyBytes: git.body.bytes }),

@@ -37,7 +37,7 @@ const MAX_REFUSAL_BYTES = 1024 * 1024;
 export type Streaming = { outbound: Outbound; call: Call; taker: StreamTaker; credential: Credential };
 
 /** Returns the idle timeout of a streamed answer: the connection's, the platform's, or the default. */
-export const patienceOf = (
+export const timeoutsOf = (
   connection: Pick<ConnectionFacts, 'idleMs'>,
   manifest: Pick<Manifest, 'idle_seconds'>,
 ): Required<Pick<StreamRequest, 'idleTimeoutMs'>> => ({

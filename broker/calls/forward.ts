@@ -11,13 +11,13 @@ import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { JsonObject } from '../policy/facts.ts';
-import { isFollowed } from '../policy/followed.ts';
+import { isFollowed } from '../policy/follow-redirects.ts';
 import { entryFor } from '../policy/operation-index.ts';
+import type { ActionBody } from './action-body.ts';
 import { type Call, familyOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
-import { forwardStream, patienceOf } from './forward-stream.ts';
+import { forwardStream, timeoutsOf } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
-import type { GivenBody } from './given-body.ts';
 import { bodyToKeep, rawAnswer } from './raw-answer.ts';
 import { bytesOf, type RawRequest } from './raw-request.ts';
 
@@ -92,12 +92,12 @@ export async function forward(
     if (streamed === undefined) return GONE;
     return await forwardStream(
       { outbound: broker.outbound, call, taker, credential },
-      { ...streamed, connectionKey: connection.id, ...patienceOf(connection, manifest) },
+      { ...streamed, connectionKey: connection.id, ...timeoutsOf(connection, manifest) },
       follow,
     );
   }
   const patience = raw
-    ? { ...patienceOf(connection, manifest), totalTimeoutMs: MOST_REPLAY_MS }
+    ? { ...timeoutsOf(connection, manifest), totalTimeoutMs: MOST_REPLAY_MS }
     : wholeLimits(idleMsOf(connection, manifest));
   const request = { ...built.request, connectionKey: connection.id, family, lease: call.lease, ...patience };
   const { send } = broker.outbound;
@@ -138,7 +138,7 @@ async function bodyOf({ given, action }: Call): Promise<Pick<RestCall, 'body' | 
   return { asItIs: { headers: { 'content-type': type }, bytes } };
 }
 
-const isInMembers = (written: GivenBody['written']): written is { as: 'json' | 'form' } =>
+const isInMembers = (written: ActionBody['written']): written is { as: 'json' | 'form' } =>
   written.as === 'json' || written.as === 'form';
 
 const asItIs = ({ bodyHeaders, body }: RawRequest): NonNullable<RestCall['asItIs']> => ({

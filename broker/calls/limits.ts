@@ -1,12 +1,12 @@
 /** Limits of rules: what was used before a call, and what the call uses, which is charged with its intent. */
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
-import { countedBy } from '../policy/counted.ts';
+import { countedBy } from '../policy/counted-limits.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
 import {
   type Charge,
   type Counted,
-  isOver,
+  exceedsLimit,
   type Period,
   periodAt,
   type ReportedLimit,
@@ -85,14 +85,14 @@ export async function chargeLimits(
   ask: Ask,
   now: Instant,
 ): Promise<ReportedLimit[] | RolledBack<'limit_reached'>> {
-  const told: ReportedLimit[] = [];
+  const reported: ReportedLimit[] = [];
   for (const charge of (ask.call?.charges ?? []).toSorted(byRule)) {
     const { amount, limit } = charge;
     if (amount === undefined) continue;
-    const most = isOver(charge) ? undefined : limit.most;
+    const most = exceedsLimit(charge) ? undefined : limit.most;
     const used = amount === 0 ? charge.used : await addToLimit(tx, placeOf(facts, charge, now), amount, most);
     if (used === undefined) return rollback('limit_reached');
-    told.push(reportedLimit({ ...charge, used }, now));
+    reported.push(reportedLimit({ ...charge, used }, now));
   }
-  return told;
+  return reported;
 }

@@ -158,10 +158,10 @@ export async function perform<Answer extends StoredResponse>(
   }
   const once = await onceForKey(services, who, key.value, { request: same, isRead }, async (auditId) => {
     const { value } = unjoined(await act(services, who, action, { ...options, auditId }));
-    const told = outcomeForAgent(value);
+    const forAgent = outcomeForAgent(value);
     const stored = write(value);
     const isKept = value.kind === 'held' || platformEffectOf(value) !== 'none';
-    return { stored, answer: told === value ? stored : write(told), isKept };
+    return { stored, answer: forAgent === value ? stored : write(forAgent), isKept };
   });
   if (once.kind === 'again') {
     const ended = await whyNotAgain(services, who, once.auditId, action.connection_id);

@@ -12,9 +12,9 @@ import { classify } from '../policy/operation.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
 import { present } from '../runtime/present.ts';
 import type { Action } from '../wire/action.ts';
+import { type ReadBody, readActionBody } from './action-body.ts';
 import type { Call } from './call.ts';
 import { restPlatform } from './forward.ts';
-import { type ReadBody, readGivenBody } from './given-body.ts';
 import { isFormType } from './judge-body.ts';
 import { methodMemberInTurns } from './method-json.ts';
 import { isLong, type RawRequest } from './raw-request.ts';
@@ -67,7 +67,7 @@ export async function readCall(
   const body: ReadBody =
     raw || (action.data === undefined && action.encoding === undefined)
       ? { ok: true, given: undefined }
-      : await readGivenBody(action, endpoint.path, platform, parsing);
+      : await readActionBody(action, endpoint.path, platform, parsing);
   if (!body.ok) return { ok: false, code: 'invalid_request', detail: body.detail };
   const { given } = body;
   // The body of a raw request, and of bytes, was searched for a method when it was read.

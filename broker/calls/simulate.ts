@@ -19,7 +19,7 @@ import { type ToolOnFile, toolOnFile, unlikeAccepted, whyQuarantined, withEffect
 export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };
 
 /** `git`: what the git entry point would have read of it. `caller`: for whom it is, on platforms that honour callers. */
-export type Asked = { action: Action; git?: GitAsk; caller?: CallAsk['caller'] | undefined };
+export type SimulatedAction = { action: Action; git?: GitAsk; caller?: CallAsk['caller'] | undefined };
 
 /** `version` null: proposed, not in force. */
 export type Simulated =
@@ -48,7 +48,7 @@ export async function simulate(
     earlierCalls: EarlierCalls;
   },
   agentId: string,
-  { action, git, caller }: Asked,
+  { action, git, caller }: SimulatedAction,
   proposed: Proposed,
 ): Promise<Simulated> {
   const now = services.broker.clock();

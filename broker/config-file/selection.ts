@@ -39,5 +39,5 @@ export const RuleAfter = z
   })
   .optional()
   .describe(
-    'The rule applies to calls of agents that made one of these calls before, themselves or by their children or parent, by any door. At least one of the other members says which.',
+    'The rule applies to calls of agents that made one of these calls before, themselves or by their children or parent, through any entry point. At least one of the other members says which.',
   );

@@ -5,9 +5,9 @@ import { entriesOf, ruleSources } from '../config-file/governance.ts';
 import { listNames } from '../config-file/problems.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
+import { describeAfter, describeMask } from '../policy/describe-rule.ts';
 import type { RuleSource } from '../policy/facts.ts';
-import { limitSaid } from '../policy/limit.ts';
-import { afterSaid, describeMask } from '../policy/rule-words.ts';
+import { describeLimit } from '../policy/limit.ts';
 import { putGuardrails, putPolicy } from '../store/governed-versions.ts';
 import { deletePolicy } from '../store/policies.ts';
 import { addNew, addProblem, addStep, type Planning } from './planning.ts';
@@ -95,8 +95,8 @@ function describeRule({ name, effect, when, mask, limit, after, remember, ...lis
   const parts = Object.entries(lists).map(([field, list]) => `${field} ${list.join(', ')}`);
   if (when !== undefined) parts.push(`when ${when}`);
   if (mask !== undefined) parts.push(describeMask(mask));
-  if (limit !== undefined) parts.push(`over ${limitSaid(limit)}`);
-  if (after !== undefined) parts.push(afterSaid(after));
+  if (limit !== undefined) parts.push(`over ${describeLimit(limit)}`);
+  if (after !== undefined) parts.push(describeAfter(after));
   if (remember === true) parts.push('remember');
   return `${name === undefined ? '' : `${name}: `}${effect}${parts.length === 0 ? ' everything' : `: ${parts.join('; ')}`}`;
 }

@@ -1,6 +1,6 @@
 /** Types of the broker's responses to the console pages, derived from the schemas that the routes declare. */
 import type { z } from 'zod';
-import type { Asked, AskedWhole } from './asked.ts';
+import type { CalledItemRoutes, CalledRoutes } from './called-routes.ts';
 
 /** A route path with its parameters filled in. */
 type Filled<Text extends string> = Text extends `${infer Before}{${string}}${infer After}`
@@ -12,16 +12,16 @@ type PathOf<Name, Method extends string> = Name extends `${Method} ${infer Path}
 export type Method = 'GET' | 'POST' | 'DELETE';
 
 /** Every path, including its query, that can be requested with the method. */
-export type Path<M extends Method> = PathOf<keyof Asked | keyof AskedWhole, M>;
+export type Path<M extends Method> = PathOf<keyof CalledRoutes | keyof CalledItemRoutes, M>;
 
 type RouteIn<Routes, M extends Method, P extends string> = {
   [Name in keyof Routes]: P extends PathOf<Name, M> ? Routes[Name] : never;
 }[keyof Routes];
 
 /** Resolves the route of a path. A parameter matches any text here, slashes included: `/a/{id}` is chosen only where no route `/a/{id}/b` matches. */
-type RouteAt<M extends Method, P extends string> = [RouteIn<Asked, M, P>] extends [never]
-  ? RouteIn<AskedWhole, M, P>
-  : RouteIn<Asked, M, P>;
+type RouteAt<M extends Method, P extends string> = [RouteIn<CalledRoutes, M, P>] extends [never]
+  ? RouteIn<CalledItemRoutes, M, P>
+  : RouteIn<CalledRoutes, M, P>;
 
 type AnswerOf<Route> = Route extends { answers: { readonly 200: { readonly schema: infer Schema extends z.ZodType } } }
   ? z.output<Schema>

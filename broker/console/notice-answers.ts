@@ -15,7 +15,7 @@ import type {
   tryPushDevice,
 } from '../http/routes/owner/push-subscriptions.ts';
 
-export type NoticesAsked = {
+export type NoticeRoutes = {
   'GET /owner/channels': typeof ownerChannels;
   'POST /owner/channels': typeof addChannel;
   'DELETE /owner/channels/{id}': typeof removeChannel;

@@ -78,7 +78,7 @@ const CANCEL = { withinMs: 2_000 };
  * `takesTasks`: whether a task may be returned in place of a result. `withinMs`: how long the response is waited for; by default as long as
  * the call may take. `place`: receives how far its stream was read.
  */
-type Patience = { takesTasks?: boolean; withinMs?: number; place?: StreamPlace };
+type Options = { takesTasks?: boolean; withinMs?: number; place?: StreamPlace };
 
 /** Creates a client. `version`: of this program. */
 export function makeMcpClient(outbound: Outbound, target: McpTarget, version: string): McpClient {
@@ -92,7 +92,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     call: { method: 'POST'; body: JsonObject } | { method: 'GET' },
     rpc: string,
     headers: Record<string, string>,
-    { withinMs, place, expectsAnswer }: Patience & { expectsAnswer: boolean },
+    { withinMs, place, expectsAnswer }: Options & { expectsAnswer: boolean },
   ): Promise<Answer | Extract<BuiltRequest, { ok: false }>> => {
     const left = withinMs ?? until - performance.now();
     if (left <= 0) return unreachable('timeout', false, 'total');
@@ -123,11 +123,11 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
   const post = async (
     message: JsonObject & { id?: string; method: string },
     headers: Record<string, string>,
-    { takesTasks = false, ...patience }: Patience = {},
+    { takesTasks = false, ...options }: Options = {},
   ): Promise<McpAnswer> => {
     const { id } = message;
     const accept = 'application/json, text/event-stream';
-    const asked = { ...patience, expectsAnswer: id !== undefined };
+    const asked = { ...options, expectsAnswer: id !== undefined };
     const answer = await send({ method: 'POST', body: message }, message.method, { accept, ...headers }, asked);
     if (!('kind' in answer)) return answer;
     if (id !== undefined || answer.kind === 'unreachable') return await readRpc(answer, id ?? '', takesTasks);
@@ -140,10 +140,10 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
   const postToEnd = async (
     message: JsonObject & { id: string; method: string },
     session: Record<string, string>,
-    { headers = {}, ...patience }: { headers?: Record<string, string> } & Patience,
+    { headers = {}, ...options }: { headers?: Record<string, string> } & Options,
   ): Promise<McpAnswer> => {
     const place: StreamPlace = {};
-    const first = await post(message, { ...session, ...headers }, { ...patience, place });
+    const first = await post(message, { ...session, ...headers }, { ...options, place });
     if (!LONG_RUNNING.has(message.method) || !('kind' in first)) return first;
     const resume = async (lastEventId: string): Promise<RpcAnswer> => {
       const own = { accept: 'text/event-stream', ...session, 'last-event-id': lastEventId };
@@ -157,14 +157,14 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     how: McpSession,
     method: string,
     params: JsonObject,
-    { meta = {}, headers = {}, ...patience }: { meta?: JsonObject; headers?: Record<string, string> } & Patience = {},
+    { meta = {}, headers = {}, ...options }: { meta?: JsonObject; headers?: Record<string, string> } & Options = {},
   ): Promise<McpAnswer> => {
     const id = crypto.randomUUID();
     if (how.era === 'handshake') {
       const withMeta = Object.keys(meta).length > 0 ? { ...params, _meta: meta } : params;
       const sessionId = how.id === undefined ? {} : { 'mcp-session-id': how.id };
       const own = { 'mcp-protocol-version': how.version, ...sessionId };
-      const answer = await postToEnd({ jsonrpc: '2.0', id, method, params: withMeta }, own, patience);
+      const answer = await postToEnd({ jsonrpc: '2.0', id, method, params: withMeta }, own, options);
       // Servers of these revisions ignore a closed connection.
       if (method === 'tools/call' && !('task' in params) && wasAbandoned(answer))
         await post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } }, own, CANCEL);
@@ -174,9 +174,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       ...meta,
       'io.modelcontextprotocol/protocolVersion': STATELESS,
       'io.modelcontextprotocol/clientInfo': clientInfo,
-      'io.modelcontextprotocol/clientCapabilities': patience.takesTasks
-        ? { extensions: { [TASKS_EXTENSION]: {} } }
-        : {},
+      'io.modelcontextprotocol/clientCapabilities': options.takesTasks ? { extensions: { [TASKS_EXTENSION]: {} } } : {},
     };
     const named = params.name ?? params.taskId;
     const name = typeof named === 'string' ? { 'mcp-name': mirrored(named) } : {};
@@ -184,7 +182,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     return await postToEnd(
       message,
       { 'mcp-protocol-version': STATELESS },
-      { ...patience, headers: { 'mcp-method': method, ...name, ...headers } },
+      { ...options, headers: { 'mcp-method': method, ...name, ...headers } },
     );
   };
 

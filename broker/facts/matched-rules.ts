@@ -18,17 +18,17 @@ const Decided = z.object({
 });
 
 /** `says`: the description of a rule without a name: `POST, PUT, PATCH wait`. */
-export type MatchedInWords = z.infer<typeof Matched> & { says?: string };
+export type DescribedMatch = z.infer<typeof Matched> & { says?: string };
 
 /**
  * Returns the matched rules of an audit row. `decision`: the column of the row, JSON text or null. The policy version that the row names is loaded; it never
  * changes.
  */
-export async function matchedInWords(
+export async function describeMatched(
   compiled: Pick<Compiled, 'policy'>,
   organisationId: string,
   decision: string | null,
-): Promise<MatchedInWords[]> {
+): Promise<DescribedMatch[]> {
   if (decision === null) return [];
   const { policy, matched = [] } = readStored(Decided, decision, 'decision');
   // Guardrails always have a name of their own.

@@ -92,18 +92,18 @@ async function readPermissions(
     facts.push(loaded.facts);
   }
   const platforms = effectivePermissions(facts, now);
-  const told = tellsHosts ? [...hosts].sort() : undefined;
+  const listedHosts = tellsHosts ? [...hosts].sort() : undefined;
   const acted = {
     agent: [who.agent.status, ...conditionedOn(who.agent)],
     platforms,
-    hosts: told,
+    hosts: listedHosts,
     addresses: [...addresses],
     // Included because rules can decide single calls in ways that the permissions do not show.
     rules: [facts[0]?.policy?.id, facts[0]?.policy?.version, facts[0]?.guardrails.version],
     manifests: ids.map((id) => byPlatform.get(id)?.[0]?.platform_version),
   };
   const version = sha256Base64url(JSON.stringify(acted));
-  return { platforms, hosts: told, addresses, servers, version };
+  return { platforms, hosts: listedHosts, addresses, servers, version };
 }
 
 /** What conditions read of an agent, and of a child's parent, whom its rules have to let, too. */

@@ -19,10 +19,10 @@ export class ReportReader {
   readonly #isAsked: boolean;
   readonly #lines = new PktLineReader();
   readonly #inBand = new PktLineReader();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   readonly #refused = new Set<string>();
   #isUnpacked = true;
-  #isOver = false;
+  #hasEnded = false;
 
   constructor({ refs, capabilities }: { refs: readonly Pick<GitRef, 'name'>[] } & Pick<Push, 'capabilities'>) {
     this.#refs = new Set(refs.map(({ name }) => name));
@@ -31,7 +31,7 @@ export class ReportReader {
 
   /** Takes the next piece of the answer. */
   push(piece: Uint8Array): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     for (const line of this.#lines.read(piece)) this.#takeBand(line);
   }
 
@@ -40,7 +40,7 @@ export class ReportReader {
     const names = [...this.#refs];
     // If the pack was not stored, no ref was changed.
     if (!this.#isUnpacked) return { refused: names };
-    const isWhole = names.every((name) => this.#told.has(name));
+    const isWhole = names.every((name) => this.#reported.has(name));
     return {
       refused: names.filter((name) => this.#refused.has(name)),
       ...(!isWhole && { absent: this.#isAsked ? 'missing' : 'not_asked' }),
@@ -54,13 +54,13 @@ export class ReportReader {
   }
 
   #take(line: PktLine): void {
-    if (line.kind === 'flush') this.#isOver = true;
-    if (line.kind !== 'data' || this.#isOver) return;
+    if (line.kind === 'flush') this.#hasEnded = true;
+    if (line.kind !== 'data' || this.#hasEnded) return;
     const text = line.data.toString().replace(/\n$/, '');
     if (text.startsWith('unpack ')) this.#isUnpacked = text === 'unpack ok';
     const [, word, name = ''] = OF_REF.exec(text) ?? [];
     if (!this.#refs.has(name)) return;
-    this.#told.add(name);
+    this.#reported.add(name);
     if (word === 'ng') this.#refused.add(name);
   }
 }

@@ -1,7 +1,7 @@
 /** Authenticates a request by what its route accepts: a bearer, a browser's cookie, or nothing. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
-import { ROLE_RANKS } from '../audit/still-may.ts';
+import { ROLE_RANKS } from '../audit/author-role.ts';
 import { claimsAgent } from '../auth/authenticate-agent.ts';
 import { isOwnersToken } from '../auth/authenticate-owner.ts';
 import { claimsPipeline } from '../auth/authenticate-pipeline.ts';

@@ -1,7 +1,7 @@
 /** The small pages for an owner who returns from an authorization server. */
 import type { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';
-import { wordsPage } from './sign-in-page.ts';
+import { textPage } from './sign-in-page.ts';
 
 const CONNECTIONS = '/console/connections';
 
@@ -10,7 +10,7 @@ const CONNECTIONS = '/console/connections';
  * session would be unknown.
  */
 export const onceMorePage = (to: string): Reply =>
-  wordsPage(200, {
+  textPage(200, {
     title: 'One moment',
     text: 'The authorization server has sent you back.',
     link: { to, text: 'Go on' },
@@ -22,7 +22,7 @@ export const onceMorePage = (to: string): Reply =>
  * then stays open, so that it can be read.
  */
 export const connectedPage = (connectionId: string, unmet: readonly string[]): Reply =>
-  wordsPage(200, {
+  textPage(200, {
     title: 'Connected',
     text:
       unmet.length === 0
@@ -34,7 +34,7 @@ export const connectedPage = (connectionId: string, unmet: readonly string[]): R
 
 /** Shows why nothing was connected. */
 export const notConnectedPage = (refusal: Refusal, correlationId: string): Reply =>
-  wordsPage(
+  textPage(
     refusal.status,
     {
       title: 'Not connected',

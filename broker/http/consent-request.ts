@@ -3,7 +3,7 @@ import { ServerResponse } from 'node:http';
 import type { Client, Interaction, default as Provider } from 'oidc-provider';
 import type { AskedConsent } from '../admin/mcp-consent.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
-import { beganHere } from '../oauth-server/asking-browser.ts';
+import { beganInThisBrowser } from '../oauth-server/browser-cookie.ts';
 import { mcpResource } from '../oauth-server/metadata.ts';
 import { redirectHost } from '../oauth-server/redirect-host.ts';
 import type { Db } from '../store/store.ts';
@@ -31,7 +31,7 @@ export async function loadConsentRequest({
     if (error instanceof errors.SessionNotFound) throw unknown();
     throw error;
   }
-  if (!(await beganHere(services.broker, request, interaction.uid))) throw unknown();
+  if (!(await beganInThisBrowser(services.broker, request, interaction.uid))) throw unknown();
   const clientId = parameter(interaction, 'client_id');
   const redirectUri = parameter(interaction, 'redirect_uri');
   const client = interaction.uid === params.uid ? await provider.Client.find(clientId) : undefined;

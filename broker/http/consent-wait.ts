@@ -7,10 +7,10 @@ import { json, type Reply } from './reply.ts';
 import type { Context } from './route.ts';
 import { waitForNews } from './waiting.ts';
 
-type Asked = Pick<Context, 'services' | 'request' | 'left'>;
+type ConsentContext = Pick<Context, 'services' | 'request' | 'left'>;
 
 /** Reads the current state of the consent with this token. @throws Refusal not_found */
-export async function readConsent({ services: { broker } }: Asked, token: string): Promise<Consent> {
+export async function readConsent({ services: { broker } }: ConsentContext, token: string): Promise<Consent> {
   const consent = await findConsent(broker, token);
   if (!consent) throw new Refusal('not_found', 'There is no such consent.');
   return consent;
@@ -19,7 +19,7 @@ export async function readConsent({ services: { broker } }: Asked, token: string
 export const hasConsentEnded = (consent: Consent, now: Instant): boolean => consentStatusAt(consent, now) !== 'pending';
 
 /** Returns the consent as soon as it is settled, or after `waitMs`. */
-export async function settledConsent(context: Asked, token: string, waitMs: number): Promise<Consent> {
+export async function settledConsent(context: ConsentContext, token: string, waitMs: number): Promise<Consent> {
   const read = () => readConsent(context, token);
   const found = await read();
   if (waitMs === 0 || hasConsentEnded(found, context.services.broker.clock())) return found;
@@ -29,7 +29,7 @@ export async function settledConsent(context: Asked, token: string, waitMs: numb
 }
 
 /** Builds the answer of `GET /v1/consent/caller/status/{token}`. It includes no data about the person. */
-export const consentStatusReply = ({ services: { broker } }: Asked, consent: Consent): Reply =>
+export const consentStatusReply = ({ services: { broker } }: ConsentContext, consent: Consent): Reply =>
   json(200, {
     status: consentStatusAt(consent, broker.clock()),
     platform_id: consent.platform_id,

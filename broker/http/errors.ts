@@ -1,6 +1,6 @@
 /** The catalogue of error codes: the status of each, and the refusal that carries one. */
 import { ChangeRefused } from '../admin/refused.ts';
-import { NoLongerMay } from '../audit/still-may.ts';
+import { AuthorNotAllowed } from '../audit/author-role.ts';
 import { StoreUnreviewed } from '../calls/refuse-unreviewed.ts';
 
 /**
@@ -110,7 +110,7 @@ export class Refusal extends Error {
 /** Converts a refusal of an operation into an answer; undefined when `error` is something else. */
 export function asRefusal(error: unknown): Refusal | undefined {
   if (error instanceof ChangeRefused) return new Refusal(error.code, error.message, { extra: error.extra });
-  if (error instanceof NoLongerMay) return new Refusal('forbidden', error.message);
+  if (error instanceof AuthorNotAllowed) return new Refusal('forbidden', error.message);
   if (error instanceof StoreUnreviewed)
     return new Refusal('store_restored', error.message, { headers: { 'Retry-After': '60' } });
   return error instanceof Refusal ? error : undefined;

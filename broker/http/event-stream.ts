@@ -1,5 +1,5 @@
 /** Server-Sent Events (HTML, section 9.2), with a limit for readers that fall behind. */
-import { leaving } from './leaving.ts';
+import { onDisconnect } from './disconnects.ts';
 import type { Reply } from './reply.ts';
 
 export type EventStream = {
@@ -47,7 +47,7 @@ export function eventStream(begin: (stream: EventStream) => () => void, stillMay
         else if (await stillMay().catch(() => false)) write(': heartbeat\n\n');
         else end();
       }, HEARTBEAT_MS);
-      leaving(response, () => {
+      onDisconnect(response, () => {
         clearInterval(beat);
         undo();
       });

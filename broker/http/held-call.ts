@@ -5,7 +5,7 @@ import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { howDecided, statusAt } from '../audit/approval-state.ts';
 import { AuditFlags, NotedChange, readFlagsAs } from '../audit/audit-flags.ts';
 import type { Broker } from '../broker.ts';
-import { matchedInWords } from '../facts/matched-rules.ts';
+import { describeMatched } from '../facts/matched-rules.ts';
 import type { NameOfPlatform } from '../facts/platform-names.ts';
 import { PURGED } from '../policy/retention.ts';
 import type { Services } from '../services.ts';
@@ -36,7 +36,7 @@ export async function heldBecause({ compiled }: Pick<Services, 'compiled'>, held
   return {
     reason: reason ?? PURGED,
     detail: reason === null ? 'The audit row that says so is not kept any more.' : detail,
-    rules: await matchedInWords(compiled, held.organisation_id, decision),
+    rules: await describeMatched(compiled, held.organisation_id, decision),
   };
 }
 

@@ -100,7 +100,7 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
             sessionMarker: outer.headers['x-svc-session'],
           },
           // The reply is what is stored for the Idempotency-Key.
-          (told, outcome) => ({ ...outcomeReply(told, outcome), outcome }),
+          (context, outcome) => ({ ...outcomeReply(context, outcome), outcome }),
         ),
       );
       const { outcome } = reply;

@@ -9,9 +9,9 @@ import type { Context } from './route.ts';
  * `run`: comes through the sidecar of `agent-broker run`, which signs. `static_key`: uses a static key. `token`: signs, or has a token. It selects
  * the wording only and is no authentication, because any client can claim to be a sidecar.
  */
-type Door = 'run' | 'static_key' | 'token';
+type CallerKind = 'run' | 'static_key' | 'token';
 
-export type Caller = { door: Door; agentId: string; baseUrl: string };
+export type Caller = { kind: CallerKind; agentId: string; baseUrl: string };
 
 /** The header that the sidecar sets (mcp/sidecar/entry.ts). */
 const VIA = 'x-svc-via';
@@ -21,7 +21,7 @@ export const callerOf = ({
   request,
   who,
 }: Pick<Context<'raw' | 'git'>, 'services' | 'request' | 'who'>): Caller => ({
-  door: who.staticKey ? 'static_key' : request.headers[VIA] === 'run' ? 'run' : 'token',
+  kind: who.staticKey ? 'static_key' : request.headers[VIA] === 'run' ? 'run' : 'token',
   agentId: who.agent.agent_id,
   baseUrl: services.broker.baseUrl,
 });
@@ -51,7 +51,7 @@ const VERBS: Readonly<Record<string, string>> = {
 export function afterRefusal(code: string, caller: Caller, wanted: Wanted | undefined): string | undefined {
   if (wanted === undefined) return AFTER[code];
   const can = `An owner can ${VERBS[code] ?? 'grant'} it`;
-  switch (caller.door) {
+  switch (caller.kind) {
     case 'run':
       return `${can}. Ask with POST /v1/access-request at AGENT_BROKER_RUN_URL, with AGENT_BROKER_RUN_KEY as the bearer, or run: ${commandFor(wanted)}`;
     case 'static_key':
@@ -68,10 +68,10 @@ export const afterGitRefusal = (code: string, caller: Caller, scope: string | un
   `Ask an owner to ${VERBS[code] ?? 'grant'} it, at ${pageOf(caller)}, or run: ${commandFor({ platform: GIT_PLATFORM, scope })}`;
 
 /** Says where the answer to a held read will be available: sending the same read again does not join the held call. */
-export function afterHeldRead({ door, baseUrl }: Caller, approvalId: string): string {
+export function afterHeldRead({ kind, baseUrl }: Caller, approvalId: string): string {
   const again = 'sending the same request again creates another call, which needs its own approval';
   const path = `/v1/approvals/${approvalId}`;
-  switch (door) {
+  switch (kind) {
     case 'run':
       return `The answer will be at ${path} of AGENT_BROKER_RUN_URL, with AGENT_BROKER_RUN_KEY as the bearer; ${again}.`;
     case 'static_key':

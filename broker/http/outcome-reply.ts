@@ -15,10 +15,10 @@ import { sentence, unreadyReply } from './unready.ts';
 
 export const CAPABILITY = 'actions.execute';
 
-export type Told = Pick<Context, 'services' | 'correlationId'>;
+export type ReplyContext = Pick<Context, 'services' | 'correlationId'>;
 
 /** Returns the answer of `POST /v1/actions` for an outcome (specification, Governed call). */
-export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
+export function outcomeReply(context: ReplyContext, outcome: WholeOutcome): Reply {
   const { services, correlationId } = context;
   const { auditId: audit_id, asked, organisationId } = outcome.call;
   const { platform = '', scope = '' } = asked;
@@ -131,7 +131,7 @@ function nextAfter(verdict: OutcomeOf<'denied'>['verdict']) {
 }
 
 /** Builds ActionDenied of the specification. */
-function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<'denied'>): Reply {
+function denied({ services, correlationId }: ReplyContext, { verdict, call }: OutcomeOf<'denied'>): Reply {
   const { auditId, organisationId } = call;
   const halted = verdict.halt !== undefined;
   const { halt, violating, reason, limit, refusedPlatformId } = verdict;

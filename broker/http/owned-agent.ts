@@ -4,7 +4,7 @@ import type { ListedAgent as Listed } from '../admin/list-agents.ts';
 import { AGENT_STATUSES, HALT_CAUSES, type Instant } from '../policy/facts.ts';
 import { readLabels } from '../store/stored-terms.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
-import { CONTAINED, containedBy } from './contained.ts';
+import { CONTAINED, containedBy } from './containment.ts';
 import { instant } from './instant.ts';
 
 export const Agent = z

@@ -5,7 +5,7 @@ import type { ReadRegistration } from '../admin/read-registration.ts';
 import { siteOf } from '../auth/client-address.ts';
 import type { Instant } from '../policy/facts.ts';
 import { instant } from './instant.ts';
-import { AgentName, REGISTRATION_STATUSES, ScopesOn, ScopesOnPlatforms } from './registering.ts';
+import { AgentName, REGISTRATION_STATUSES, ScopesOn, ScopesOnPlatforms } from './registration-request.ts';
 
 export const Registration = z
   .object({

@@ -4,16 +4,16 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
 import { perform, type WholeCallRequest } from '../calls/perform.ts';
 import { Refusal } from './errors.ts';
-import type { Told } from './outcome-reply.ts';
+import type { ReplyContext } from './outcome-reply.ts';
 import type { Reply } from './reply.ts';
 
-type Asked = Told & { who: AgentPrincipal };
+type CallContext = ReplyContext & { who: AgentPrincipal };
 /** Converts an outcome into the answer of the entry point; the answer is also stored for the Idempotency-Key. */
-type Write<Answer extends Reply> = (context: Told, outcome: WholeOutcome) => Answer;
+type Write<Answer extends Reply> = (context: ReplyContext, outcome: WholeOutcome) => Answer;
 
 /** Throws Refusal when the Idempotency-Key was used for another request, or the outcome of its call is not known, or not yet. */
 export async function performCall<Answer extends Reply>(
-  { services, who, correlationId }: Asked,
+  { services, who, correlationId }: CallContext,
   request: WholeCallRequest,
   write: Write<Answer>,
 ): Promise<Answer | Reply> {
@@ -28,7 +28,7 @@ export async function performCall<Answer extends Reply>(
 }
 
 async function performOnce<Answer extends Reply>(
-  { services, who, correlationId }: Asked,
+  { services, who, correlationId }: CallContext,
   request: WholeCallRequest,
   write: Write<Answer>,
 ): Promise<Answer | Reply> {

@@ -3,7 +3,7 @@ import type { ConsentShown } from '../admin/person-consent.ts';
 import { FORM_PAGE_HEADERS, type FormButton, formButton, linkButton, paragraph } from '../small-page.ts';
 import type { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';
-import { pageOf, wordsPage } from './sign-in-page.ts';
+import { pageOf, textPage } from './sign-in-page.ts';
 
 type Cookies = readonly string[];
 
@@ -87,7 +87,7 @@ export function keepPage(path: string, { agent, organisation, platform, obtained
 
 /** Redirects the browser to another site by the page itself: a form of this page may not lead there (Content-Security-Policy, form-action). */
 export const leadPage = (to: string, cookies: Cookies): Reply =>
-  wordsPage(
+  textPage(
     200,
     { title: 'One moment', text: 'You are sent on to sign in.', link: { to, text: 'Go on' }, leads: true },
     { 'Set-Cookie': [...cookies] },

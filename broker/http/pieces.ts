@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Services } from '../services.ts';
-import { cutShort } from './leaving.ts';
+import { endIncomplete } from './disconnects.ts';
 import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 
@@ -25,7 +25,7 @@ export function answerPieces(
     // Turns off the response buffering of nginx.
     headers: { 'X-Accel-Buffering': 'no', ...headers },
     stream: (response) => {
-      response.setTimeout(PATIENCE_MS, () => cutShort(response));
+      response.setTimeout(PATIENCE_MS, () => endIncomplete(response));
       pipeline(whileAllowed(pieces, stillMay, response), response).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') services.broker.log.warn({ err: error }, 'export aborted');
       });
@@ -45,7 +45,7 @@ async function* whileAllowed(
     }
   } catch (error) {
     // Runs before the pipeline ends the answer regularly.
-    cutShort(response);
+    endIncomplete(response);
     throw error;
   }
 }

@@ -150,7 +150,7 @@ export async function heldRefusal(
   const isRead = found.method === 'GET';
   const readAgain = afterHeldRead(callerOf(context), approvalId);
   const auditId = ('auditId' in end ? end.auditId : null) ?? found.audit_id;
-  const told = (code: keyof typeof ERRORS, detail: string, headers: Record<string, string> = {}): RawRefusal => ({
+  const refusal = (code: keyof typeof ERRORS, detail: string, headers: Record<string, string> = {}): RawRefusal => ({
     status: ERRORS[code],
     code,
     detail,
@@ -160,7 +160,7 @@ export async function heldRefusal(
   switch (end.kind) {
     case 'pending': {
       const until = new Date(found.expires_at).toISOString();
-      return told(
+      return refusal(
         'approval_pending',
         `Nothing was sent yet: a person has to approve this call at ${url}. ${isRead ? `${readAgain} It can be approved until ${until}.` : `Send the very same request again after that, until ${until}, and it gets the answer; the call is made once.`}`,
         { 'Retry-After': '30' },
@@ -168,7 +168,7 @@ export async function heldRefusal(
     }
     case 'in_progress':
       return {
-        ...told(
+        ...refusal(
           'approval_in_progress',
           `A person approved this call, and it is being made. ${isRead ? readAgain : 'Send the very same request again, and it gets the answer; the call is made once.'}`,
           { 'Retry-After': '5' },
@@ -176,32 +176,32 @@ export async function heldRefusal(
         retry: !isRead,
       };
     case 'denied':
-      return told(
+      return refusal(
         'approval_denied',
         `A person denied this call${end.note === null ? '' : `: ${end.note}`}. Do not repeat it.`,
       );
     case 'expired':
-      return told(
+      return refusal(
         'approval_expired',
         'The approval expired before anybody decided, so nothing was sent. Send the request again to ask again.',
       );
     case 'unknown':
-      return told(
+      return refusal(
         'executed_outcome_unknown',
         `The call was approved, and whether it was made is not known: ${end.error} Audit id: ${auditId}. ${FOR_TEN_MINUTES}`,
       );
     case 'failed':
-      return told(
+      return refusal(
         'approval_failed',
         `The call was approved, and not made: ${end.error} Send it again to ask a person again.`,
       );
     case 'no_answer':
-      return told(
+      return refusal(
         'executed_result_not_kept',
         `The call was made, and its response is not returned: ${end.error} Do not repeat it. Audit id: ${auditId}. ${FOR_TEN_MINUTES}`,
       );
     case 'not_kept':
-      return told(
+      return refusal(
         'executed_result_not_kept',
         `The call was made, but its response was too large to be stored. Do not repeat it. Audit id: ${auditId}. ${FOR_TEN_MINUTES}`,
       );

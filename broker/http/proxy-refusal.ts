@@ -18,7 +18,7 @@ import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 import { sentence } from './unready.ts';
 
-type Told = Pick<Context<'raw'>, 'services' | 'correlationId' | 'request' | 'who'>;
+type RefusalContext = Pick<Context<'raw'>, 'services' | 'correlationId' | 'request' | 'who'>;
 
 /** Tells the platform's clients not to retry: the same request would be refused again, or would ask a person again. */
 const NO_RETRY: Readonly<Record<string, string>> = { 'x-should-retry': 'false', 'stripe-should-retry': 'false' };
@@ -67,8 +67,8 @@ export function refusedReply(
   if (byStatus !== undefined) {
     const { 'Retry-After': _, ...others } = headers ?? {};
     // Slack's client gives up immediately at a 429 whose Retry-After it cannot parse, and quotes that header in its error.
-    const told = byStatus === 429 ? { 'Retry-After': inHeader(`agent-broker: ${code}: ${detail}`) } : {};
-    return { status: byStatus, type, body, headers: { ...others, ...told, ...NO_RETRY } };
+    const retryAfter = byStatus === 429 ? { 'Retry-After': inHeader(`agent-broker: ${code}: ${detail}`) } : {};
+    return { status: byStatus, type, body, headers: { ...others, ...retryAfter, ...NO_RETRY } };
   }
   // Such a platform reports errors with status 200; Slack's client retries any other status for half an hour.
   const isInBody = own !== undefined && !retry && hasSign(manifest?.failed_if, own);
@@ -88,7 +88,7 @@ const MOST_IN_HEADER = 500;
 const inHeader = (text: string): string => text.replaceAll(/[^\x20-\x7e]+/g, "'").slice(0, MOST_IN_HEADER);
 
 /** Converts the outcome of a call whose answer was not begun, or that has none. */
-export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
+export function outcomeRefusal(context: RefusalContext, outcome: StreamOutcome): RawRefusal {
   const { auditId } = outcome.call;
   const refuse = (code: ErrorCode, detail: string): RawRefusal => ({
     status: ERRORS[code],
@@ -98,9 +98,9 @@ export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
     extra: { audit_id: auditId },
   });
   const withheld = (cause: BlockedCause): RawRefusal => {
-    const told = refuse('upstream_response_blocked', sentence(BLOCKED_DETAILS[cause]));
-    if (platformEffectOf(outcome) === 'none') return told;
-    return { ...told, status: UNREPEATED, detail: `${told.detail} The call was made; do not repeat it.` };
+    const refusal = refuse('upstream_response_blocked', sentence(BLOCKED_DETAILS[cause]));
+    if (platformEffectOf(outcome) === 'none') return refusal;
+    return { ...refusal, status: UNREPEATED, detail: `${refusal.detail} The call was made; do not repeat it.` };
   };
   switch (outcome.kind) {
     case 'cannot_hold':
@@ -112,8 +112,8 @@ export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
         ? withheld(outcome.ended)
         : refuse('upstream_unreachable', 'The response of the platform broke off before any of it could be forwarded.');
     default:
-      return fromReply(outcomeReply(told, outcome), auditId, (code) =>
-        afterRefusal(code, callerOf(told), wantedOf(outcome)),
+      return fromReply(outcomeReply(context, outcome), auditId, (code) =>
+        afterRefusal(code, callerOf(context), wantedOf(outcome)),
       );
   }
 }
@@ -146,7 +146,7 @@ function fromReply(
   const { error, reason, detail, message, halt, ...others } = JSON.parse(String(body)) as Record<string, unknown>;
   const instructions = (halt as { instructions?: string } | undefined)?.instructions;
   const code = error === 'Permission denied' ? String(reason) : String(error);
-  const told = Object.fromEntries(
+  const members = Object.fromEntries(
     Object.entries(others).filter(([name]) => /_url$|^(?:violating|constraint|limit)$/.test(name)),
   );
   return {
@@ -154,7 +154,7 @@ function fromReply(
     code,
     detail: [detail ?? message, instructions, next(code)].filter((one) => one !== undefined).join(' '),
     headers: { ...headers, 'X-Svc-Audit-Id': auditId },
-    extra: { audit_id: auditId, ...(typeof reason === 'string' && { reason }), ...told },
+    extra: { audit_id: auditId, ...(typeof reason === 'string' && { reason }), ...members },
     retry: status === 429 || status === 503,
   };
 }

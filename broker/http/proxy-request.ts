@@ -34,7 +34,7 @@ export type ReadRequest = { isLate: boolean; sent: { headers: Record<string, str
   | ({ ok: false } & Pick<Malformed, 'detail'> & { code: NonNullable<Malformed['code']> })
 );
 
-type Asked = {
+type ReadOptions = {
   request: IncomingMessage;
   response: ServerResponse;
   lease: CallLease;
@@ -60,7 +60,7 @@ export async function readRequest({
   signing,
   parsing,
   rules,
-}: Asked): Promise<ReadRequest> {
+}: ReadOptions): Promise<ReadRequest> {
   const begun = performance.now();
   const { method = '' } = request;
   const { token } = found;

@@ -6,7 +6,7 @@ import { parseOperation } from '../policy/operation.ts';
 import { readRawTarget } from '../proxy/raw-target.ts';
 import type { Services } from '../services.ts';
 import { PROBLEM_TYPE } from './problem.ts';
-import { connectionNamed } from './proxy-asked.ts';
+import { connectionNamed } from './proxy-lookup.ts';
 import { type AskedFor, refusedReply, type Shape } from './proxy-refusal.ts';
 import type { Reply } from './reply.ts';
 

@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { assertOnce } from '../approvals/passkey-once.ts';
 import { RECENT_SIGN_IN_SECONDS, signedInRecently } from '../auth/recent-sign-in.ts';
-import { assertionRefused } from './deciding.ts';
+import { assertionRefused } from './decision-answers.ts';
 import { type ErrorCode, Refusal } from './errors.ts';
 import type { Context } from './route.ts';
 import { AuthenticationResponse } from './webauthn-json.ts';

@@ -1,7 +1,7 @@
 /** GET /.well-known/aa-agent-schema: the body of POST /v1/register as a JSON Schema that other tools can read. */
 import { z } from 'zod';
 import type { JsonSchema } from './openapi-schemas.ts';
-import { Registering } from './registering.ts';
+import { Registering } from './registration-request.ts';
 
 /** The client metadata of RFC 7591 section 2 that correspond to our members. */
 const NAMES = {

@@ -2,8 +2,8 @@
 import type { ServerResponse } from 'node:http';
 import type { CallLease } from '../egress/call-budget.ts';
 import { pacer } from '../runtime/pace.ts';
+import { onDisconnect, resetConnection } from './disconnects.ts';
 import type { Refusal } from './errors.ts';
-import { breakOff, leaving } from './leaving.ts';
 
 export type Reply = {
   status: number;
@@ -97,11 +97,11 @@ export function send(response: ServerResponse, reply: Reply, correlationId: stri
     headers['Content-Length'] = Buffer.byteLength(reply.body);
   } else if (reply.status !== 304 && reply.status !== 204) headers['Content-Length'] = 0;
   if (reply.headers) Object.assign(headers, reply.headers);
-  if (reply.done) leaving(response, reply.done);
+  if (reply.done) onDisconnect(response, reply.done);
   const { lease } = reply;
   if (lease) {
-    lease.whenStopped(() => breakOff(response));
-    leaving(response, () => lease.release());
+    lease.whenStopped(() => resetConnection(response));
+    onDisconnect(response, () => lease.release());
   }
   response.writeHead(reply.status, headers);
   if (reply.stream && response.req.method !== 'HEAD') {

@@ -6,8 +6,8 @@ import type { Principal } from '../auth/principal.ts';
 import { present } from '../runtime/present.ts';
 import { isConflict, isStoreOutage } from '../store/store-fault.ts';
 import { firstProblem } from '../wire/validation.ts';
+import { onDisconnect } from './disconnects.ts';
 import { asRefusal, Refusal } from './errors.ts';
-import { leaving } from './leaving.ts';
 import { refusalIn } from './problem.ts';
 import type { AtOnce, Limit, LimitResult, RateLimits } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
@@ -56,7 +56,7 @@ export function takePlace(
     throw new Refusal('too_many_streams', 'Too many open event streams. Close some, then retry.', {
       headers: { 'Retry-After': '30' },
     });
-  leaving(response, leave);
+  onDisconnect(response, leave);
 }
 
 /** Counts a 429 for the log: by its code and the agent, or the address when there is no agent. */

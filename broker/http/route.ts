@@ -133,7 +133,7 @@ export type Route<
   /** Returns that platform from the request, where its address names it. */
   factsOf?: (request: IncomingMessage) => string;
   /** Formats a refusal that came before the handler, so that the client shows it. `who`: the principal, if known. Never throws. */
-  told?: (
+  formatRefusal?: (
     request: IncomingMessage,
     reply: Reply,
     by: { services: Services; who: Principal | undefined; correlationId: string },

@@ -102,7 +102,8 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
     if (countsFailures(route)) [reply, limited] = await countFailure(route, reply, base, clientKey(addressOf(request)));
     if (reply.status === 429) logRefused(limits, route, reply, who, clientKey(addressOf(request)));
     if (limited) reply.headers = { ...limited.headers, ...reply.headers };
-    if (route.told && reply.status >= 400) reply = await route.told(request, reply, { services, who, correlationId });
+    if (route.formatRefusal && reply.status >= 400)
+      reply = await route.formatRefusal(request, reply, { services, who, correlationId });
     send(response, reply, correlationId);
   };
 }

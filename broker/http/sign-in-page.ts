@@ -4,7 +4,7 @@ import type { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';
 
 /** `leads`: the page redirects the browser by itself. */
-export type Words = { title: string; text: string; link: { to: string; text: string }; leads?: boolean };
+export type PageText = { title: string; text: string; link: { to: string; text: string }; leads?: boolean };
 
 type Headers = Record<string, string | string[]>;
 
@@ -20,7 +20,7 @@ export const pageOf = (
   body: smallPage({ title, parts, leadsTo }),
 });
 
-export const wordsPage = (status: number, { title, text, link, leads }: Words, headers: Headers = {}): Reply =>
+export const textPage = (status: number, { title, text, link, leads }: PageText, headers: Headers = {}): Reply =>
   pageOf(
     status,
     { title, parts: [statusLine(text), linkButton(link.to, link.text)], leadsTo: leads ? link.to : undefined },
@@ -32,7 +32,7 @@ export const wordsPage = (status: number, { title, text, link, leads }: Words, h
  * cookie, so the owner would seem not to be signed in.
  */
 export const signedInPage = (to: string, cookies: string[]): Reply =>
-  wordsPage(
+  textPage(
     200,
     { title: 'Signed in', text: 'You are signed in.', link: { to, text: 'Go to the console' }, leads: true },
     { 'Set-Cookie': cookies },
@@ -40,7 +40,7 @@ export const signedInPage = (to: string, cookies: string[]): Reply =>
 
 /** Shows why nobody was signed in. */
 export const notSignedInPage = (refusal: Refusal, correlationId: string, cookies: string[]): Reply =>
-  wordsPage(
+  textPage(
     refusal.status,
     {
       title: 'Not signed in',

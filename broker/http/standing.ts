@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import type { ReadStandingApproval } from '../admin/standing-approvals.ts';
 import type { PreparedStanding } from '../approvals/make-standing.ts';
-import { type AskedStanding, LONGEST_MS, LONGEST_SESSION_MS, MOST_USES } from '../approvals/standing-asked.ts';
 import { type StandingOffer, standingOffer } from '../approvals/standing-offer.ts';
+import { LONGEST_MS, LONGEST_SESSION_MS, MOST_USES, type StandingRequest } from '../approvals/standing-request.ts';
 import { statusAt } from '../audit/approval-state.ts';
 import type { Services } from '../services.ts';
 import type { HeldCall } from '../store/held-calls.ts';
@@ -49,7 +49,7 @@ export const askedStanding = ({
   for_seconds,
   session,
   free,
-}: z.output<typeof StandingAsked>): AskedStanding => ({
+}: z.output<typeof StandingAsked>): StandingRequest => ({
   count,
   ...(until !== undefined && { until: Date.parse(until) }),
   ...(for_seconds !== undefined && { forSeconds: for_seconds }),

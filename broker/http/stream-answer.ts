@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Outcome } from '../audit/outcome.ts';
 import type { StreamedPart } from '../calls/streamed.ts';
 import type { CallLease } from '../egress/call-budget.ts';
-import { breakOff, cutShort } from './leaving.ts';
+import { endIncomplete, resetConnection } from './disconnects.ts';
 
 /** Size limit of an answer that is held back until it is recorded. */
 const HELD_BACK_BYTES = 1024 * 1024;
@@ -40,7 +40,7 @@ export class AnswerWriter {
     this.#for = answerFor;
     const { response, lease } = answerFor;
     lease.whenStopped(() => {
-      if (response.headersSent) breakOff(response);
+      if (response.headersSent) resetConnection(response);
     });
   }
 
@@ -78,7 +78,7 @@ export class AnswerWriter {
       if (whole.length > 0 && whole.length <= ONE_WRITE_BYTES) response.end(whole.toString('latin1'), 'latin1');
       else response.end(whole);
     } else if (isWhole) response.end();
-    else cutShort(response);
+    else endIncomplete(response);
     return true;
   }
 

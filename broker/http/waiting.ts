@@ -16,11 +16,11 @@ export const Waiting = z.object({
     .meta({ type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS }),
 });
 
-type Asked = { services: Watching } & Pick<Context, 'request' | 'left'>;
+type WaitContext = { services: Watching } & Pick<Context, 'request' | 'left'>;
 
 /** Like `readSettled`, until the request's connection closes, or `left` aborts. */
 export async function waitForNews<Found>(
-  { services, request, left }: Asked,
+  { services, request, left }: WaitContext,
   id: string,
   read: () => Promise<Found>,
   options: Omit<Parameters<typeof readSettled<Found>>[3], 'left'>,

@@ -3,7 +3,7 @@
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
 import { type KeptLease, keepLease } from '../lease.ts';
-import { makeSharedPlaces } from '../runtime/places.ts';
+import { makeSharedSemaphore } from '../runtime/semaphore.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { findChannel } from '../store/notice-channels.ts';
 import { listDue, listDueChannels } from '../store/notice-outbox.ts';
@@ -56,7 +56,7 @@ export function startSender(
   const { db } = store;
   const lanes = new Map<string, Lane>();
   /** Limits the messages in flight: an organisation with many channels leaves capacity to the others. */
-  const inTurn = makeSharedPlaces(IN_ALL, OF_ORGANISATION);
+  const inTurn = makeSharedSemaphore(IN_ALL, OF_ORGANISATION);
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> | undefined;

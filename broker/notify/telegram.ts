@@ -64,15 +64,15 @@ function judgeTelegram(answer: Answer, now: number): Sent & { unchangeable?: boo
     return typeof id === 'number' && typeof chat?.id === 'number' ? { kind: 'sent', ref: `${chat.id} ${id}` } : judged;
   }
   const status = answer.kind === 'answer' ? answer.status : 0;
-  const told = typeof description === 'string' ? description : '';
+  const reason = typeof description === 'string' ? description : '';
   if (status === 401 || status === 404) return { kind: 'gone', why: 'Telegram knows no bot with this token.' };
   if (status === 403)
     return { kind: 'gone', why: 'The bot may not write there: it was blocked, or is not in the chat (403).' };
-  if (/chat not found/i.test(told))
+  if (/chat not found/i.test(reason))
     return { kind: 'gone', why: 'Telegram knows no such chat, or the bot is not in it.' };
   if (typeof parameters?.migrate_to_chat_id === 'number')
     return { kind: 'gone', why: 'The group became a supergroup, which has another id: set chat to it.' };
-  if (/message is not modified|message to edit not found|message can't be edited/i.test(told))
+  if (/message is not modified|message to edit not found|message can't be edited/i.test(reason))
     return { kind: 'failed', why: 'The message cannot be changed.', unchangeable: true };
   const seconds = parameters?.retry_after;
   if (status === 429 && typeof seconds === 'number' && seconds >= 0)

@@ -27,17 +27,17 @@ const CLIENT_REJECTED = new Set([
 ]);
 
 /** Returns a server's error code (RFC 6749 sections 4.1.2.1 and 5.2) when it has the form of one: other text of a server is not repeated. */
-export const wordOf = (text: string): string => (/^[a-z_]{1,64}$/.test(text) ? text : 'an error');
+export const errorCodeOf = (text: string): string => (/^[a-z_]{1,64}$/.test(text) ? text : 'an error');
 
 /** Maps an error to a problem. Only the library's message is logged, not its causes: those quote the response. */
 export function problemOf(error: unknown, platformId: string, log: Log): OAuthProblem {
   if (error instanceof client.AuthorizationResponseError)
     return {
       problem: 'declined',
-      detail: `The authorization server denied the authorization (${wordOf(error.error)}). Start again.`,
+      detail: `The authorization server denied the authorization (${errorCodeOf(error.error)}). Start again.`,
     };
   if (error instanceof client.ResponseBodyError) {
-    const word = wordOf(error.error);
+    const word = errorCodeOf(error.error);
     log.warn({ platform: platformId, problem: word }, 'authorization server returned an error');
     const detail = `The authorization server of ${platformId} returned an error (${word}).`;
     if (CLIENT_REJECTED.has(word)) return { problem: 'client_rejected', detail, error: word };

@@ -9,7 +9,7 @@ import { deleteNamedPlatformSecret, listPlatformSecrets, putPlatformSecret } fro
 import type { Db } from '../store/store.ts';
 import type { Vault } from '../vault.ts';
 import { applicationTypeOf, CLIENT_NAME, GRANT_TYPES, RESPONSE_TYPES } from './client-document.ts';
-import { wordOf } from './fault.ts';
+import { errorCodeOf } from './fault.ts';
 import type { OAuthProblem } from './problem.ts';
 import { isSameIssuer } from './server.ts';
 
@@ -189,7 +189,7 @@ function notRegistered(
       detail: `${server} did not register the broker: it answered ${status}. Try again shortly.`,
     };
   const { data } = Failed.safeParse(answer);
-  const why = data ? `${wordOf(data.error)}, ${status}` : `${status}`;
+  const why = data ? `${errorCodeOf(data.error)}, ${status}` : `${status}`;
   const isForRedirect = data?.error === 'invalid_redirect_uri' && redirectUri.startsWith('http:');
   const hint = isForRedirect ? ` It may take redirect URIs of https alone, and ${redirectUri} is not.` : '';
   return { problem: 'failed', detail: `${server} refused to register the broker (${why}).${hint} ${BY_HAND}` };

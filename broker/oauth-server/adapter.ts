@@ -17,7 +17,7 @@ import {
 } from '../store/oauth-records.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import { storable } from '../wire/action.ts';
-import { browserCookieHash } from './asking-browser.ts';
+import { browserCookieHash } from './browser-cookie.ts';
 import { OAUTH_PATHS } from './metadata.ts';
 
 /** How long clients without an authorisation are kept, and how many. */

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Provider from 'oidc-provider';
 import type { Broker } from '../broker.ts';
 import type { Store } from '../store/store.ts';
-import { setBrowserCookie } from './asking-browser.ts';
+import { setBrowserCookie } from './browser-cookie.ts';
 import { MCP_SCOPES, OAUTH_PATHS } from './metadata.ts';
 
 export type AuthorizationServer = {

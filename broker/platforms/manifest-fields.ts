@@ -141,7 +141,7 @@ export const ManifestFields = z.strictObject(
     graphql: z
       .strictObject({ path: z.string().regex(/^(?:\/[A-Za-z0-9._~-]+)+$/, 'write a plain path such as "/graphql"') })
       .optional()
-      .describe('The GraphQL door of a REST platform: calls to it are judged by their document.'),
+      .describe('The GraphQL endpoint of a REST platform: calls to it are judged by their document.'),
     per_person: PerPersonFields.optional().describe('Tokens per person on a shared connection.'),
     attestation: z
       .enum(['off', 'header', 'meta', 'both'])

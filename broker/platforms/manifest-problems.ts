@@ -1,7 +1,7 @@
 /** Cross-field validation of a manifest whose fields are valid by themselves. */
 import type { z } from 'zod';
 import { bodyKindsProblem } from '../policy/body-kinds.ts';
-import { followProblem } from '../policy/followed.ts';
+import { followProblem } from '../policy/follow-redirects.ts';
 import { compileFreeRule } from '../policy/free-members.ts';
 import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';

@@ -13,7 +13,7 @@ export const TRANSFER_FIELDS = {
     .max(2)
     .optional()
     .describe(
-      'Of a platform that reads JSON and forms alike, by their Content-Type: what its clients may send on the raw door. Unless said, what `body` says: a form that is sent to a platform of JSON counts as a body that nobody can read, so that rules which have to know it refuse the call.',
+      'Of a platform that reads JSON and forms alike, by their Content-Type: what its clients may send on /proxy. Unless said, what `body` says: a form that is sent to a platform of JSON counts as a body that nobody can read, so that rules which have to know it refuse the call.',
     ),
   bodies: z
     .record(
@@ -36,7 +36,7 @@ export const TRANSFER_FIELDS = {
     .record(z.string(), z.array(z.string().min(1).max(100)).min(1).max(10))
     .optional()
     .describe(
-      'Operations whose answer has addresses to which clients go on sending their key, such as one for an upload: the names of members of the answer. On the raw door they lead through the broker.',
+      'Operations whose answer has addresses to which clients go on sending their key, such as one for an upload: the names of members of the answer. On /proxy they lead through the broker.',
     ),
   masks: z
     .record(z.string(), z.array(z.string().min(1).max(200)).min(1).max(20))
@@ -48,7 +48,7 @@ export const TRANSFER_FIELDS = {
     .record(z.string(), z.number().int().min(400).max(499))
     .optional()
     .describe(
-      'Of a platform with `failed_if`: operations whose clients look at the status alone, and the status that they give up at. A refusal on the raw door has it there; with 429 the reason stands in Retry-After, where clients look.',
+      'Of a platform with `failed_if`: operations whose clients look at the status alone, and the status that they give up at. A refusal on /proxy has it there; with 429 the reason stands in Retry-After, where clients look.',
     ),
   follow: z
     .array(z.string())

@@ -18,7 +18,7 @@ export const UNMODIFIED_FIELDS = {
     .max(100)
     .optional()
     .describe(
-      'Headers of a client that the door for unmodified software (/proxy) sends on, beside those that every platform takes; "x-goog-*" names all that begin so. A write with Content-Range is refused, by any door, unless it is named here. With auth of type aws_sigv4, the only headers "x-…" that agents send, by any door.',
+      'Headers of a client that the entry point for unmodified software (/proxy) sends on, beside those that every platform takes; "x-goog-*" names all that begin so. A write with Content-Range is refused, through any entry point, unless it is named here. With auth of type aws_sigv4, the only headers "x-…" that agents send, through any entry point.',
     ),
   refused_headers: z
     .array(HeaderPattern)

@@ -2,6 +2,7 @@
 
 import { present } from '../runtime/present.ts';
 import { compileAmount, compileCondition } from './condition.ts';
+import { describeRule } from './describe-rule.ts';
 import { LONGEST_WITHIN_MS } from './earlier.ts';
 import type { Guardrails, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
 import type { Limit, LimitSource } from './limit.ts';
@@ -9,7 +10,6 @@ import { maskProblems } from './mask.ts';
 import { compilePattern } from './pattern.ts';
 import type { After, AfterSource } from './rule.ts';
 import { coverageOf } from './rule-coverage.ts';
-import { ruleInWords } from './rule-words.ts';
 import { spanMs } from './span.ts';
 
 /** The location of a problem in a list of rules, such as `[2, 'endpoints', 0]`, and its description. */
@@ -79,7 +79,7 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
       // A call beyond a limit always needs an approval of its own.
       lasting: source.limit === undefined && (kind === 'policy' || source.remember === true),
       ...(source.decide_in && { decideIn: source.decide_in }),
-      ...(source.name === undefined && { says: ruleInWords(source) }),
+      ...(source.name === undefined && { says: describeRule(source) }),
       effect: source.effect,
       ...compileSelection(source, source.effect, note),
       ...(source.mask && { mask: source.mask }),

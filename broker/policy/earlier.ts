@@ -33,7 +33,7 @@ export function unknownUntil(withinMs: number, restoredAt: number | undefined, n
 }
 
 /** Formats: `the agent made the call 0193… at 2026-11-27T12:00:00.000Z, and the rule applies until 2026-11-27T20:01:00.000Z`. */
-export function earlierInWords({ auditId, madeAt, until }: Earlier): string {
+export function describeEarlier({ auditId, madeAt, until }: Earlier): string {
   const at = new Date(madeAt).toISOString();
   const why =
     auditId === undefined

@@ -31,7 +31,7 @@ export function graphqlForConditions(body: JsonObject | undefined): GraphqlAsk {
   }));
   return {
     graphql: { operation, fields },
-    variables: isToldByVariables(document, variables) ? undefined : new Error(OTHER_NAMES),
+    variables: isGivenByVariables(document, variables) ? undefined : new Error(OTHER_NAMES),
   };
 }
 
@@ -39,10 +39,10 @@ export function graphqlForConditions(body: JsonObject | undefined): GraphqlAsk {
  * Whether every argument of every field is a variable with the argument's name, and no default replaces a variable without a value: then `variables.x` is the
  * value of the argument `x`. Arguments of directives are ignored: they select what is returned, not what is done.
  */
-function isToldByVariables(document: DocumentNode, variables: JsonObject): boolean {
-  let told = true;
+function isGivenByVariables(document: DocumentNode, variables: JsonObject): boolean {
+  let areVariables = true;
   const stop = () => {
-    told = false;
+    areVariables = false;
     return BREAK;
   };
   visit(document, {
@@ -51,5 +51,5 @@ function isToldByVariables(document: DocumentNode, variables: JsonObject): boole
       defaultValue === undefined || Object.hasOwn(variables, variable.name.value) ? false : stop(),
     Argument: ({ name, value }) => (value.kind === 'Variable' && value.name.value === name.value ? false : stop()),
   });
-  return told;
+  return areVariables;
 }

@@ -39,7 +39,7 @@ export type ReportedLimit = {
 };
 
 /** Whether a call exceeds a limit. A call with the amount 0 never does, even when approved calls have already used more than the limit. */
-export const isOver = ({ amount, used, limit }: Charge): boolean =>
+export const exceedsLimit = ({ amount, used, limit }: Charge): boolean =>
   amount === undefined || (amount > 0 && used + amount > limit.most);
 
 export const reportedLimit = ({ rule, amount, used, limit }: Charge, now: number): ReportedLimit => ({
@@ -73,9 +73,9 @@ export function periodAt(per: Period, now: number): { start: number; end: number
 }
 
 /** Formats: `100 a day of request.body.amount, of all agents together`. */
-export const limitSaid = ({ most, per, of, together }: LimitSource): string =>
+export const describeLimit = ({ most, per, of, together }: LimitSource): string =>
   `${most} a${per === 'hour' ? 'n' : ''} ${per}${of === undefined ? '' : ` of ${of}`}${together ? ', of all agents together' : ''}`;
 
 /** Formats: `20 of 20 a day are used; the next day begins at 2026-11-28T00:00:00.000Z`. */
-export const limitInWords = ({ used, asked, most, per, resets_at }: ReportedLimit): string =>
+export const describeLimitUse = ({ used, asked, most, per, resets_at }: ReportedLimit): string =>
   `${used} of ${most} a${per === 'hour' ? 'n' : ''} ${per} are used${asked === null || asked === 1 ? '' : `, and it is ${asked}`}; the next ${per} begins at ${resets_at}`;

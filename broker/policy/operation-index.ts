@@ -17,7 +17,7 @@ type Tree = { exact: Node; folded: Node; foldsItself: boolean };
 /** Builds the index, once for each version of a platform. */
 export function indexOperations(
   scopes: ReadonlyMap<string, readonly Operation[]>,
-  door: string | undefined,
+  graphqlEndpoint: string | undefined,
 ): OperationIndex {
   const known = new Map<string, { operation: Operation; scopes: string[] }>();
   for (const [scope, operations] of scopes) {
@@ -40,7 +40,7 @@ export function indexOperations(
     query: indexNames(names.query),
     mutation: indexNames(names.mutation),
     tool: indexNames(names.tool),
-    door: door === undefined ? undefined : compilePattern(door, 'path'),
+    graphqlEndpoint: graphqlEndpoint === undefined ? undefined : compilePattern(graphqlEndpoint, 'path'),
   };
 }
 

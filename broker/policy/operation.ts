@@ -14,7 +14,7 @@ import {
   scopesOf,
   whyInNoScope,
 } from './content-rules.ts';
-import { followProblem } from './followed.ts';
+import { followProblem } from './follow-redirects.ts';
 import { compileFreeRule } from './free-members.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { whyUncovered } from './graphql-uncovered.ts';
@@ -75,7 +75,7 @@ export function misplaced(operation: Operation, platform: Pick<RulesSource, 'kin
   if (kind === 'graphql') {
     return platform.graphql
       ? undefined
-      : `"${source}": a rest platform takes this only with a GraphQL door: graphql: { path: /graphql }`;
+      : `"${source}": a rest platform takes this only with a GraphQL endpoint: graphql: { path: /graphql }`;
   }
   return kind === 'http' && operation.path.source === platform.graphql?.path
     ? `"${source}": calls there are classified by their document; write "query name*" or "mutation name"`
@@ -183,7 +183,7 @@ export function classify(rules: PlatformRules, call: CallAsk): Classification {
   if (rules.kind === 'mcp')
     return (isPost(call) ? findTool(rules, call.path) : findListing(rules, call)) ?? UNCLASSIFIED;
   if (isGraphql(rules, call)) return classifyGraphql(rules, call);
-  if (rules.index.door?.matchesAnySpelling(call.path)) return UNCLASSIFIED;
+  if (rules.index.graphqlEndpoint?.matchesAnySpelling(call.path)) return UNCLASSIFIED;
   const found = rules.index.http.find(call.method, call.path);
   if (found === undefined) return UNCLASSIFIED;
   if (call.body instanceof UnreadBody && dependsOnContent(rules.content, call))

@@ -217,5 +217,5 @@ export type OperationIndex = {
   mutation: NameIndex;
   tool: NameIndex;
   /** The path of a REST platform's GraphQL endpoint. */
-  door: Pattern | undefined;
+  graphqlEndpoint: Pattern | undefined;
 };

@@ -1,10 +1,10 @@
 /** The checks by rules: the guardrails, and the agent's policy. */
 
 import { present } from '../runtime/present.ts';
-import { earlierInWords } from './earlier.ts';
+import { describeEarlier } from './earlier.ts';
 import type { DenyReason, MatchedRule } from './facts.ts';
 import { deny, type Finding, type Matter, PASS } from './finding.ts';
-import { limitInWords, type ReportedLimit, reportedLimit } from './limit.ts';
+import { describeLimitUse, type ReportedLimit, reportedLimit } from './limit.ts';
 import { whyNotMasked } from './mask-checks.ts';
 import { earlierOf, matchRules, type RuleFinding } from './rules.ts';
 import type { Hold } from './standing-terms.ts';
@@ -15,25 +15,29 @@ export function checkGuardrails(matter: Matter): Finding {
   const found = matchRules(facts.guardrails.rules, 'guardrail', question);
   const { matched, conditional, rule } = found;
   const more = { ...unreadOf(found), ...limitOf(found, 'guardrail', matter) };
-  const told = toldOf(found, 'guardrail', matter);
+  const explanation = whyRuleApplies(found, 'guardrail', matter);
   const masks = masksOf(found, { who: 'guardrail', reason: 'denied_by_guardrail' }, matter);
   switch (found.effect) {
     case 'deny':
       return {
-        ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call', told), more),
+        ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call', explanation), more),
         matched,
       };
     case 'suspend':
       return {
-        ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call and suspends the agent', told), {
-          suspend: { guardrail: present(rule, 'rule').name },
-          ...more,
-        }),
+        ...deny(
+          'denied_by_guardrail',
+          sentence(found, 'guardrail', 'denies this call and suspends the agent', explanation),
+          {
+            suspend: { guardrail: present(rule, 'rule').name },
+            ...more,
+          },
+        ),
         matched,
       };
     case 'require_approval': {
       if (masks.kind === 'deny') return masks;
-      const detail = sentence(found, 'guardrail', 'requires an approval', told);
+      const detail = sentence(found, 'guardrail', 'requires an approval', explanation);
       const holds = holdsOf('guardrail', found);
       const { masking } = masks;
       const reason = 'approval_required_by_guardrail';
@@ -52,7 +56,7 @@ export function checkPolicy(matter: Matter): Finding {
   const found = matchRules(policy.rules, 'policy', matter.question);
   const { matched, conditional } = found;
   const more = { ...unreadOf(found), ...limitOf(found, 'policy', matter) };
-  const told = toldOf(found, 'policy', matter);
+  const explanation = whyRuleApplies(found, 'policy', matter);
   const who = `policy "${policy.name}",`;
   const masks = masksOf(found, { who, reason: 'denied_by_policy' }, matter);
   switch (found.effect) {
@@ -64,7 +68,7 @@ export function checkPolicy(matter: Matter): Finding {
         ...(masks.masking && { masking: masks.masking }),
         kind: 'hold',
         reason: 'approval_required_by_policy',
-        detail: sentence(found, who, 'requires an approval', told),
+        detail: sentence(found, who, 'requires an approval', explanation),
         matched,
         conditional,
         holds: holdsOf('policy', found),
@@ -76,7 +80,7 @@ export function checkPolicy(matter: Matter): Finding {
       return denyUnknown(matter, 'denied_by_policy', detail, unreadOf(found));
     }
     default:
-      return { ...deny('denied_by_policy', sentence(found, who, 'denies this call', told), more), matched };
+      return { ...deny('denied_by_policy', sentence(found, who, 'denies this call', explanation), more), matched };
   }
 }
 
@@ -124,16 +128,16 @@ function limitOf(
 }
 
 /** Returns why the deciding rule applies, beyond its text: the used part of its limit, or the agent's earlier call. */
-function toldOf(found: RuleFinding, source: MatchedRule['source'], matter: Matter): string {
+function whyRuleApplies(found: RuleFinding, source: MatchedRule['source'], matter: Matter): string {
   const { rule } = found;
   const { limit } = limitOf(found, source, matter);
   const earlier = rule?.after && earlierOf(rule, source, matter.question.ask);
-  return `${limit ? `: ${limitInWords(limit)}` : ''}${earlier ? `: ${earlierInWords(earlier)}` : ''}`;
+  return `${limit ? `: ${describeLimitUse(limit)}` : ''}${earlier ? `: ${describeEarlier(earlier)}` : ''}`;
 }
 
-function sentence({ rule, matched }: RuleFinding, who: string, does: string, told: string): string {
+function sentence({ rule, matched }: RuleFinding, who: string, does: string, explanation: string): string {
   const { name, effect, says } = present(rule, 'rule');
   const error = matched.find((one) => one.name === name && one.effect === effect)?.error;
-  const why = error === undefined ? told : `, because its condition failed: ${error}`;
+  const why = error === undefined ? explanation : `, because its condition failed: ${error}`;
   return `${who} ${name}${says === undefined ? '' : ` (${says})`} ${does}${why}`;
 }

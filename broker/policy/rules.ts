@@ -5,7 +5,7 @@
 
 import type { Earlier } from './earlier.ts';
 import { type Ask, type MatchedRule, type Rule, UnreadBody } from './facts.ts';
-import { isOver } from './limit.ts';
+import { exceedsLimit } from './limit.ts';
 import type { Relation } from './pattern.ts';
 import { type Match, namesAsk, type Question, selects } from './rule-selection.ts';
 
@@ -176,5 +176,5 @@ function beyondLimit({ name }: Rule, source: MatchedRule['source'], { ask: { cal
   const charge = call.charges.find((one) => one.source === source && one.rule === name);
   if (charge === undefined) return 'no';
   if (charge.error !== undefined) return { error: charge.error };
-  return isOver(charge) ? 'yes' : 'no';
+  return exceedsLimit(charge) ? 'yes' : 'no';
 }

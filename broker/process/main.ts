@@ -6,7 +6,7 @@ import { countActivity } from '../admin/count-activity.ts';
 import { expireRegistrations } from '../admin/registration.ts';
 import { noteRestored } from '../admin/restored.ts';
 import { revokeUncollected } from '../admin/revoke-uncollected.ts';
-import { revokeUnkept } from '../admin/revoke-unkept.ts';
+import { revokeUndecidedTokens } from '../admin/revoke-undecided-tokens.ts';
 import { expireRequests } from '../approvals/access-requests.ts';
 import { expireHeld } from '../approvals/expiry.ts';
 import { keepAuditPartitions } from '../audit/keep-partitions.ts';
@@ -130,7 +130,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'writing when workloads were used last': () => services.workloadUses.write(),
       'writing what agents did': () => services.deeds.write(),
       // Runs last: it waits for platforms.
-      'revoking tokens that nobody kept': (now: number) => revokeUnkept(services, now),
+      'revoking tokens that nobody kept': (now: number) => revokeUndecidedTokens(services, now),
     };
     open.housekeeping = startHousekeeping(broker, more, options.choresMs);
     open.accessWatch = startAccessWatch(services);

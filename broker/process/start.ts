@@ -37,8 +37,8 @@ import { NO_TRACING, type Tracing } from '../telemetry/call-watch.ts';
 import { type Metrics, makeMetrics, NO_METRICS } from '../telemetry/metrics.ts';
 import { makeVault } from '../vault.ts';
 import { nextGeneration, refuseCutRestore, refuseOlderStore } from './generation.ts';
+import { egressToCollector, makeEgress } from './make-egress.ts';
 import { openRateCounts } from './rate-counts.ts';
-import { makeWaysOut, wayToCollector } from './ways-out.ts';
 
 /** Opens the store that the configuration names, without migrating it. */
 export function openPlainStore(config: Config, log: Log): Store {
@@ -173,7 +173,7 @@ export async function startBroker(
   const keys = await loadKeys(store, vault, { now: clock(), log });
   if (ownsKeyFile({ config, store })) await resumeRotation({ config, store, vault }, log);
   await nextGeneration(store, config, log);
-  const waysOut = makeWaysOut(options);
+  const waysOut = makeEgress(options);
   const instanceId = uuidv4();
   const metrics = config.metrics ? makeMetrics() : NO_METRICS;
   const did = didOf(baseUrl);
@@ -222,7 +222,7 @@ async function startTracing(
       'service.instance.id': instanceId,
     },
     version,
-    outbound: wayToCollector(otel, { config, own }),
+    outbound: egressToCollector(otel, { config, own }),
     watch: watchOutage(log, {
       failed: 'the collector does not accept traces or metrics',
       worked: 'the collector accepts traces and metrics again',

@@ -46,9 +46,9 @@ function isJsonObject(text: string): boolean {
 }
 
 /** Empty for a URL of none of the platform's hosts: a client without a URL sends nothing. */
-function throughProxy(address: string, { baseUrls }: Rules, { platform, door }: Place): string {
+function throughProxy(address: string, { baseUrls }: Rules, { platform, proxyUrl }: Place): string {
   const url = URL.parse(address);
   if (url === null) return '';
   const base = [...baseUrls.map(({ baseUrl }) => new URL(baseUrl)), platform].find((one) => isBelow(url, one));
-  return base ? `${door}${url.pathname.slice(base.pathname.replace(/\/+$/, '').length)}${url.search}` : '';
+  return base ? `${proxyUrl}${url.pathname.slice(base.pathname.replace(/\/+$/, '').length)}${url.search}` : '';
 }

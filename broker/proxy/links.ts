@@ -2,9 +2,9 @@
 import { isBelow } from '../egress/redirect.ts';
 
 /**
- * `platform`: its base URL. `door`: the /proxy URL that replaces it, without a trailing slash. `asked`: the platform URL of this answer.
+ * `platform`: its base URL. `proxyUrl`: the /proxy URL that replaces it, without a trailing slash. `asked`: the platform URL of this answer.
  */
-export type Place = { platform: URL; door: string; asked: URL };
+export type Place = { platform: URL; proxyUrl: string; asked: URL };
 
 /** Returns the header value for the client; undefined when it is dropped. Headers without URLs are unchanged. */
 export function rewriteLinks(name: string, value: string, place: Place): string | undefined {
@@ -33,11 +33,11 @@ function rewriteLinkHeader(value: string, place: Place): string | undefined {
  * section 3.1), as does one of its origin below its base path. A signed URL of another host is a credential of the platform, and a
  * fragment may be one (RFC 6749 section 4.2.2): other hosts' URLs lose query and fragment.
  */
-function rewriteOne(address: string, { platform, door, asked }: Place): string {
+function rewriteOne(address: string, { platform, proxyUrl, asked }: Place): string {
   const url = URL.parse(address, asked.href);
   if (url === null) return '';
   if (isBelow(url, platform))
-    return `${door}${url.pathname.slice(platform.pathname.replace(/\/+$/, '').length)}${url.search}${url.hash}`;
+    return `${proxyUrl}${url.pathname.slice(platform.pathname.replace(/\/+$/, '').length)}${url.search}${url.hash}`;
   url.search = '';
   url.hash = '';
   url.username = '';

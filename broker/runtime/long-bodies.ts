@@ -4,7 +4,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { pacer } from './pace.ts';
-import { makePlaces, type Places } from './places.ts';
+import { makeSemaphore, type Semaphore } from './semaphore.ts';
 
 /** In bytes. Parsing this much in one piece takes some milliseconds at most. */
 export const LONG_BODY = 64 * 1024;
@@ -32,12 +32,12 @@ export type LongBodies = {
   parsing(family: string): Parsing;
 };
 
-type Family = { reading: Places; parsing: Places; users: number };
+type Family = { reading: Semaphore; parsing: Semaphore; users: number };
 
 export function makeLongBodies(): LongBodies {
   const families = new Map<string, Family>();
   const enter = (name: string): Family => {
-    const family = families.get(name) ?? { reading: makePlaces(READ_AT_ONCE), parsing: makePlaces(1), users: 0 };
+    const family = families.get(name) ?? { reading: makeSemaphore(READ_AT_ONCE), parsing: makeSemaphore(1), users: 0 };
     families.set(name, family);
     family.users++;
     return family;

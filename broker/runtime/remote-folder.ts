@@ -3,7 +3,7 @@
  * it cannot be cancelled, and it holds one of the few threads of the pool, which also resolves host names.
  */
 import { performance } from 'node:perf_hooks';
-import { makePlaces } from './places.ts';
+import { makeSemaphore } from './semaphore.ts';
 import { withTimeout } from './waits.ts';
 
 /** The same as the timeout of a receiver. */
@@ -21,7 +21,7 @@ export type RemoteFolder = {
 
 /** Creates it. `hangsAfterMs`: for tests. */
 export function remoteFolder(path: string, hangsAfterMs = HANGS_AFTER_MS): RemoteFolder {
-  const oneByOne = makePlaces(1);
+  const oneByOne = makeSemaphore(1);
   let begunAt: number | undefined;
   return {
     path,

@@ -9,7 +9,7 @@ export async function putAccessRequest(db: Db, request: AccessRequestTable): Pro
   await db.insertInto('access_requests').values(request).execute();
 }
 
-export type Asked = {
+export type RequestedScope = {
   organisationId: string;
   agentUuid: string;
   platformId: string;
@@ -18,7 +18,11 @@ export type Asked = {
 };
 
 /** Returns the pending request for exactly this agent, platform and scope; undefined when there is none. */
-export async function findOpenRequest(db: Db, asked: Asked, now: number): Promise<AccessRequestTable | undefined> {
+export async function findOpenRequest(
+  db: Db,
+  asked: RequestedScope,
+  now: number,
+): Promise<AccessRequestTable | undefined> {
   return await db
     .selectFrom('access_requests')
     .selectAll()

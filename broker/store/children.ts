@@ -39,7 +39,7 @@ export async function reserveChildSlot(db: Db, parent: Ref, most: number, now: n
 }
 
 /** Releases a child slot. To be called in the transaction that ends the child, before the child's row is updated. */
-export async function freeChildPlace(db: Db, parent: Ref): Promise<void> {
+export async function freeChildSlot(db: Db, parent: Ref): Promise<void> {
   await db
     .updateTable('agents')
     .set((eb) => ({ live_children: eb('live_children', '-', 1) }))
@@ -50,7 +50,7 @@ export async function freeChildPlace(db: Db, parent: Ref): Promise<void> {
 }
 
 /** Releases all child slots. To be called first in the transaction that ends all children. */
-export async function freeChildPlaces(db: Db, parent: Ref): Promise<void> {
+export async function freeChildSlots(db: Db, parent: Ref): Promise<void> {
   await db
     .updateTable('agents')
     .set({ live_children: 0 })

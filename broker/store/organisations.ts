@@ -100,7 +100,7 @@ export async function noteSignIn(db: Db, owner: Pick<OwnerTable, 'organisation_i
 }
 
 /** Transfers what an owner has to another owner: agents (children included) with their registrations, and MCP authorisations. */
-export async function passOn(
+export async function transferToOwner(
   db: Db,
   { organisationId, from, to }: { organisationId: string; from: string; to: string },
 ): Promise<void> {

@@ -2,7 +2,7 @@
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import { type AgentRef, moveAgent, moveAgents } from './agents.ts';
-import { expireChild, freeChildPlace, freeChildPlaces, listLivingChildren } from './children.ts';
+import { expireChild, freeChildSlot, freeChildSlots, listLivingChildren } from './children.ts';
 import { endOneTimeTokens } from './governance.ts';
 import { endMcpAuthorisationsOf } from './mcp-authorisations.ts';
 import { destroyUncollectedKey } from './registrations.ts';
@@ -36,7 +36,7 @@ export async function revokeAgent(
   const { organisation_id: organisationId, id, parent_id: parent, expires_at: expiresAt } = agent;
   const place = { organisationId, id };
   // The parent's row first: the lock order for creating and ending children.
-  if (parent !== null) await freeChildPlace(db, { organisationId, id: parent });
+  if (parent !== null) await freeChildSlot(db, { organisationId, id: parent });
   const isEnded =
     ending === 'expired'
       ? await expireChild(db, place, now)
@@ -55,7 +55,7 @@ export async function revokeChildren(
   now: number,
 ): Promise<EndedChildren> {
   // The parent's row first: no child can be created or ended until the transaction ends.
-  await freeChildPlaces(db, { organisationId, id });
+  await freeChildSlots(db, { organisationId, id });
   const ids = await listLivingChildren(db, { organisationId, id });
   const detail =
     'Its parent was revoked and came back, or its key was replaced, or its workload was replaced or removed.';

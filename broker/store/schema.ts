@@ -35,8 +35,8 @@ import type { WithDefaults } from './tables/column-types.ts';
 import type {
   ConnectionTable,
   OAuthFlowTable,
-  PatienceColumns,
   TestColumns,
+  TimeoutColumns,
   TokenColumns,
   UpstreamTokenTable,
 } from './tables/connections.ts';
@@ -96,7 +96,7 @@ export type Schema = {
   agents: AgentTable & CountedChildren;
   platforms: PlatformTable;
   platform_versions: PlatformVersionTable;
-  connections: WithDefaults<ConnectionTable, TokenColumns | TestColumns | PatienceColumns>;
+  connections: WithDefaults<ConnectionTable, TokenColumns | TestColumns | TimeoutColumns>;
   grants: GrantTable;
   policies: PolicyTable;
   policy_versions: PolicyVersionTable;

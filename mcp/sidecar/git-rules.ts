@@ -28,15 +28,19 @@ export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules 
 /**
  * Returns the text of the file that replaces the system's configuration.
  *
- * @param door where the code host's repositories are, with a slash at the end
+ * @param repositories address where the code host's repositories are, with a slash at the end
  * @param codeHosts prefixes of the code host's addresses
  */
-export function gitRulesFile({ system, rewritten }: GitRules, door: string, codeHosts: readonly string[]): string {
+export function gitRulesFile(
+  { system, rewritten }: GitRules,
+  repositories: string,
+  codeHosts: readonly string[],
+): string {
   const parts = codeHosts.flatMap((from) =>
     [
       '',
       ...rewritten.flatMap((one) => (one.length > from.length && one.startsWith(from) ? [one.slice(from.length)] : [])),
-    ].map((part) => ({ base: door + part, from: from + part })),
+    ].map((part) => ({ base: repositories + part, from: from + part })),
   );
   const sections = parts.map(
     ({ base, from }) => `[url ${quoted(base)}]\n\tinsteadOf = ${quoted(from)}\n\tpushInsteadOf = ${quoted(from)}\n`,

@@ -11,7 +11,7 @@ export const GITHUB_API = 'api.github.com';
 export type Connections = { connections: readonly string[]; codehost: string | undefined };
 
 /** Maps a request by the path of the broker: `/proxy/<connection>/…`, `/git/…`. `host`: the requested host. `origin`: of the sidecar. */
-export function doorRoute(
+export function proxyRoute(
   target: string,
   { host, origin }: { host: string; origin: string },
   { connections, codehost }: Connections,
@@ -19,26 +19,26 @@ export function doorRoute(
   if (!isPlain(target)) return undefined;
   if (codehost !== undefined && host === GITHUB_API)
     return {
-      path: `${doorPath(codehost)}${target}`,
+      path: `${proxyPath(codehost)}${target}`,
       connection: codehost,
       isGit: false,
       back: `https://${GITHUB_API}`,
     };
   if (codehost !== undefined && target.startsWith('/git/'))
     return { path: target, connection: codehost, isGit: true, back: origin };
-  const connection = connections.find((one) => /^[/?]|^$/.test(afterDoor(target, one)));
+  const connection = connections.find((one) => /^[/?]|^$/.test(afterProxyPath(target, one)));
   if (connection === undefined) return undefined;
-  return { path: target, connection, isGit: false, back: `${origin}${doorPath(connection)}` };
+  return { path: target, connection, isGit: false, back: `${origin}${proxyPath(connection)}` };
 }
 
 /** Returns the connection whose address the request has, for a request without a route. */
-export function doorConnection(
+export function proxyConnection(
   target: string,
   host: string,
   { connections, codehost }: Connections,
 ): string | undefined {
   if (host === GITHUB_API) return codehost;
-  return connections.find((one) => /^[/?]|^$/.test(afterDoor(target, one)));
+  return connections.find((one) => /^[/?]|^$/.test(afterProxyPath(target, one)));
 }
 
 /** Maps a request by the path of a platform at one of these addresses. `origin`: replaces theirs in answers. */
@@ -51,7 +51,7 @@ export function platformRoute(
   if (address === undefined) return undefined;
   const { connection, path } = address;
   return {
-    path: `${doorPath(connection)}${target.slice(path.length)}`,
+    path: `${proxyPath(connection)}${target.slice(path.length)}`,
     connection,
     isGit: false,
     back: `${origin}${path}`,
@@ -62,15 +62,15 @@ export function platformRoute(
 const isPlain = (target: string): boolean =>
   target.startsWith('/') && !/(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?]|%2f|%5c|$)/i.test(target.replace(/\?.*$/s, ''));
 
-const doorPath = (connection: string): string => `/proxy/${encodeURIComponent(connection)}`;
+const proxyPath = (connection: string): string => `/proxy/${encodeURIComponent(connection)}`;
 
 /** The rest of the path below the connection's prefix; `-` when the path is not below it. */
-const afterDoor = (target: string, connection: string): string =>
-  target.startsWith(doorPath(connection)) ? target.slice(doorPath(connection).length) : '-';
+const afterProxyPath = (target: string, connection: string): string =>
+  target.startsWith(proxyPath(connection)) ? target.slice(proxyPath(connection).length) : '-';
 
 /** Matches the broker's address of a connection in a header. The broker may have another name for itself than the profile has. */
 export function clientUrlOf(broker: string, connection: string): RegExp {
-  const path = `${new URL(broker).pathname.replace(/\/$/, '')}${doorPath(connection)}`.replace(
+  const path = `${new URL(broker).pathname.replace(/\/$/, '')}${proxyPath(connection)}`.replace(
     /[\\^$.*+?()[\]{}|]/g,
     '\\$&',
   );
@@ -79,4 +79,4 @@ export function clientUrlOf(broker: string, connection: string): RegExp {
 
 /** The existing path prefixes as one text, for refusals. */
 export const listProxyPrefixes = ({ connections, codehost }: Connections): string =>
-  [...connections.map(doorPath), ...(codehost === undefined ? [] : ['/git'])].join(', ');
+  [...connections.map(proxyPath), ...(codehost === undefined ? [] : ['/git'])].join(', ');

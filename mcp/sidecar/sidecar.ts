@@ -11,7 +11,14 @@ import { answerAt, type Entry } from './entry.ts';
 import { type Broker, forwarding } from './forward.ts';
 import { originOf, type PlatformAddress } from './platform-address.ts';
 import type { ErrorForm } from './refusal.ts';
-import { type Connections, doorConnection, doorRoute, GITHUB_API, listProxyPrefixes, platformRoute } from './routes.ts';
+import {
+  type Connections,
+  GITHUB_API,
+  listProxyPrefixes,
+  platformRoute,
+  proxyConnection,
+  proxyRoute,
+} from './routes.ts';
 import { type ConnectProxy, tunnelling } from './tunnel.ts';
 import { refuseUnparsed } from './unparsed.ts';
 
@@ -65,9 +72,9 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
     const tunnels = served.proxy && tunnelling(served.proxy, { placeholder, answer });
     if (tunnels) parts.push(tunnels);
     const serve = (server: Server, hosts: readonly string[]) => {
-      const atDoors = answer(doorEntry(hosts, served, held));
+      const atProxyPaths = answer(proxyEntry(hosts, served, held));
       server.on('request', (request, response) => {
-        if (!tunnels?.ask(request, response)) atDoors(request, response);
+        if (!tunnels?.ask(request, response)) atProxyPaths(request, response);
       });
       if (tunnels) server.on('connect', tunnels.connect);
     };
@@ -108,14 +115,14 @@ function hostsOf(server: Server): string[] {
   return [`${LOOPBACK}:${port}`, `localhost:${port}`];
 }
 
-const doorEntry = (hosts: readonly string[], served: Connections, held: HeldCalls): Entry => ({
+const proxyEntry = (hosts: readonly string[], served: Connections, held: HeldCalls): Entry => ({
   hosts,
   isShown: false,
-  routeOf: (target, at) => doorRoute(target, at, served),
+  routeOf: (target, at) => proxyRoute(target, at, served),
   // The paths of api.github.com are GitHub's.
   isApi: (method, target, host) => host.toLowerCase() !== GITHUB_API && isApiServed(method, target, held),
   unknown: `No such address here. There is: ${listProxyPrefixes(served)}; and ${API_SERVED}.`,
-  connectionOf: (target, { host }) => doorConnection(target, host, served),
+  connectionOf: (target, { host }) => proxyConnection(target, host, served),
 });
 
 const portEntry = (hosts: readonly string[], address: PlatformAddress): Entry => ({

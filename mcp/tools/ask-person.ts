@@ -11,7 +11,7 @@ const MOST_DIALOG_MS = 240_000;
 const SOONEST_REFUSAL_MS = 2_000;
 
 /** What the request waits for. `Value`: the result. */
-export type Asked<Value> = WaitsFor & {
+export type PersonQuestion<Value> = WaitsFor & {
   /** Hash of the call, by hashOf. */
   hash: string;
   url: string | undefined;
@@ -34,7 +34,7 @@ export type Done<Value> = { kind: 'done'; value: Value };
 /** Throws the reason of the request's signal when it is aborted. `waitMs`: how long a request is kept open after a dialog. */
 export async function askPerson<Value>(
   request: ToolRequest,
-  asked: Asked<Value>,
+  asked: PersonQuestion<Value>,
   { endsAt, waitMs }: { endsAt: number; waitMs: number },
 ): Promise<Done<Value> | LinkSent> {
   const { url, message, words, hash, id } = asked;
@@ -59,7 +59,7 @@ const isRefusal = (action: string, ms: number): boolean =>
 /** Asks the person to open the link. A decision made elsewhere meanwhile cancels the dialog. */
 async function withDialog<Value>(
   request: ToolRequest & Required<Pick<ToolRequest, 'openLink'>>,
-  asked: Asked<Value> & { url: string },
+  asked: PersonQuestion<Value> & { url: string },
   waitMs: number,
 ): Promise<Done<Value>> {
   const done = (value: Value): Done<Value> => ({ kind: 'done', value });

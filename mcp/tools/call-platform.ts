@@ -4,8 +4,8 @@ import { isSettled } from '../client/approval.ts';
 import { toolAnswer } from './answer.ts';
 import { askPerson } from './ask-person.ts';
 import { consentAgain, consentAsked, pendingConsent } from './consent.ts';
-import { answered, type Handed, type Held } from './handed.ts';
-import { approvalAsked, handOver } from './hold.ts';
+import { answerResult, type Held, type HeldCallResult } from './handed.ts';
+import { approvalAsked, deliverResult } from './hold.ts';
 import { withCaller } from './named-caller.ts';
 import { errorAnswer, outcomeAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
@@ -20,13 +20,13 @@ import type { Written } from './written.ts';
 const MOST_CALL_BYTES = 1024 * 1024;
 
 /** Throws the reason of the request's signal when it is aborted. */
-export async function callPlatform(host: ToolHost, request: ToolRequest, asked: Action): Promise<Handed> {
+export async function callPlatform(host: ToolHost, request: ToolRequest, asked: Action): Promise<HeldCallResult> {
   const endsAt = Date.now() + host.waitMs;
   const named = await withCaller(host, asked);
-  if (!named.ok) return answered(named.answer);
+  if (!named.ok) return answerResult(named.answer);
   const { action } = named;
   if (Buffer.byteLength(JSON.stringify(action)) > MOST_CALL_BYTES)
-    return answered(
+    return answerResult(
       toolAnswer({
         status: 'failed',
         code: 'payload_too_large',
@@ -57,7 +57,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, asked: 
     const wanted = consentAsked(host, consent, { hash, platform: action.platform });
     const waited = await askPerson(request, wanted, { endsAt, waitMs: host.waitMs });
     if (waited.kind !== 'done') return waited;
-    if (waited.value.kind === 'answer') return answered(waited.value.answer);
+    if (waited.value.kind === 'answer') return answerResult(waited.value.answer);
     made = await make();
   }
   const { outcome, key, joins } = made;
@@ -65,7 +65,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, asked: 
   if (outcome.kind !== 'held') {
     // Ended only when the result is delivered: after a cancelled call the identical one gets the undelivered result.
     if (key !== undefined && isFinal(outcome)) await host.repeats.end(hash, key);
-    return answered(outcomeAnswer(outcome, action, { written: isWrite, joins: joins && !isFinal(outcome) }));
+    return answerResult(outcomeAnswer(outcome, action, { written: isWrite, joins: joins && !isFinal(outcome) }));
   }
   return await waitForPerson(host, request, { held: outcome, hash, endsAt, again: false });
 }
@@ -122,16 +122,16 @@ async function sameCall(
   host: ToolHost,
   request: ToolRequest,
   { hash, approvalId, endsAt }: Waiting,
-): Promise<Handed | undefined> {
+): Promise<HeldCallResult | undefined> {
   const found = await host.client.approval(approvalId, { signal: request.signal });
   if (!found.ok) {
-    if (found.error.status !== 404) return answered(errorAnswer(found.error, false));
+    if (found.error.status !== 404) return answerResult(errorAnswer(found.error, false));
     await host.repeats.endApproval(approvalId);
     return undefined;
   }
   if (!isSettled(found.value))
     return await waitForPerson(host, request, { held: found.value, hash, endsAt, again: true });
-  return answered(await handOver(host, found.value));
+  return answerResult(await deliverResult(host, found.value));
 }
 
 /** `again`: the identical call was held before, so its link was already shown. */
@@ -139,9 +139,9 @@ async function waitForPerson(
   host: ToolHost,
   request: ToolRequest,
   { held, hash, endsAt, again }: { held: Held; hash: string; endsAt: number; again: boolean },
-): Promise<Handed> {
+): Promise<HeldCallResult> {
   if (request.takesTasks) return { kind: 'task', approval: held, createdAt: new Date().toISOString() };
   const asked = approvalAsked(host, held, { hash, again });
   const waited = await askPerson(request, asked, { endsAt, waitMs: host.waitMs });
-  return waited.kind === 'done' ? answered(waited.value) : waited;
+  return waited.kind === 'done' ? answerResult(waited.value) : waited;
 }

@@ -2,7 +2,7 @@
 import { isSettled } from '../client/approval.ts';
 import type { ToolAnswer } from './answer.ts';
 import { toolAnswer } from './answer.ts';
-import { handOver, waitingNews } from './hold.ts';
+import { deliverResult, waitingNews } from './hold.ts';
 import { approvalAnswer, errorAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
@@ -21,7 +21,7 @@ export async function checkApproval(host: ToolHost, request: ToolRequest, id: st
           news: waitingNews(first.value),
         })
       : first;
-  if (found.ok) return isSettled(found.value) ? await handOver(host, found.value) : approvalAnswer(found.value);
+  if (found.ok) return isSettled(found.value) ? await deliverResult(host, found.value) : approvalAnswer(found.value);
   if (found.error.code !== 'not_found') return errorAnswer(found.error, false);
   return toolAnswer({
     status: 'failed',

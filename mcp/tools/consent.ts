@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Action, CallOutcome } from '../client/action.ts';
 import type { ConsentStatus } from '../client/read-answers.ts';
 import type { ToolAnswer } from './answer.ts';
-import type { Asked } from './ask-person.ts';
+import type { PersonQuestion } from './ask-person.ts';
 import { consentAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
@@ -47,7 +47,7 @@ export function consentAsked(
   host: ToolHost,
   { token, url, outcome }: PendingConsent,
   { hash, platform }: { hash: string; platform: string },
-): Asked<ConsentEnd> {
+): PersonQuestion<ConsentEnd> {
   const message = `Waiting for the person for whom this call is to connect ${platform}`;
   const unfinished = (words?: string): ConsentEnd => ({ kind: 'answer', answer: consentAnswer(outcome, words) });
   return {

@@ -7,7 +7,7 @@ export type Held = Pick<
   'approvalId' | 'approvalUrl' | 'sentence' | 'expiresAt'
 >;
 
-export type Handed =
+export type HeldCallResult =
   | { kind: 'answer'; answer: ToolAnswer }
   /** The call is held, and the client polls a task for it. */
   | { kind: 'task'; approval: Held; createdAt: string }
@@ -20,4 +20,4 @@ export type LinkSent =
   /** An error with the link. `words`: for clients that show it as text. */
   | { kind: 'link_first'; id: string; url: string; message: string; words: string };
 
-export const answered = (answer: ToolAnswer): Handed => ({ kind: 'answer', answer });
+export const answerResult = (answer: ToolAnswer): HeldCallResult => ({ kind: 'answer', answer });

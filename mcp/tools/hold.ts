@@ -1,9 +1,9 @@
 /** Waiting for approval. */
 import { type Approval, isSettled } from '../client/approval.ts';
 import type { ToolAnswer } from './answer.ts';
-import type { Asked } from './ask-person.ts';
+import type { PersonQuestion } from './ask-person.ts';
 import type { Held } from './handed.ts';
-import { approvalAnswer, itWould, pendingAnswer } from './outcome-answer.ts';
+import { approvalAnswer, pendingAnswer, wouldDoText } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { waitFor } from './waiting.ts';
@@ -20,7 +20,7 @@ export function waitingNews({ approvalUrl, sentence }: Partial<Pick<Held, 'appro
 }
 
 /** Delivers the result of a final approval; from now on the identical call is a new one. */
-export async function handOver(host: ToolHost, approval: Approval): Promise<ToolAnswer> {
+export async function deliverResult(host: ToolHost, approval: Approval): Promise<ToolAnswer> {
   if (isSettled(approval)) await host.repeats.endApproval(approval.approvalId);
   return approvalAnswer(approval);
 }
@@ -30,7 +30,7 @@ export function approvalAsked(
   host: ToolHost,
   held: Held,
   { hash, again }: { hash: string; again: boolean },
-): Asked<ToolAnswer> {
+): PersonQuestion<ToolAnswer> {
   const { approvalId, approvalUrl: url, sentence } = held;
   return {
     for: 'approval',
@@ -39,7 +39,7 @@ export function approvalAsked(
     url,
     message: waitingNews({ sentence }),
     words:
-      `The call is held until a person decides at ${url} and nothing was sent yet.${itWould(held)} Show them the link, then make the very same ` +
+      `The call is held until a person decides at ${url} and nothing was sent yet.${wouldDoText(held)} Show them the link, then make the very same ` +
       `call once more: it is not submitted twice, and waits for the decision. Or call check_approval with approval_id "${approvalId}".`,
     again: () => again,
     wait: (request, options) => waitOpenly(host, request, held, options),
@@ -58,6 +58,6 @@ async function waitOpenly(
   const poll = (waitSeconds: number) => host.client.approval(held.approvalId, { waitSeconds, signal: request.signal });
   const found = await waitFor(poll, isSettled, { request, endsAt, news: waitingNews(held) });
   if (!found.ok) return pendingAnswer(held, UNREAD);
-  if (isSettled(found.value)) return await handOver(host, found.value);
+  if (isSettled(found.value)) return await deliverResult(host, found.value);
   return unshown && found.value.state !== 'running' ? pendingAnswer(held, UNSHOWN) : approvalAnswer(found.value);
 }

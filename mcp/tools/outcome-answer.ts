@@ -96,7 +96,7 @@ export function errorAnswer(error: BrokerError, written: boolean, next = (words:
 }
 
 /** What a held call does, in the words shown to the person who decides: ` It would create an issue in acme/shop.` */
-export const itWould = ({ sentence }: { sentence?: string | undefined }): string =>
+export const wouldDoText = ({ sentence }: { sentence?: string | undefined }): string =>
   sentence === undefined ? '' : ` It would ${sentence}.`;
 
 /** A held call that is not final. `words`: an additional sentence. */
@@ -115,7 +115,7 @@ export function pendingAnswer(
     approval_id: held.approvalId,
     approval_url: held.approvalUrl,
     expires_at: held.expiresAt,
-    detail: `${words}${itWould(held)}${link}`,
+    detail: `${words}${wouldDoText(held)}${link}`,
     next: `Show the person the link. Do not submit the call again. Call check_approval with approval_id "${held.approvalId}": it waits up to 50 seconds; repeat it while it says pending_approval, or go on with other work and come back.`,
   });
 }

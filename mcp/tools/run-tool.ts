@@ -13,7 +13,7 @@ import {
 } from './arguments.ts';
 import { callPlatform } from './call-platform.ts';
 import { checkApproval } from './check-approval.ts';
-import type { Handed } from './handed.ts';
+import type { HeldCallResult } from './handed.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { wrongArguments } from './wrong-arguments.ts';
@@ -24,8 +24,8 @@ export async function runTool(
   request: ToolRequest,
   name: string,
   given: unknown,
-): Promise<Handed | undefined> {
-  const called = async (taken: z.output<typeof DeleteArguments>, method: Action['method']): Promise<Handed> => {
+): Promise<HeldCallResult | undefined> {
+  const called = async (taken: z.output<typeof DeleteArguments>, method: Action['method']): Promise<HeldCallResult> => {
     const problem = twoBodies(taken);
     return problem === undefined
       ? await callPlatform(host, request, action(taken, method))
@@ -58,8 +58,8 @@ export async function runTool(
 async function parsed<S extends z.ZodType>(
   schema: S,
   given: unknown,
-  run: (taken: z.output<S>) => Promise<Handed>,
-): Promise<Handed> {
+  run: (taken: z.output<S>) => Promise<HeldCallResult>,
+): Promise<HeldCallResult> {
   const read = schema.safeParse(given ?? {});
   if (read.success) return await run(read.data);
   return { kind: 'answer', answer: wrongArguments(problemsOf(read.error)) };

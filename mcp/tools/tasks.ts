@@ -4,8 +4,8 @@
  */
 import { ProtocolError, ProtocolErrorCode, type Result } from '@modelcontextprotocol/server';
 import type { Approval } from '../client/approval.ts';
-import type { Handed } from './handed.ts';
-import { handOver, waitingNews } from './hold.ts';
+import type { HeldCallResult } from './handed.ts';
+import { deliverResult, waitingNews } from './hold.ts';
 import { errorAnswer } from './outcome-answer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { isPassing } from './waiting.ts';
@@ -14,7 +14,7 @@ import { isPassing } from './waiting.ts';
 const POLL_INTERVAL_MS = 5_000;
 
 /** CreateTaskResult. */
-export function taskCreated({ approval, createdAt }: Extract<Handed, { kind: 'task' }>): Result {
+export function taskCreated({ approval, createdAt }: Extract<HeldCallResult, { kind: 'task' }>): Result {
   return {
     resultType: 'task',
     ...task({ ...approval, createdAt, expiresAt: approval.expiresAt }, waitingNews(approval)),
@@ -46,7 +46,7 @@ export async function getTask(host: ToolHost, taskId: string): Promise<Result> {
     ...task(approval, ENDED[approval.state]),
     status: 'completed',
     // Complete, as the call itself would have been answered: the SDK completes only direct results of this request.
-    result: { resultType: 'complete', ...(await handOver(host, approval)) },
+    result: { resultType: 'complete', ...(await deliverResult(host, approval)) },
   };
 }
 

@@ -12,7 +12,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { listTools, TOOL_NAMES } from './catalog.ts';
-import { answered, type Handed } from './handed.ts';
+import { answerResult, type HeldCallResult } from './handed.ts';
 import { introduction, TASKS_EXTENSION } from './introduction.ts';
 import { errorAnswer } from './outcome-answer.ts';
 import { declaredWith, requestOf } from './request-of.ts';
@@ -56,7 +56,7 @@ export function toolServer(
     const request = requestOf(server, context, opensByError);
     const handed = await runTool(host, request, params.name, params.arguments).catch((error: unknown) => {
       if (error instanceof ProtocolError || request.signal.aborted) throw error;
-      return answered(errorAnswer(host.failed(error), false, () => AGAIN));
+      return answerResult(errorAnswer(host.failed(error), false, () => AGAIN));
     });
     if (handed === undefined)
       throw new ProtocolError(
@@ -82,7 +82,7 @@ export function toolServer(
   return server;
 }
 
-function resultOf(handed: Handed): Result {
+function resultOf(handed: HeldCallResult): Result {
   if (handed.kind === 'answer') return handed.answer;
   if (handed.kind === 'task') return taskCreated(handed);
   if (handed.kind === 'link_first') throw linkFirst(handed);
@@ -96,7 +96,12 @@ function resultOf(handed: Handed): Result {
 }
 
 /** The error of 2025-11-25. Clients that do not support it show its message, which says what to do. */
-const linkFirst = ({ id, url, message, words }: Extract<Handed, { kind: 'link_first' }>): UrlElicitationRequiredError =>
+const linkFirst = ({
+  id,
+  url,
+  message,
+  words,
+}: Extract<HeldCallResult, { kind: 'link_first' }>): UrlElicitationRequiredError =>
   new UrlElicitationRequiredError([{ mode: 'url', elicitationId: id, url, message }], words);
 
 /** These methods require that the client declares the extension in the request (Tasks, Protocol Errors). */

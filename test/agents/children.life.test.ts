@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
 import { retireFollowedKeys } from '../../broker/keys.ts';
 import { moveAgent, updateAgent } from '../../broker/store/agents.ts';
-import { freeChildPlace } from '../../broker/store/children.ts';
+import { freeChildSlot } from '../../broker/store/children.ts';
 import type { Db } from '../../broker/store/store.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf, issue } from '../world/child.ts';
@@ -32,7 +32,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
 
   test('a call that is being held when its child ends is refused, and is not left pending', async () => {
     const end = async (db: Db) => {
-      await freeChildPlace(db, { organisationId: organisation.id, id: parent.id });
+      await freeChildSlot(db, { organisationId: organisation.id, id: parent.id });
       const place = { organisationId: organisation.id, id: child.id };
       const move = { from: ['active' as const], to: 'revoked' as const, cause: 'owner_manual' as const, detail: null };
       expect(await moveAgent(db, place, move, Date.now())).toBe(true);

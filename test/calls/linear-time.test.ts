@@ -20,7 +20,7 @@ const inMessage = (read: (raw: string) => unknown) => (text: string) => read(Buf
 const ALLOWED = Array.from({ length: 1_000 }, (_, i) => `a${i}@partner.example`);
 const PLACE = {
   platform: new URL('https://api.example/v1'),
-  door: '/proxy/api',
+  proxyUrl: '/proxy/api',
   asked: new URL('https://api.example/v1/items'),
 };
 

@@ -85,7 +85,7 @@ const without = <Kept extends Outcome>(...kinds: Exclude<Outcome, Kept>['kind'][
 const named = <One extends Outcome>(outcomes: One[]) => outcomes.map((one) => [one.kind, one] as const);
 
 const services = { broker: { baseUrl: 'https://broker.example', clock: () => 1 }, logHeads: { of: () => undefined } };
-const CALLER = { door: 'token', agentId: 'agt_x', baseUrl: services.broker.baseUrl } as const;
+const CALLER = { kind: 'token', agentId: 'agt_x', baseUrl: services.broker.baseUrl } as const;
 const asking = { request: { headers: {} }, who: { agent: { agent_id: CALLER.agentId } } };
 const context = { services, correlationId: ID, ...asking } as unknown as Parameters<typeof outcomeRefusal>[0];
 

@@ -24,15 +24,15 @@ describe.runIf(runs)(`clients that retry requests, on postgres${postgresNote}`, 
   let target = 0;
   let address = '';
   beforeAll(async () => {
-    const door = createServer((socket) => {
+    const forwarder = createServer((socket) => {
       const onward = connect(target, '127.0.0.1');
       socket.pipe(onward).pipe(socket);
       socket.on('error', () => onward.destroy()).on('close', () => onward.destroy());
       onward.on('error', () => socket.destroy()).on('close', () => socket.destroy());
     });
-    await new Promise<void>((resolve) => door.listen(0, '127.0.0.1', resolve));
-    address = `http://127.0.0.1:${(door.address() as AddressInfo).port}`;
-    return () => door.close();
+    await new Promise<void>((resolve) => forwarder.listen(0, '127.0.0.1', resolve));
+    address = `http://127.0.0.1:${(forwarder.address() as AddressInfo).port}`;
+    return () => forwarder.close();
   });
   const begin = async (client: (typeof CLIENTS)[number], seconds: number) => {
     const by = await agent(client.platform, client);

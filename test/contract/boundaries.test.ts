@@ -106,7 +106,7 @@ describe.each(ONE_STORE)(`expiry to the millisecond, on %s${postgresNote}`, (sto
     ]);
   });
 
-  test.each(['agent', 'child'] as const)('a lifetime ends through every door: %s', async (kind) => {
+  test.each(['agent', 'child'] as const)('a lifetime ends through every entry point: %s', async (kind) => {
     const parent = await organisation.agent({ agent: { expires_at: Date.now() + 60_000 } });
     const agent = kind === 'agent' ? parent : await childOf(world, organisation, parent, { ttl_seconds: 10 });
     const { expires_at } = (await agent.get('/v1/agents/me')).body;

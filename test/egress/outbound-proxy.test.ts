@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { makeOutbound, type OutboundOptions } from '../../broker/egress/dispatcher.ts';
 import { readOutboundProxy } from '../../broker/egress/outbound-proxy.ts';
 import { readConfig } from '../../broker/environment/config.ts';
-import { wayToCollector } from '../../broker/process/ways-out.ts';
+import { egressToCollector } from '../../broker/process/make-egress.ts';
 import { afterFile } from '../world/after-file.ts';
 import { READ } from '../world/requests.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
@@ -191,7 +191,7 @@ describe('a broker with OUTBOUND_PROXY', () => {
       OUTBOUND_PROXY: proxy.url,
       OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.test:4318',
     });
-    const outbound = wayToCollector(config.otel!, { config, own: [] });
+    const outbound = egressToCollector(config.otel!, { config, own: [] });
     afterFile(() => outbound.close());
     const { href } = config.otel!.traces!;
     expect(await outbound.send(get(new URL(href)))).toMatchObject({ code: 'proxy_refused', sent: false });

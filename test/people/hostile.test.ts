@@ -1,7 +1,7 @@
 /** Forged callers, links in the wrong hands, and ended tokens: no token is ever used for another person. */
 import { importPKCS8, SignJWT } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { revokeUnkept } from '../../broker/admin/revoke-unkept.ts';
+import { revokeUndecidedTokens } from '../../broker/admin/revoke-undecided-tokens.ts';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { leaksOf } from '../world/canary.ts';
@@ -275,9 +275,9 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     await authorise(server, browser, 'ann', await start(browser, consent_url));
     const token = server.given.access.at(-1)!;
     const { services, broker } = world.running;
-    await revokeUnkept(services, broker.clock() + 59 * 60_000);
+    await revokeUndecidedTokens(services, broker.clock() + 59 * 60_000);
     expect([await works(token), await works(kept)]).toEqual([true, true]);
-    await revokeUnkept(services, broker.clock() + 61 * 60_000);
+    await revokeUndecidedTokens(services, broker.clock() + 61 * 60_000);
     expect([await works(token), await works(kept)]).toEqual([false, true]);
     expect((await browser.post(`${consent_url}/keep`, {})).status).toBe(409);
     expect((await act(BOB)).body.data.who).toBe('bob');

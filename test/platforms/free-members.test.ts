@@ -26,7 +26,7 @@ test.each([
   [{ 'GET /boards/*': ['/text'] }, /a GET has none/],
   [{ 'POST /boards/*/notes': [] }, />=1/],
   [{ 'POST /boards/*/notes': [{ member: '/a', at_most: 5 }] }, /or { member: "\/amount", at_most: true }/],
-  [{ 'mutation x': ['/text'] }, /takes this only with a GraphQL door/],
+  [{ 'mutation x': ['/text'] }, /takes this only with a GraphQL endpoint/],
 ])('a manifest with %j is refused, with what to write', (free, says) => {
   expect(
     manifest(free)

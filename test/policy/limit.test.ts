@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { limitOf } from '../../broker/console/static/policies/effects.js';
 import { compileGuardrails, ruleProblems } from '../../broker/policy/compile-rules.ts';
-import { limitInWords, limitSaid, PERIODS, periodAt, reportedLimit } from '../../broker/policy/limit.ts';
-import { ruleInWords } from '../../broker/policy/rule-words.ts';
+import { describeRule } from '../../broker/policy/describe-rule.ts';
+import { describeLimit, describeLimitUse, PERIODS, periodAt, reportedLimit } from '../../broker/policy/limit.ts';
 
 const at = (text: string) => Date.parse(text);
 const iso = ({ start, end }: { start: number; end: number }) => [
@@ -44,13 +44,13 @@ test('a limit is reported in fields and in words', () => {
     left: 20,
     resets_at: '2026-11-27T16:00:00.000Z',
   });
-  expect(limitInWords(told)).toBe(
+  expect(describeLimitUse(told)).toBe(
     '80 of 100 an hour are used, and it is 30; the next hour begins at 2026-11-27T16:00:00.000Z',
   );
-  expect(limitSaid({ most: 100, per: 'day', of: 'request.body.amount', together: true })).toBe(
+  expect(describeLimit({ most: 100, per: 'day', of: 'request.body.amount', together: true })).toBe(
     '100 a day of request.body.amount, of all agents together',
   );
-  expect(ruleInWords({ effect: 'deny', scopes: ['stripe:refunds.write'], limit: { most: 20, per: 'day' } })).toBe(
+  expect(describeRule({ effect: 'deny', scopes: ['stripe:refunds.write'], limit: { most: 20, per: 'day' } })).toBe(
     'every call with stripe:refunds.write is denied beyond 20 a day',
   );
 });
@@ -95,5 +95,5 @@ test.each([
   { most: 0.5, per: 'day', of: 'request.body.amount' },
   { most: 100, per: 'month', of: 'request.body.amount', together: true },
 ] as const)('the console describes %j in the same words as the broker', (limit) => {
-  expect(limitOf(limit)).toBe(limitSaid(limit));
+  expect(limitOf(limit)).toBe(describeLimit(limit));
 });

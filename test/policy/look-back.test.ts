@@ -4,10 +4,10 @@ import { describe, expect, test } from 'vitest';
 import { afterOf } from '../../broker/console/static/policies/effects.js';
 import { ruleProblems } from '../../broker/policy/compile-rules.ts';
 import { decide } from '../../broker/policy/decide.ts';
-import { type Earlier, earlierInWords, untilOf } from '../../broker/policy/earlier.ts';
+import { describeAfter, describeRule } from '../../broker/policy/describe-rule.ts';
+import { describeEarlier, type Earlier, untilOf } from '../../broker/policy/earlier.ts';
 import { type Ask, type RuleSource, UnreadBody } from '../../broker/policy/facts.ts';
 import { lookBack } from '../../broker/policy/look-back.ts';
-import { afterSaid, ruleInWords } from '../../broker/policy/rule-words.ts';
 import { covered, guardRules, policyRules } from './arbitraries.ts';
 import { agent, ask, call, facts, guardrailsOf, NOW, parent, policyOf, READ, WRITE } from './world.ts';
 
@@ -101,7 +101,7 @@ describe('the decision on a rule that looks back', () => {
     expect(decide(given, having(WRITE, BEFORE), NOW)).toMatchObject({
       kind: 'deny',
       reason: 'denied_by_guardrail',
-      detail: `guardrail quiet denies this call: ${earlierInWords(BEFORE)}`,
+      detail: `guardrail quiet denies this call: ${describeEarlier(BEFORE)}`,
       matched: [{ source: 'guardrail', name: 'quiet', effect: 'deny', after: '0193' }],
     });
   });
@@ -184,10 +184,10 @@ test('a rule that looks back is described in words', () => {
     when: 'request.query.a == "1"',
     within: '8h',
   } as const;
-  expect(ruleInWords({ effect: 'deny', methods: ['POST'], after })).toBe(
+  expect(describeRule({ effect: 'deny', methods: ['POST'], after })).toBe(
     'POST is denied for 8h after GET /issues/** with crm:*.read on crm if request.query.a == "1"',
   );
-  expect(afterSaid({ scopes: ['a'], within: '1d' })).toBe('for 1d after a call with a');
+  expect(describeAfter({ scopes: ['a'], within: '1d' })).toBe('for 1d after a call with a');
   for (const one of [after, { scopes: ['a'], within: '1d' }, { when: 'true', platforms: ['b'], within: '5m' }] as const)
-    expect(afterOf(one as never)).toBe(afterSaid(one));
+    expect(afterOf(one as never)).toBe(describeAfter(one));
 });

@@ -57,7 +57,7 @@ describe('an operation', () => {
     expect(() => rest({ 'demo:x': ['tool a'] })).toThrow(
       'scope demo:x: "tool a": only a platform of kind mcp has tools',
     );
-    expect(() => rest({ 'demo:x': ['query a'] })).toThrow('only with a GraphQL door');
+    expect(() => rest({ 'demo:x': ['query a'] })).toThrow('only with a GraphQL endpoint');
     expect(() => compilePlatformRules({ kind: 'graphql', scopes: { 'd:x': ['GET /a'] } })).toThrow('graphql platform');
     expect(() => compilePlatformRules({ kind: 'mcp', scopes: { 'd:x': ['GET /a'] } })).toThrow('mcp platform');
     const door = { kind: 'rest' as const, graphql: { path: '/graphql' } };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { compilePolicy } from '../../broker/policy/compile-rules.ts';
+import { describeRule } from '../../broker/policy/describe-rule.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
-import { ruleInWords } from '../../broker/policy/rule-words.ts';
 
 test.each<[RuleSource, string]>([
   [{ effect: 'require_approval', methods: ['POST', 'PUT', 'PATCH'] }, 'POST, PUT, PATCH wait'],
@@ -19,7 +19,7 @@ test.each<[RuleSource, string]>([
   [{ effect: 'require_approval', when: 'x'.repeat(500) }, `every call waits if ${'x'.repeat(100)}…`],
   [{ effect: 'deny', scopes: [] }, 'every call with nothing is denied'],
 ])('%j: %s', (rule, words) => {
-  expect(ruleInWords(rule)).toBe(words);
+  expect(describeRule(rule)).toBe(words);
 });
 
 test('only a rule without a name has a description', () => {

@@ -1,6 +1,6 @@
 /** Receives sealed secrets from senders who need no other access (specification, Registration and binding). */
 import { z } from 'zod';
-import { openSentSecret, SecretRefused, takeSecret } from '../../admin/bind-secret.ts';
+import { openSentSecret, SecretRefused, storeSecret } from '../../admin/bind-secret.ts';
 import { checkCredential } from '../../admin/connection-credential.ts';
 import type { Broker } from '../../broker.ts';
 import { SealError } from '../../crypto/seal.ts';
@@ -82,7 +82,7 @@ export const bindSecret = route({
       const secret = Credential.safeParse(opened.secret.reveal());
       if (!secret.success) throw new Refusal('invalid_request', `secret: ${secret.error.issues[0]?.message}.`);
       checkCredential(opened.context.manifest, secret.data);
-      await takeSecret(services, opened, correlationId);
+      await storeSecret(services, opened, correlationId);
       return json(200, { status: 'bound', agent_id: opened.context.agent.agent_id, platform_id: body.platform_id });
     } catch (error) {
       if (error instanceof SecretRefused) throw new Refusal('invalid_request', REFUSED);

@@ -1,6 +1,6 @@
 /** POST /v1/agents/children (specification, Child identity). */
 import { z } from 'zod';
-import type { WantedGrant } from '../../admin/child-grants.ts';
+import type { ChildGrantRequest } from '../../admin/child-grants.ts';
 import { CHILD_TTL, issueChild } from '../../admin/children.ts';
 import { GrantTerms } from '../../config-file/terms.ts';
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
@@ -9,7 +9,7 @@ import { haltOf } from '../../policy/halt.ts';
 import { recipientEntryKind } from '../../policy/recipients.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
-import { AgentName } from '../registering.ts';
+import { AgentName } from '../registration-request.ts';
 import { json } from '../reply.ts';
 import { type Context, type MalformedBody, route } from '../route.ts';
 
@@ -183,7 +183,7 @@ function malformed({ code, detail, issues = [] }: MalformedBody): Refusal {
   return new Refusal(path[2] === 'constraints' ? 'invalid_constraints' : 'invalid_grants', detail);
 }
 
-function wantedGrant({ platform, scopes, connection_id, constraints }: z.output<typeof Wanted>): WantedGrant {
+function wantedGrant({ platform, scopes, connection_id, constraints }: z.output<typeof Wanted>): ChildGrantRequest {
   const { recipients, repos, allow_repo_creation, refs, ref_changes } = constraints ?? {};
   return {
     platform,

@@ -7,7 +7,7 @@ import { AUTHORISATION_SECONDS, MCP_SCOPES, OAUTH_PATHS } from '../../oauth-serv
 import { loadConsentRequest, reportConsentRefused, storeConsentGrant } from '../consent-request.ts';
 import { Refusal } from '../errors.ts';
 import { changingOwner } from '../owner-change.ts';
-import { AgentName, ScopesOn, ScopesOnPlatforms } from '../registering.ts';
+import { AgentName, ScopesOn, ScopesOnPlatforms } from '../registration-request.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 

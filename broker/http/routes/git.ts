@@ -1,8 +1,8 @@
 /** Governed git (smart HTTP): clone, fetch and push through the broker (specification, Governed git). */
 import { z } from 'zod';
 import { GIT_PLATFORM, mediaTypeOf } from '../../git/git-call.ts';
-import { serveGit } from '../git-door.ts';
-import { formatUnreadRefusal } from '../git-told.ts';
+import { serveGit } from '../git-entry-point.ts';
+import { formatUnreadRefusal } from '../git-refusal.ts';
 import type { AnswerDeclaration, Context } from '../route.ts';
 import { route } from '../route.ts';
 
@@ -26,7 +26,7 @@ const COMMON = {
   auth: 'git',
   facts: GIT_PLATFORM,
   dialect: 'line',
-  told: formatUnreadRefusal,
+  formatRefusal: formatUnreadRefusal,
   limit: { name: 'git', perMinute: 600, per: 'family' },
   params: {
     owner: z.string().describe('owner of the repository'),

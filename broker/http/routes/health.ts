@@ -30,8 +30,8 @@ const readiness = (path: '/health' | '/readyz', summary: string) =>
     handle: async ({ services, request }) => {
       const reasons = await services.readiness.problems();
       if (reasons.length === 0) return json(200, { status: 'ok' });
-      const told = isOperator(request, services.broker.config);
-      return json(503, { status: 'unavailable', ...(told && { reasons }) }, { 'Retry-After': '5' });
+      const isForOperator = isOperator(request, services.broker.config);
+      return json(503, { status: 'unavailable', ...(isForOperator && { reasons }) }, { 'Retry-After': '5' });
     },
   });
 

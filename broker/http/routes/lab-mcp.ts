@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { LAB_MAX_BODY_BYTES } from '../../../lab/mcp/bounds.ts';
 import type { LabAnswer } from '../../../lab/mcp.ts';
 import type { Services } from '../../services.ts';
+import { onDisconnect } from '../disconnects.ts';
 import { Refusal } from '../errors.ts';
-import { leaving } from '../leaving.ts';
 import type { Reply } from '../reply.ts';
 import { requestedHost } from '../request-guard.ts';
 import { route } from '../route.ts';
@@ -66,7 +66,7 @@ function replyOf({ status, type, body }: LabAnswer, left: AbortController): Repl
   return {
     ...typed,
     stream: (response: ServerResponse) => {
-      leaving(response, () => left.abort());
+      onDisconnect(response, () => left.abort());
       // Cut off by the reader or by the time limit, so there is nobody to report the error to.
       pipeline(Readable.fromWeb(body as never), response).catch(() => response.destroy());
     },

@@ -1,6 +1,6 @@
 /** POST /mcp: the broker's tools for clients of Streamable HTTP. */
 import { Refusal } from '../errors.ts';
-import { MCP_LIMIT, MOST_BODIES } from '../mcp-places.ts';
+import { MCP_LIMIT, MOST_BODIES } from '../mcp-request-slots.ts';
 import { route } from '../route.ts';
 
 /**

@@ -19,7 +19,7 @@ import {
 import { leadPage } from '../person-pages.ts';
 import type { Reply } from '../reply.ts';
 import { type Route, route } from '../route.ts';
-import { wordsPage } from '../sign-in-page.ts';
+import { textPage } from '../sign-in-page.ts';
 
 const sessions = ({ request, services: { broker } }: PersonAsks): Promise<PersonSession[]> =>
   sessionsOf(broker, sessionHashOf(request, broker.baseUrl));
@@ -80,7 +80,7 @@ export async function finishConnectionsSignIn(
   const isKnown = await finishPersonSignIn(services, { path, query }, flow, cookie);
   if (!isKnown) return noConsentsPage([endedPersonFlow(broker)]);
   const link = { to: MINE_PATH, text: 'Go on' };
-  return wordsPage(
+  return textPage(
     200,
     { title: 'Signed in', text: 'You are signed in.', link, leads: true },
     { 'Set-Cookie': [...cookies, endedPersonFlow(broker)] },

@@ -11,7 +11,7 @@ import {
   notVerified,
   RequestHash,
   requestChanged,
-} from '../deciding.ts';
+} from '../decision-answers.ts';
 import { Refusal } from '../errors.ts';
 import { noLongerPending, REPLAY_WAIT_MS } from '../held-call.ts';
 import { instant } from '../instant.ts';

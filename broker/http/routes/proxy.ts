@@ -5,7 +5,7 @@ import { ofConnection } from '../../policy/asked-platform.ts';
 import { readRawTarget } from '../../proxy/raw-target.ts';
 import { ActionDenied } from '../governed-answers.ts';
 import { Problem } from '../problem.ts';
-import { serveProxy } from '../proxy-door.ts';
+import { serveProxy } from '../proxy-entry-point.ts';
 import { formatEarlyRefusal } from '../proxy-shape.ts';
 import { type Context, route } from '../route.ts';
 
@@ -47,7 +47,7 @@ export const proxyRoutes = METHODS.map((method) =>
     auth: 'raw',
     factsOf: connectionOf,
     dialect: 'problem',
-    told: formatEarlyRefusal,
+    formatRefusal: formatEarlyRefusal,
     anyMethod: true,
     limit: { name: 'proxy', perMinute: 1200, per: 'family' },
     capability: `proxy.${method.toLowerCase()}`,

@@ -2,7 +2,7 @@ import { followRegistration, type RegistrationNews } from '../../admin/follow-re
 import { loadRegistrationByToken } from '../../admin/read-registration.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { eventStream } from '../event-stream.ts';
-import { PRIVATE, Token } from '../registering.ts';
+import { PRIVATE, Token } from '../registration-request.ts';
 import { route } from '../route.ts';
 
 /** Event ids: 1 while a registration is pending, 2 once it is settled. */
@@ -36,11 +36,11 @@ export const registrationStream = route({
     const status = statusAt(found, services.broker.clock());
     if (status !== 'pending' && seen === idOf(status)) return { status: 204, headers: PRIVATE };
     const reply = eventStream((stream) => {
-      let told = String(seen);
+      let lastSent = String(seen);
       const tell = (news: RegistrationNews) => {
         const id = idOf(news.status);
-        if (told !== id) stream.send(news.status, shown(news), id);
-        told = id;
+        if (lastSent !== id) stream.send(news.status, shown(news), id);
+        lastSent = id;
       };
       return followRegistration(services, found, tell, stream.end);
     }, stillMay);

@@ -7,7 +7,7 @@ import { openRegistration, REGISTRATION_MS } from '../../admin/registration.ts';
 import { claimKey as claim } from '../../admin/registration-key.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { Refusal } from '../errors.ts';
-import { PRIVATE, REGISTRATION_STATUSES, Registering, Token } from '../registering.ts';
+import { PRIVATE, REGISTRATION_STATUSES, Registering, Token } from '../registration-request.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 

@@ -40,11 +40,11 @@ export type TokenColumns = 'refresh_token' | 'oauth' | 'token_id' | 'refresh_cla
 
 export type TestColumns = 'tested_at' | 'tested_revision' | 'tested_ok' | 'tested_status' | 'tested_detail';
 
-export type PatienceColumns = 'idle_ms' | 'wait_ms';
+export type TimeoutColumns = 'idle_ms' | 'wait_ms';
 
 /** A new connection, without tokens and test results. */
-export type NewConnection = Omit<ConnectionTable, TokenColumns | TestColumns | PatienceColumns> &
-  Partial<Pick<ConnectionTable, PatienceColumns>>;
+export type NewConnection = Omit<ConnectionTable, TokenColumns | TestColumns | TimeoutColumns> &
+  Partial<Pick<ConnectionTable, TimeoutColumns>>;
 
 /** An access token that the broker requests by itself (migration 0023). */
 export type UpstreamTokenTable = {

@@ -1,7 +1,7 @@
 /** Decides several held calls, each of which the owner was shown. */
 import { z } from 'zod';
 import { decideMany, MOST_DECIDED, type SettledItem } from '../../../approvals/decide-many.ts';
-import { Note, RequestHash } from '../../deciding.ts';
+import { Note, RequestHash } from '../../decision-answers.ts';
 import { REPLAY_WAIT_MS, stated } from '../../held-call.ts';
 import { HeldCallStated } from '../../held-call-schema.ts';
 import { howOf } from '../../owner-change.ts';

@@ -12,7 +12,7 @@ import { platformNames } from '../../../facts/platform-names.ts';
 import type { JsonObject } from '../../../policy/facts.ts';
 import { ObjectBody, text } from '../../../wire/action.ts';
 import { AUDIT_FILTER } from '../../audit-row.ts';
-import { afterDeciding, Note, RequestHash, unknownHeldCall } from '../../deciding.ts';
+import { afterDeciding, Note, RequestHash, unknownHeldCall } from '../../decision-answers.ts';
 import { summary } from '../../held-call.ts';
 import { HeldCallDecided, HeldCallOpened, HeldCallSummary } from '../../held-call-schema.ts';
 import { changingOwner, howOf } from '../../owner-change.ts';

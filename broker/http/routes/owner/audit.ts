@@ -5,7 +5,7 @@ import { receiptOf } from '../../../audit/receipt.ts';
 import { agentNames, changerNames, historiesOf } from '../../../audit/row-reading.ts';
 import { exportRows, searchRows } from '../../../audit/search-rows.ts';
 import type { Broker } from '../../../broker.ts';
-import { matchedInWords } from '../../../facts/matched-rules.ts';
+import { describeMatched } from '../../../facts/matched-rules.ts';
 import { platformNames } from '../../../facts/platform-names.ts';
 import { AUDIT_CSV_HEAD, auditCsvLine } from '../../audit-csv.ts';
 import { AUDIT_FILTER, AuditRowListed, AuditRowWithReceipt, auditFilter, auditRowShown } from '../../audit-row.ts';
@@ -59,7 +59,7 @@ export const ownerAudit = route({
         ...auditRowShown(row),
         platform_name: row.platform_id === null ? null : nameOf(row.platform_id),
         sentence: sentence === undefined ? null : shownSentence(sentence),
-        rules: await matchedInWords(services.compiled, who.organisationId, row.decision),
+        rules: await describeMatched(services.compiled, who.organisationId, row.decision),
         ...(query.history && { history: call ? callHistoryShown(call, now) : null }),
       };
     });

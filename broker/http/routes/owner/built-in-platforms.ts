@@ -5,17 +5,17 @@ import { BUILTIN_PLATFORMS } from '../../../platforms/builtin.ts';
 import { BUILTIN_NAMES, type BuiltinName } from '../../../platforms/builtin-names.ts';
 import {
   authFor,
+  CONNECT_METHODS,
+  connectMethodsOf,
   consentFor,
   credentialOf,
   defaultId,
   isBuiltin,
-  NoSuchPlace,
+  locatePlatform,
   needsAddress,
-  placeOf,
   registrationOf,
-  WAYS,
-  waysOf,
-} from '../../../platforms/connect-ways.ts';
+  WrongPlatformAddress,
+} from '../../../platforms/connect-methods.ts';
 import { PlatformId } from '../../../platforms/manifest-fields.ts';
 import { presetsOf } from '../../../platforms/presets.ts';
 import { text } from '../../../wire/action.ts';
@@ -57,10 +57,10 @@ function shown(builtin: BuiltinName): z.output<typeof BuiltInPlatform> {
     docs: manifest.docs ?? null,
     platform_id: defaultId(builtin),
     base_url: needsAddress(builtin) ? null : manifest.base_url,
-    ways: waysOf(builtin).map((way) => ({ way, what: WAYS[way] })),
+    ways: connectMethodsOf(builtin).map((way) => ({ way, what: CONNECT_METHODS[way] })),
     credential: { ...credentialOf(builtin), parts: secretPartsShown(manifest.auth) },
     registered: registrationOf(builtin) ?? null,
-    app: waysOf(builtin).includes('app') ? appOf() : null,
+    app: connectMethodsOf(builtin).includes('app') ? appOf() : null,
     consent: consentFor(builtin),
     presets: presetsOf(manifest),
   };
@@ -117,8 +117,8 @@ export const builtInEntry = route({
     if (!isBuiltin(name)) throw new Refusal('not_found', 'There is no such built-in platform.');
     const { platform = defaultId(name), base_url, client_id: clientId, app_id: appId, installation_id } = query;
     const has = (way: 'oauth' | 'app') => {
-      if (!waysOf(name).includes(way))
-        throw new Refusal('invalid_request', `${name} is not connected by ${WAYS[way]}.`);
+      if (!connectMethodsOf(name).includes(way))
+        throw new Refusal('invalid_request', `${name} is not connected by ${CONNECT_METHODS[way]}.`);
     };
     const { overrides } = placeIn(name, base_url);
     if (clientId !== undefined) {
@@ -137,9 +137,9 @@ export const builtInEntry = route({
 
 function placeIn(name: BuiltinName, url: string | undefined) {
   try {
-    return placeOf(name, url);
+    return locatePlatform(name, url);
   } catch (error) {
-    if (error instanceof NoSuchPlace) throw new Refusal('invalid_request', `base_url: ${error.message}.`);
+    if (error instanceof WrongPlatformAddress) throw new Refusal('invalid_request', `base_url: ${error.message}.`);
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 /** Connections. Their credentials are write-only. */
 import { z } from 'zod';
-import { changeConnectionPatience as change } from '../../../admin/connection-patience.ts';
 import { tryConnection as test } from '../../../admin/connection-test.ts';
+import { changeConnectionTimeouts as change } from '../../../admin/connection-timeouts.ts';
 import { readUses } from '../../../admin/connection-use.ts';
 import { createConnection, removeConnection as remove, replaceSecret as replace } from '../../../admin/connections.ts';
 import { readConnections } from '../../../admin/find-connection.ts';

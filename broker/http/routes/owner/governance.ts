@@ -11,11 +11,11 @@ import { storedUuid } from '../../../crypto/ids.ts';
 import { Secret } from '../../../crypto/secret.ts';
 import { isEntitled } from '../../../entitlement.ts';
 import { Refusal } from '../../errors.ts';
-import { MadeBy } from '../../given-rules.ts';
 import { AppliedShown, appliedShown, ChangeShown, PlannedShown } from '../../governance-shown.ts';
 import { changingBy } from '../../owner-change.ts';
 import { json, longJson } from '../../reply.ts';
 import { route } from '../../route.ts';
+import { MadeBy } from '../../rule-schemas.ts';
 
 const GovernanceFile = z.strictObject({
   text: z.string().max(MAX_FILE_CHARACTERS).describe('the file as it is written, at most 8 MiB'),

@@ -2,24 +2,24 @@
 
 import { z } from 'zod';
 import { changeGuardrails as change, listGuardrailVersions, readGuardrails } from '../../../admin/guardrails.ts';
-import { inWords } from '../../../admin/rule-versions.ts';
+import { describeRules } from '../../../admin/rule-versions.ts';
 import { Guardrails } from '../../../config-file/schema.ts';
+import { changingOwner } from '../../owner-change.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
 import {
   listRuleProblems,
+  RuleDescriptions,
   Rules,
   SeenVersion,
   Versions,
   VersionsQuery,
   versionShown,
   Warnings,
-  Words,
-} from '../../given-rules.ts';
-import { changingOwner } from '../../owner-change.ts';
-import { json } from '../../reply.ts';
-import { route } from '../../route.ts';
+} from '../../rule-schemas.ts';
 
 const InForce = z
-  .object({ version: z.int().describe('0 before there were any'), guardrails: Rules, words: Words })
+  .object({ version: z.int().describe('0 before there were any'), guardrails: Rules, words: RuleDescriptions })
   .meta({ id: 'Guardrails' });
 
 /** GET /owner/guardrails */
@@ -34,7 +34,7 @@ export const ownerGuardrails = route({
   errors: [],
   handle: async ({ services: { broker }, who }) => {
     const inForce = await readGuardrails(broker.store.db, who.organisationId);
-    return json(200, { ...inForce, words: inWords(inForce.guardrails) });
+    return json(200, { ...inForce, words: describeRules(inForce.guardrails) });
   },
 });
 
@@ -78,6 +78,6 @@ export const changeGuardrails = route({
     const { services, body } = context;
     const command = { rules: body.guardrails, seen: body.version };
     const changed = await change(services, changingOwner(context), command);
-    return json(200, { ...changed, words: inWords(changed.guardrails) });
+    return json(200, { ...changed, words: describeRules(changed.guardrails) });
   },
 });

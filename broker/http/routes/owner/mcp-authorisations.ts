@@ -5,7 +5,7 @@ import { endMcpClient, listMcpClients, type ReadMcpClient } from '../../../admin
 import { storedUuid } from '../../../crypto/ids.ts';
 import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
-import { ScopesOn } from '../../registering.ts';
+import { ScopesOn } from '../../registration-request.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 

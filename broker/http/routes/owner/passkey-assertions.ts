@@ -4,7 +4,7 @@ import { type AssertionAsk, beginAssertion } from '../../../approvals/passkey-as
 import { NOBODY } from '../../../approvals/passkey-challenge.ts';
 import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
 import { assertOnce } from '../../../approvals/passkey-once.ts';
-import { hashOfAsked } from '../../../approvals/standing-asked.ts';
+import { hashOfStanding } from '../../../approvals/standing-request.ts';
 import { foreignOrigin } from '../../../auth/session-cookie.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import type { Services } from '../../../services.ts';
@@ -17,7 +17,7 @@ import {
   RequestHash,
   requestChanged,
   unknownHeldCall,
-} from '../../deciding.ts';
+} from '../../decision-answers.ts';
 import { Refusal } from '../../errors.ts';
 import { noLongerPending } from '../../held-call.ts';
 import { HeldCallDecided } from '../../held-call-schema.ts';
@@ -78,7 +78,7 @@ function askOf(body: z.output<typeof Begin>): AssertionAsk {
     default:
       return {
         ...(body.purpose === 'standing'
-          ? { purpose: body.purpose, termsHash: hashOfAsked(askedStanding(body.standing)) }
+          ? { purpose: body.purpose, termsHash: hashOfStanding(askedStanding(body.standing)) }
           : { purpose: body.purpose }),
         approvalId: body.approval_id.toLowerCase(),
         requestHash: body.request_hash,

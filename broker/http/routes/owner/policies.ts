@@ -9,19 +9,19 @@ import {
   readPolicy,
 } from '../../../admin/policies.ts';
 import { PolicyName, PolicyRules } from '../../../config-file/schema.ts';
+import { changingOwner } from '../../owner-change.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
 import {
   listRuleProblems,
+  RuleDescriptions,
   Rules,
   SeenVersion,
   Versions,
   VersionsQuery,
   versionShown,
   Warnings,
-  Words,
-} from '../../given-rules.ts';
-import { changingOwner } from '../../owner-change.ts';
-import { json } from '../../reply.ts';
-import { route } from '../../route.ts';
+} from '../../rule-schemas.ts';
 
 const time = (instant: number): string => new Date(instant).toISOString();
 
@@ -36,7 +36,7 @@ const Listed = z
   })
   .meta({ id: 'PolicyListed' });
 
-const Policy = Listed.extend({ rules: Rules, words: Words }).meta({ id: 'Policy' });
+const Policy = Listed.extend({ rules: Rules, words: RuleDescriptions }).meta({ id: 'Policy' });
 const Changed = Policy.extend({ warnings: Warnings }).meta({ id: 'PolicyChanged' });
 
 const params = { id: z.string().describe('the id of the policy, or its name') };

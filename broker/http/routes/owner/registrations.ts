@@ -18,7 +18,7 @@ import {
 } from '../../owned-registration.ts';
 import { howOf } from '../../owner-change.ts';
 import { pageSize, uuid } from '../../query.ts';
-import { REGISTRATION_STATUSES, Token } from '../../registering.ts';
+import { REGISTRATION_STATUSES, Token } from '../../registration-request.ts';
 import { json, type Reply } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
 

@@ -3,9 +3,9 @@ import { simulateRecorded } from '../../../admin/simulate-recorded.ts';
 import type { Change } from '../../../calls/judge-recorded.ts';
 import { Guardrails, PolicyName, PolicyRules } from '../../../config-file/schema.ts';
 import { METHODS } from '../../../policy/facts.ts';
-import { listRuleProblems, Warnings } from '../../given-rules.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
+import { listRuleProblems, Warnings } from '../../rule-schemas.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

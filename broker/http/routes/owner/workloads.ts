@@ -1,10 +1,10 @@
 /** Workloads of agents: the token issuer by which an agent without a key of its own is authenticated. */
 import { z } from 'zod';
 import { createWithWorkload, removeWorkload, setWorkload } from '../../../admin/workloads.ts';
-import { Granted } from '../../granting.ts';
+import { Granted } from '../../granted-scopes.ts';
 import { Agent, AgentId, agentShown } from '../../owned-agent.ts';
 import { changingOwner } from '../../owner-change.ts';
-import { AgentName } from '../../registering.ts';
+import { AgentName } from '../../registration-request.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { NewWorkload, WorkloadShown, workloadShown } from '../../workload.ts';

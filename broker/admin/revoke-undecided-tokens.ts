@@ -5,11 +5,11 @@ import type { Connecting } from './connections.ts';
 import { revokePersonTokens } from './person-tokens.ts';
 
 /** Longer than a consent can be used. */
-const UNKEPT_MS = 3600_000;
+const UNDECIDED_MS = 3600_000;
 
 /** Deletes and revokes the tokens; failures to revoke are logged, and not retried. */
-export async function revokeUnkept(services: Connecting, now: Instant): Promise<void> {
-  const unkept = await purgeObtainedTokens(services.broker.store.db, now - UNKEPT_MS);
+export async function revokeUndecidedTokens(services: Connecting, now: Instant): Promise<void> {
+  const unkept = await purgeObtainedTokens(services.broker.store.db, now - UNDECIDED_MS);
   const perOrganisation = Map.groupBy(unkept, ({ organisation_id: id }) => id);
   await Promise.all([...perOrganisation.values()].map((rows) => revokePersonTokens(services, rows)));
 }

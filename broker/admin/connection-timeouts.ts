@@ -4,13 +4,13 @@ import { changeConnection, findConnection } from '../store/connections.ts';
 import { loadConnection, type ReadConnection, unknownConnection } from './find-connection.ts';
 
 /** In milliseconds; null: the default of all connections; undefined: unchanged. */
-export type Patience = { id: string; idleMs: number | null | undefined; waitMs: number | null | undefined };
+export type ConnectionTimeouts = { id: string; idleMs: number | null | undefined; waitMs: number | null | undefined };
 
 /** In force from the next call, on every replica. Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
-export async function changeConnectionPatience(
+export async function changeConnectionTimeouts(
   services: Changing,
   by: ChangingOwner,
-  { id, idleMs, waitMs }: Patience,
+  { id, idleMs, waitMs }: ConnectionTimeouts,
 ): Promise<ReadConnection> {
   const { db } = services.broker.store;
   const { organisation_id } = by.owner;

@@ -15,7 +15,7 @@ type Settings = {
 };
 
 /** `allowPrivate`: in addition to those of the configuration. */
-export function makeWaysOut({
+export function makeEgress({
   config,
   own,
   log,
@@ -53,7 +53,7 @@ function providerRules(oidc: OidcConfig, { config, own }: Settings): OutboundOpt
  * A collector may have a private address, because the operator configured it. With a proxy, an https collector is reached through the proxy, unless it is
  * listed as private.
  */
-export function wayToCollector({ traces, metrics }: OtelConfig, { config, own }: Settings): Outbound {
+export function egressToCollector({ traces, metrics }: OtelConfig, { config, own }: Settings): Outbound {
   const isBehindProxy = (url: URL) =>
     config.outboundProxy !== undefined && url.protocol === 'https:' && !config.allowPrivate.includes(hostPort(url));
   const named = [traces, metrics].filter((url) => url !== undefined);

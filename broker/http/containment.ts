@@ -4,20 +4,20 @@ import type { AgentTable } from '../store/tables/agents.ts';
 
 export const CONTAINED = ['expired', 'parent_suspended', 'parent_revoked', 'parent_expired', 'all_stopped'] as const;
 
-type Life = Pick<AgentTable, 'status' | 'expires_at'>;
+type AgentLifetime = Pick<AgentTable, 'status' | 'expires_at'>;
 
 /** Returns the first such reason, or null. `parent`: undefined for an agent without one. `stopped`: whether all agents are stopped. */
 export function containedBy(
-  agent: Life,
-  parent: Life | undefined,
+  agent: AgentLifetime,
+  parent: AgentLifetime | undefined,
   stopped: boolean,
   now: Instant,
 ): (typeof CONTAINED)[number] | null {
-  if (isOver(agent, now)) return 'expired';
+  if (isExpired(agent, now)) return 'expired';
   if (parent === undefined) return stopped ? 'all_stopped' : null;
-  if (isOver(parent, now)) return 'parent_expired';
+  if (isExpired(parent, now)) return 'parent_expired';
   if (parent.status === 'active') return stopped ? 'all_stopped' : null;
   return parent.status === 'suspended' ? 'parent_suspended' : 'parent_revoked';
 }
 
-const isOver = ({ expires_at }: Life, now: Instant): boolean => expires_at !== null && expires_at <= now;
+const isExpired = ({ expires_at }: AgentLifetime, now: Instant): boolean => expires_at !== null && expires_at <= now;

@@ -66,10 +66,10 @@ import type {
   passkeySignBegin,
   passkeySignFinish,
 } from '../http/routes/passkeys.ts';
-import type { NoticesAsked } from './notice-answers.ts';
+import type { NoticeRoutes } from './notice-answers.ts';
 
 /** The routes that the pages call, by method and path. */
-export type Asked = NoticesAsked & {
+export type CalledRoutes = NoticeRoutes & {
   'GET /owner/me': typeof ownerMe;
   'GET /owner/sign-in-options': typeof ownerSignInOptions;
   'POST /owner/sign-in': typeof ownerSignIn;
@@ -193,7 +193,7 @@ export type Asked = NoticesAsked & {
 };
 
 /** Routes of a single item by its id, whose path pattern would also match other, longer routes. */
-export type AskedWhole = {
+export type CalledItemRoutes = {
   'POST /owner/agents/{id}/{verb}': (typeof ownerAgentMoves)[number];
   'GET /owner/agents/{id}': typeof ownerAgent;
   'GET /owner/platforms/{platform}': typeof platforms.ownerPlatform;

@@ -12,7 +12,7 @@ import { isGraphql } from '../policy/operation.ts';
 import type { BodyKind } from '../policy/platform-rules.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
 import type { Action } from '../wire/action.ts';
-import { judgedParts } from './given-parts.ts';
+import { judgedParts } from './action-parts.ts';
 import { type BodyOf, isFormType, isKept, judgeInTurns } from './judge-body.ts';
 import { methodMemberInTurns } from './method-json.ts';
 
@@ -20,7 +20,7 @@ import { methodMemberInTurns } from './method-json.ts';
  * `judged`: the body as the decision sees it. `written`: how its members are encoded, or the exact bytes. `bodyHeaders`: the headers that
  * state its type.
  */
-export type GivenBody = {
+export type ActionBody = {
   judged: JsonObject | UnreadBody | undefined;
   isForm: boolean;
   bodyHeaders: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ export type GivenBody = {
 };
 
 /** `given` undefined: the body is an object in the platform's default form, or absent. */
-export type ReadBody = { ok: true; given: GivenBody | undefined } | { ok: false; detail: string };
+export type ReadBody = { ok: true; given: ActionBody | undefined } | { ok: false; detail: string };
 
 const NO_JSON = 'headers: the Content-Type of a list or an object is JSON, such as application/json-patch+json';
 const NO_OBJECT = 'data: must be an object';
@@ -52,7 +52,7 @@ const DEFAULT_TYPES = {
  * @param path the endpoint's path, normalised
  * @param parsing parses long bodies in slices
  */
-export async function readGivenBody(
+export async function readActionBody(
   action: Action,
   path: string,
   platform: LoadedFacts['platform'],
@@ -74,14 +74,14 @@ export async function readGivenBody(
   if (isMembers(data)) {
     if (kinds === undefined) return { ok: true, given: undefined };
     const as = kinds.find((kind) => kind === 'json' || kind === 'form' || kind === 'multipart');
-    if (as === undefined) return refuse(taken(kinds));
+    if (as === undefined) return refuse(acceptedTypes(kinds));
     const type = as === 'json' ? typeIn(action.headers) : undefined;
     if (type === undefined) return await ofMembers(data as JsonObject, as, parsing, of);
     return isJson(type) ? await ofBytes(Buffer.from(JSON.stringify(data)), type, parsing, of) : refuse(NO_JSON);
   }
   const kind = Array.isArray(data) ? 'list' : encoding === undefined ? 'text' : 'bytes';
   if (kinds === undefined) return refuse(NO_OBJECT);
-  if (!kinds.includes(kind)) return refuse(taken(kinds));
+  if (!kinds.includes(kind)) return refuse(acceptedTypes(kinds));
   if (kind === 'bytes' && !isBase64(String(data)))
     return refuse('data: it is not base64 (RFC 4648 section 4, with its padding and without white space)');
   const type = typeIn(action.headers) ?? DEFAULT_TYPES[kind];
@@ -114,7 +114,7 @@ async function ofBytes(bytes: Buffer, type: string, parsing: Parsing, of: BodyOf
   return { ok: true, given: { judged: found.judged, isForm, bodyHeaders, written: { as: 'bytes', bytes } } };
 }
 
-const taken = (kinds: readonly BodyKind[]): string =>
+const acceptedTypes = (kinds: readonly BodyKind[]): string =>
   `data: this operation takes ${[...new Set(kinds.map((kind) => NAMES[kind]))].join(', or ')}`;
 
 const isJson = (type: string): boolean => /^application\/(?:json|[a-z0-9.-]+\+json)(?:;|$)/i.test(type);

@@ -43,7 +43,7 @@ export function setBrowserCookie(request: IncomingMessage, response: ServerRespo
 }
 
 /** Whether the request with this uid began in the browser that sends this request. */
-export async function beganHere(
+export async function beganInThisBrowser(
   { store, clock, baseUrl }: Pick<Broker, 'store' | 'clock' | 'baseUrl'>,
   request: IncomingMessage,
   uid: string,

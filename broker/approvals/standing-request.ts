@@ -15,7 +15,7 @@ export const LONGEST_MS = 30 * 24 * HOUR_MS;
 export const LONGEST_SESSION_MS = 12 * HOUR_MS;
 
 /** Exactly one of `until` (milliseconds), `forSeconds` and `session` is given. */
-export type AskedStanding = {
+export type StandingRequest = {
   count: number;
   until?: Instant;
   forSeconds?: number;
@@ -24,10 +24,10 @@ export type AskedStanding = {
 };
 
 /** `sentence`: the terms in words. */
-export type ReadyStanding = { terms: StandingTerms; uses: number; expiresAt: Instant; sentence: string };
+export type CheckedStanding = { terms: StandingTerms; uses: number; expiresAt: Instant; sentence: string };
 
 /** Returns the hash that a passkey's challenge is bound to, in addition to the held call. */
-export const hashOfAsked = ({ count, until, forSeconds, session, free }: AskedStanding): string =>
+export const hashOfStanding = ({ count, until, forSeconds, session, free }: StandingRequest): string =>
   sha256Hex(
     canonicalJson({
       count,
@@ -41,11 +41,11 @@ export const hashOfAsked = ({ count, until, forSeconds, session, free }: AskedSt
   );
 
 /** Returns the terms, never wider than what is offered, or an error text that says what cannot be granted. */
-export function readStanding(
-  asked: AskedStanding,
+export function checkStanding(
+  asked: StandingRequest,
   { basis, members }: { basis: Basis; members: readonly Offered[] },
   now: Instant,
-): ReadyStanding | string {
+): CheckedStanding | string {
   const { count, session = false } = asked;
   if ([asked.until, asked.forSeconds, asked.session].filter((one) => one !== undefined).length !== 1)
     return 'standing: write one of until, for_seconds and session';

@@ -1,6 +1,6 @@
 /** Schemas of rules in the bodies of owners' requests. */
 import { z } from 'zod';
-import { rulesRefused } from '../admin/given-rules.ts';
+import { rulesRefused } from '../admin/check-rules.ts';
 import type { RuleVersion } from '../admin/rule-versions.ts';
 import { shapeProblems } from '../config-file/rules.ts';
 import { Refusal } from './errors.ts';
@@ -10,7 +10,9 @@ import type { MalformedBody } from './route.ts';
 
 /** Rules as they are stored: the way they were given, in the form of governance.yaml. */
 export const Rules = z.array(z.record(z.string(), z.unknown())).describe('as in governance.yaml');
-export const Words = z.array(z.string()).describe('of each rule what it says, such as "POST, PUT, PATCH wait"');
+export const RuleDescriptions = z
+  .array(z.string())
+  .describe('of each rule what it says, such as "POST, PUT, PATCH wait"');
 export const Warnings = z.array(z.string()).describe('what is allowed, and may not be what was meant');
 
 /** Optimistic locking: a client that sends the version it saw is refused when another change came first. */
@@ -31,7 +33,7 @@ const Version = z
   .object({
     version: z.int(),
     rules: Rules,
-    words: Words,
+    words: RuleDescriptions,
     created_at: z.iso.datetime(),
     made_by: MadeBy.nullable().describe('null: nobody is on record, as of what came with the organisation'),
   })

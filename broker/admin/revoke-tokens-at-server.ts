@@ -13,7 +13,7 @@ const PATIENCE = { atOnce: 8, patienceMs: 20_000 };
  *
  * @param at the connection that they are for and its manifest, also when it was removed just now
  */
-export async function revokeGiven(
+export async function revokeTokensAtServer(
   { broker, oauth }: Uses<'log'> & { oauth: OAuthConnections },
   { connection, manifest }: ReadConnection,
   rows: readonly PersonTokenTable[],

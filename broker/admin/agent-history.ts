@@ -2,11 +2,11 @@
 import { kindOfText } from '../calls/earlier-calls.ts';
 import { limitPlace } from '../calls/limits.ts';
 import { textOf } from '../policy/compile-rules.ts';
+import { describeRule } from '../policy/describe-rule.ts';
 import { unknownUntil, untilOf } from '../policy/earlier.ts';
 import type { Instant, RuleSource } from '../policy/facts.ts';
 import { type LimitSource, periodAt } from '../policy/limit.ts';
 import type { AfterSource } from '../policy/rule.ts';
-import { ruleInWords } from '../policy/rule-words.ts';
 import { spanMs } from '../policy/span.ts';
 import { present } from '../runtime/present.ts';
 import { findCallMarks } from '../store/call-marks.ts';
@@ -39,7 +39,7 @@ export type AgentEarlier = {
 };
 
 /** `family`: the agent, or a child's parent, since limits, calls and policy are shared. */
-export async function readAgentPast(
+export async function readAgentHistory(
   db: Db,
   family: Pick<AgentTable, 'organisation_id' | 'id' | 'policy_id'>,
   now: Instant,
@@ -84,7 +84,7 @@ const lookBackRules = (rules: readonly RuleSource[], source: AgentEarlier['sourc
     if (!after) return [];
     const { within, ...selecting } = after;
     const kind = kindOfText(textOf(selecting));
-    return [{ source, rule: name ?? ruleInWords(rule), after, kind, withinMs: spanMs(within) ?? 0 }];
+    return [{ source, rule: name ?? describeRule(rule), after, kind, withinMs: spanMs(within) ?? 0 }];
   });
 
 const limitsIn = (rules: readonly RuleSource[], source: AgentLimit['source']) =>

@@ -14,15 +14,15 @@ import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import { answerRewrite } from '../proxy/answer-urls.ts';
 import { traceparentOf } from './authenticate.ts';
 import { currentPrincipal } from './current-principal.ts';
+import { answerWhileSent, disconnectSignal, endIncomplete, linger } from './disconnects.ts';
 import { asRefusal, Refusal, UNREPEATED } from './errors.ts';
-import { answerWhileSent, cutShort, leftEarly, linger } from './leaving.ts';
-import { writeAnswered } from './proxy-answered.ts';
-import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
+import { writeBufferedAnswer } from './proxy-buffered-answer.ts';
 import { accessEndedRefusal, heldRefusal, openFor, unreadRefusal, waitWithin, writeMade } from './proxy-held.ts';
+import { type FoundConnection, lookUpConnection, type NoConnection } from './proxy-lookup.ts';
 import { type AskedFor, outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
 import { headerProblem, type ReadRequest, readRequest, reasonOf } from './proxy-request.ts';
 import { askedByLabel } from './proxy-shape.ts';
-import { isMethod, refuseMethod, refuseMissing } from './proxy-uncalled.ts';
+import { isMethod, refuseMethod, refuseNoConnection } from './proxy-unsupported.ts';
 import { send } from './reply.ts';
 import type { Context } from './route.ts';
 import { refusalOf, refusalReply } from './route-steps.ts';
@@ -42,13 +42,13 @@ type Asking = { who: AgentPrincipal };
 export async function serveProxy(context: RawContext, response: ServerResponse): Promise<void> {
   const { request, services, correlationId } = context;
   const lease = services.budget.lease(familyOf(context.who));
-  const left = leftEarly(response);
-  let asked: Asked | undefined;
+  const left = disconnectSignal(response);
+  let asked: FoundConnection | undefined;
   try {
-    const found = await findAsked(context);
+    const found = await lookUpConnection(context);
     asked = 'missing' in found ? undefined : found;
     const refusal = !asked
-      ? await refuseMissing(context, lease, found as Missing)
+      ? await refuseNoConnection(context, lease, found as NoConnection)
       : isMethod(request.method)
         ? await answer({ ...context, left }, response, lease, asked)
         : await refuseMethod(context, lease, asked);
@@ -69,7 +69,7 @@ async function answer(
   context: RawContext & { left: AbortSignal },
   response: ServerResponse,
   lease: CallLease,
-  asked: Asked,
+  asked: FoundConnection,
 ): Promise<RawRefusal | undefined> {
   const { services, request } = context;
   const { target, connectionId, token, signing, loaded } = asked;
@@ -101,7 +101,7 @@ async function call(
   context: RawContext & { left: AbortSignal },
   response: ServerResponse,
   lease: CallLease,
-  asked: Asked & Asking,
+  asked: FoundConnection & Asking,
   read: ReadRequest,
   join: RawRequest['join'],
 ): Promise<StreamOutcome | Waited | 'answered'> {
@@ -174,7 +174,7 @@ async function call(
   if (outcome === undefined) throw new Error('a raw request has no Idempotency-Key of the broker’s');
   if (writer.finish(outcome)) return 'answered';
   if (outcome.kind !== 'answered') return outcome;
-  writeAnswered(response, outcome, place);
+  writeBufferedAnswer(response, outcome, place);
   return 'answered';
 }
 
@@ -182,7 +182,7 @@ async function call(
 async function answerHeld(
   context: RawContext,
   response: ServerResponse,
-  asked: Asked,
+  asked: FoundConnection,
   { end, ...held }: Waited,
 ): Promise<RawRefusal | undefined> {
   const who = await currentPrincipal(context, asked.platform);
@@ -194,19 +194,19 @@ async function answerHeld(
   return await heldRefusal(context, { ...held, end: { kind: 'not_kept', auditId: end.auditId } });
 }
 
-const askedFor = ({ request }: RawContext, asked: Asked | undefined): AskedFor | undefined =>
+const askedFor = ({ request }: RawContext, asked: FoundConnection | undefined): AskedFor | undefined =>
   asked
     ? { platform: asked.loaded.platform, method: request.method ?? '', endpoint: asked.target.endpoint }
     : askedByLabel(request);
 
 /** Returns the function that rewrites the platform's answer; undefined when nothing is changed. */
-const rewriteOf = ({ loaded, target, place }: Asked, method = ''): ((whole: Buffer) => Buffer) | undefined =>
+const rewriteOf = ({ loaded, target, place }: FoundConnection, method = ''): ((whole: Buffer) => Buffer) | undefined =>
   loaded.platform && answerRewrite(loaded.platform.rules, { method, endpoint: target.endpoint }, place);
 
 /** An answer that has begun is cut off, so that it is not taken for complete. */
-function fail(context: RawContext, response: ServerResponse, error: unknown, asked: Asked | undefined): void {
+function fail(context: RawContext, response: ServerResponse, error: unknown, asked: FoundConnection | undefined): void {
   const { correlationId, who } = context;
-  if (response.headersSent || response.destroyed) return void cutShort(response);
+  if (response.headersSent || response.destroyed) return void endIncomplete(response);
   const refused = error instanceof HeldUnread ? unreadRefusal(context, error) : rawRefusal(context, error);
   const reply = refused
     ? refusedReply(refused, context, askedFor(context, asked))

@@ -1,8 +1,8 @@
 /** Limits concurrent work; the rest waits in FIFO order. */
-export type Places = <Value>(work: () => Promise<Value>) => Promise<Value>;
+export type Semaphore = <Value>(work: () => Promise<Value>) => Promise<Value>;
 
 /** `count`: how much work may run concurrently. */
-export function makePlaces(count: number): Places {
+export function makeSemaphore(count: number): Semaphore {
   const waiting: (() => void)[] = [];
   let taken = 0;
   return async (work) => {
@@ -19,10 +19,10 @@ export function makePlaces(count: number): Places {
 }
 
 /** The same for work of several owners: each has at most `most` slots, and a waiting owner that is at its limit is skipped. */
-export type SharedPlaces = <Value>(owner: string, work: () => Promise<Value>) => Promise<Value>;
+export type SharedSemaphore = <Value>(owner: string, work: () => Promise<Value>) => Promise<Value>;
 
 /** `count`: the limit of concurrent work of all owners together. */
-export function makeSharedPlaces(count: number, most: number): SharedPlaces {
+export function makeSharedSemaphore(count: number, most: number): SharedSemaphore {
   const waiting: { owner: string; begin(): void }[] = [];
   const held = new Map<string, number>();
   let taken = 0;

@@ -2,7 +2,7 @@
  * Limits of concurrent batches, so that no receiver delays those of others: a receiver that answers slowly occupies a slot for half a minute
  * with each batch.
  */
-import { makePlaces, makeSharedPlaces } from '../runtime/places.ts';
+import { makeSemaphore, makeSharedSemaphore } from '../runtime/semaphore.ts';
 import type { SinkWithLog } from '../store/audit-sinks.ts';
 
 /** Slots for sinks whose last batch succeeded quickly; an organisation may have twenty sinks. */
@@ -18,7 +18,7 @@ const SLOW_MS = 2_000;
 
 type Placed = Pick<SinkWithLog, 'id' | 'organisation_id' | 'kind' | 'failures'>;
 
-export type BatchPlaces = {
+export type BatchSlots = {
   /** Runs `work`, which sends a batch to this sink, as soon as a slot is free. */
   send<Value>(sink: Placed, work: () => Promise<Value>): Promise<Value>;
   /** Reports that the sink accepted a batch, and after how many milliseconds. */
@@ -26,11 +26,11 @@ export type BatchPlaces = {
 };
 
 /** Creates the limits. Which sinks are slow is kept in memory only, and learnt again after a restart. */
-export function makeBatchPlaces(): BatchPlaces {
-  const working = makeSharedPlaces(WORKING.inAll, WORKING.ofOrganisation);
-  const slow = makeSharedPlaces(SLOW.inAll, SLOW.ofOrganisation);
-  const failing = makeSharedPlaces(FAILING.inAll, FAILING.ofOrganisation);
-  const files = makePlaces(FILES);
+export function makeBatchSlots(): BatchSlots {
+  const working = makeSharedSemaphore(WORKING.inAll, WORKING.ofOrganisation);
+  const slow = makeSharedSemaphore(SLOW.inAll, SLOW.ofOrganisation);
+  const failing = makeSharedSemaphore(FAILING.inAll, FAILING.ofOrganisation);
+  const files = makeSemaphore(FILES);
   const slowSinks = new Set<string>();
   return {
     send: ({ id, organisation_id, kind, failures }, work) => {

@@ -3,11 +3,11 @@ import { z } from 'zod';
 import type { GrantedOn } from '../admin/granted-terms.ts';
 import { GrantTerms } from '../config-file/terms.ts';
 import { LastsSeconds } from './owned-grant.ts';
-import { ScopesOnPlatform } from './registering.ts';
+import { ScopesOnPlatform } from './registration-request.ts';
 
 const { recipients, repos, require_approval, allow_repo_creation } = GrantTerms.shape;
 
-const Asked = ScopesOnPlatform.extend({
+const GrantedScopes = ScopesOnPlatform.extend({
   expires_in_seconds: LastsSeconds.unwrap()
     .unwrap()
     .optional()
@@ -20,7 +20,7 @@ const Asked = ScopesOnPlatform.extend({
 
 /** Entries for the same platform are merged; their limits have to be equal. */
 export const Granted = z
-  .array(Asked)
+  .array(GrantedScopes)
   .max(20)
   .transform((asked, context): GrantedOn[] => {
     const merged = new Map<string, GrantedOn>();
@@ -34,7 +34,7 @@ export const Granted = z
     return [...merged.values()];
   });
 
-function grantedOn(asked: z.output<typeof Asked>): GrantedOn {
+function grantedOn(asked: z.output<typeof GrantedScopes>): GrantedOn {
   const { platformId, scopes, expires_in_seconds: seconds, recipients, repos, allow_repo_creation } = asked;
   const constraints = {
     ...(recipients && { recipients }),

@@ -15,7 +15,7 @@ const REAL_GIT = /^git\/\d/;
  * fetch gets an error of the protocol, and a probe gets an empty success: the push that follows it is refused with the reason. Other clients get the
  * HTTP error.
  */
-export function told(
+export function formatGitRefusal(
   request: IncomingMessage,
   target: GitTarget | undefined,
   body: ReadBody | undefined,

@@ -6,7 +6,7 @@ import type { OwnerTable } from '../store/tables/organisations.ts';
 import type { OwnersChange } from './receipt.ts';
 
 /** The author was removed, or has a lower role than when the request was authenticated; the change is rolled back. */
-export class NoLongerMay extends Error {
+export class AuthorNotAllowed extends Error {
   constructor() {
     super(
       'You were removed, or your role was changed, while this request waited for other requests to finish. Nothing was changed.',
@@ -23,11 +23,11 @@ export const ROLE_RANKS = { viewer: 0, approver: 1, admin: 2 };
  *
  * @throws NoLongerMay
  */
-export async function refuseFormer(
+export async function checkAuthorRole(
   tx: Db,
   { owner: { id, role }, how }: { owner: { id: string; role?: OwnerTable['role'] }; how: OwnersChange['how'] },
 ): Promise<void> {
   if (role === undefined) return;
   const now = how === 'pipeline' ? await findPipeline(tx, id) : await findOwner(tx, id);
-  if (now === undefined || ROLE_RANKS[now.role] < ROLE_RANKS[role]) throw new NoLongerMay();
+  if (now === undefined || ROLE_RANKS[now.role] < ROLE_RANKS[role]) throw new AuthorNotAllowed();
 }

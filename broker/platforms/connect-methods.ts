@@ -4,10 +4,10 @@ import { BUILTIN_NAMES, type BuiltinName } from './builtin-names.ts';
 import { type GitHubSite, gitHubSite } from './github-site.ts';
 import { presetsOf } from './presets.ts';
 
-export type Way = 'token' | 'oauth' | 'app';
+export type ConnectMethod = 'token' | 'oauth' | 'app';
 
 /** The description of each way, for whoever chooses. */
-export const WAYS: Readonly<Record<Way, string>> = {
+export const CONNECT_METHODS: Readonly<Record<ConnectMethod, string>> = {
   token: 'paste a token',
   oauth: 'OAuth: you consent in the browser, and the broker keeps the tokens fresh',
   app: 'an App: the broker gets tokens for each call, limited to what it needs',
@@ -62,7 +62,7 @@ export const defaultId = (name: BuiltinName): string =>
   Object.keys(BUILTIN_PLATFORMS[name].scopes)[0]?.split(':')[0] ?? name;
 
 /** Returns the ways of a platform, the simplest first. */
-export function waysOf(name: BuiltinName): Way[] {
+export function connectMethodsOf(name: BuiltinName): ConnectMethod[] {
   const { oauth, app_permissions } = BUILTIN_PLATFORMS[name];
   return ['token', ...(oauth ? (['oauth'] as const) : []), ...(app_permissions ? (['app'] as const) : [])];
 }
@@ -87,23 +87,24 @@ export function consentFor(name: BuiltinName, names?: readonly string[] | undefi
 }
 
 /** `overrides`: the fields of the platform's entry for this address. */
-export type Place = { baseUrl: string; site: GitHubSite | undefined; overrides: Record<string, unknown> };
+export type PlatformLocation = { baseUrl: string; site: GitHubSite | undefined; overrides: Record<string, unknown> };
 
 /** Thrown when a text is not an address of such a platform; the message is a phrase for a person. */
-export class NoSuchPlace extends Error {}
+export class WrongPlatformAddress extends Error {}
 
 /**
  * Returns the address of the platform. For GitHub, `url` may be that of the web site or of the API, and everything else on the same host is derived from it;
  * for others, only URLs below the base URL are. Throws NoSuchPlace.
  */
-export function placeOf(name: BuiltinName, url: string | undefined): Place {
+export function locatePlatform(name: BuiltinName, url: string | undefined): PlatformLocation {
   const own = BUILTIN_PLATFORMS[name].base_url;
   if (url === undefined) {
-    if (needsAddress(name)) throw new NoSuchPlace(`every customer of ${name} has an address of its own: name it`);
+    if (needsAddress(name))
+      throw new WrongPlatformAddress(`every customer of ${name} has an address of its own: name it`);
     return { baseUrl: own, site: undefined, overrides: {} };
   }
   const parsed = URL.parse(url);
-  if (!parsed) throw new NoSuchPlace(`${url} is no address; write https://host/path`);
+  if (!parsed) throw new WrongPlatformAddress(`${url} is no address; write https://host/path`);
   const given = parsed.href.replace(/\/+$/, '');
   if (given === own) return { baseUrl: own, site: undefined, overrides: {} };
   if (name === 's3') return { baseUrl: given, site: undefined, overrides: { base_url: given, auth: signedAt(parsed) } };
@@ -140,9 +141,10 @@ function movedAccount(name: BuiltinName, baseUrl: string): { oauth?: object } {
 function gitHubAt({ origin, hostname, pathname }: URL): GitHubSite {
   const web = hostname.startsWith('api.') ? origin.replace('//api.', '//') : origin;
   if (!['', '/', '/api/v3', '/api/v3/'].includes(pathname))
-    throw new NoSuchPlace(`a GitHub has its API at ${origin}/api/v3, or at a host that begins with "api."`);
+    throw new WrongPlatformAddress(`a GitHub has its API at ${origin}/api/v3, or at a host that begins with "api."`);
   const site = gitHubSite(web);
-  if (!site) throw new NoSuchPlace(`${web} is not the address of a GitHub, such as https://github.acme.example`);
+  if (!site)
+    throw new WrongPlatformAddress(`${web} is not the address of a GitHub, such as https://github.acme.example`);
   return site;
 }
 

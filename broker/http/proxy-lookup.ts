@@ -14,7 +14,7 @@ import type { Context } from './route.ts';
 import { notForKey } from './static-key-use.ts';
 
 /** A request whose connection was found. */
-export type Asked = {
+export type FoundConnection = {
   loaded: LoadedFacts;
   place: Place;
   token: RawToken;
@@ -28,10 +28,10 @@ export type Asked = {
 };
 
 /** The request names no connection that the agent can use: the reason, and whether owners can grant one. */
-export type Missing = { missing: string; isGrantable: boolean };
+export type NoConnection = { missing: string; isGrantable: boolean };
 
 /** Throws Refusal when the token was sent in a place where it is not allowed. */
-export async function findAsked(context: Context<'raw'>): Promise<Asked | Missing> {
+export async function lookUpConnection(context: Context<'raw'>): Promise<FoundConnection | NoConnection> {
   const { request, services, who } = context;
   const target = readRawTarget(request.url ?? '');
   if (target === undefined)
@@ -59,10 +59,10 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
       'invalid_token',
       'A static key as the access key id of a signature is taken by platforms of AWS Signature Version 4 only. Send it as "Authorization: Bearer <key>".',
     );
-  const door = clientUrlOf(services.broker.proxyUrl, target.connection);
+  const proxyUrl = clientUrlOf(services.broker.proxyUrl, target.connection);
   const platform = new URL(manifest?.base_url ?? 'https://invalid.invalid');
   const [path = '', query = ''] = target.endpoint.split(/\?(.*)/s, 2);
-  const place = { platform, door, asked: joinUpstreamUrl(platform.href, { path, query }) ?? platform };
+  const place = { platform, proxyUrl, asked: joinUpstreamUrl(platform.href, { path, query }) ?? platform };
   const { platform_id: platformId, connection_id: connectionId } = found;
   const waitMs = waitOf(request.headers, found.connection_wait_ms);
   const rules = loaded.platform?.rules;

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** Calls `then` when the reader disconnects or the response is finished; immediately when that has already happened. */
-export function leaving(response: ServerResponse, then: () => void): void {
+export function onDisconnect(response: ServerResponse, then: () => void): void {
   if (response.destroyed || response.closed) then();
   else response.once('close', then);
 }
@@ -37,7 +37,7 @@ export function linger(request: IncomingMessage, ms = LINGER_MS): void {
  * Breaks off an answer by resetting its connection (RFC 9293 section 3.10.5), so that it is not taken for complete, not even by a client that takes
  * the end of the connection for the end of the answer (HTTP/1.0). Unsent bytes are dropped.
  */
-export function breakOff(response: ServerResponse): void {
+export function resetConnection(response: ServerResponse): void {
   response.socket?.resetAndDestroy();
   response.destroy();
 }
@@ -46,8 +46,8 @@ export function breakOff(response: ServerResponse): void {
  * Cuts an answer short when the rest does not come: what was written still arrives, and its length or chunking shows that it is incomplete. In
  * HTTP/1.0, the default of nginx, neither may be present, so the connection is reset.
  */
-export function cutShort(response: ServerResponse): void {
-  if (response.req.httpVersion === '1.0') breakOff(response);
+export function endIncomplete(response: ServerResponse): void {
+  if (response.req.httpVersion === '1.0') resetConnection(response);
   else response.destroy();
 }
 
@@ -55,7 +55,7 @@ export function cutShort(response: ServerResponse): void {
  * Returns a signal that aborts when the client disconnects before its answer was written completely. It aborts only then, because each abort creates
  * an error with its stack.
  */
-export function leftEarly(response: ServerResponse): AbortSignal {
+export function disconnectSignal(response: ServerResponse): AbortSignal {
   const left = new AbortController();
   response.once('close', () => {
     if (!response.writableFinished) left.abort();

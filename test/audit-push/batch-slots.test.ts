@@ -1,7 +1,7 @@
 /** Receivers that answer slowly do not delay those of other organisations. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { makeBatchPlaces } from '../../broker/audit-push/batch-places.ts';
-import { makeSharedPlaces } from '../../broker/runtime/places.ts';
+import { makeBatchSlots } from '../../broker/audit-push/batch-slots.ts';
+import { makeSharedSemaphore } from '../../broker/runtime/semaphore.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
 import { givenWorld } from '../world/given.ts';
@@ -25,7 +25,7 @@ function makeWork() {
 
 describe('shared slots', () => {
   test('each owner has a limit of slots, and a free slot goes to the first in the queue whose owner is below its limit', async () => {
-    const take = makeSharedPlaces(3, 2);
+    const take = makeSharedSemaphore(3, 2);
     const { names, work, end } = makeWork();
     const done = ['a1', 'a2', 'a3', 'b1', 'c1', 'a4'].map((name) => take(name[0]!, work(name)));
     await turn();
@@ -52,7 +52,7 @@ describe('slots for batches', () => {
   });
 
   test('slow receivers get one batch at a time per organisation, and use no slots of the others', async () => {
-    const places = makeBatchPlaces();
+    const places = makeBatchSlots();
     const { names, work, end } = makeWork();
     const slow = ['a1', 'a2', 'b1', 'c1', 'd1', 'e1', 'f1'];
     for (const id of slow) places.taken(id, 2_001);
@@ -73,7 +73,7 @@ describe('slots for batches', () => {
   });
 
   test('failed receivers are retried one at a time per organisation; files have a slot of their own', async () => {
-    const places = makeBatchPlaces();
+    const places = makeBatchSlots();
     const { names, work, end } = makeWork();
     const done = ['a1', 'a2', 'b1'].map((id) => places.send(sink(id, { failures: 1 }), work(id)));
     done.push(...['a3', 'b3'].map((id) => places.send(sink(id, { kind: 'file' }), work(id))));

@@ -1,6 +1,6 @@
 /** Describes rules without a name in words. */
 import type { RuleSource } from './facts.ts';
-import { limitSaid } from './limit.ts';
+import { describeLimit } from './limit.ts';
 import type { MaskSource } from './mask.ts';
 import type { AfterSource } from './rule.ts';
 
@@ -16,7 +16,7 @@ const MOST_NAMED = 4;
 const MOST_OF_CONDITION = 100;
 
 /** Formats, for example: `POST, PUT, PATCH wait`, `GET /secrets/** on codehost is denied`, `every call waits if request.body.amount > 100`. */
-export function ruleInWords(rule: RuleSource): string {
+export function describeRule(rule: RuleSource): string {
   const { effect, methods, endpoints, scopes, platforms, when, mask, limit, after } = rule;
   const verb = EFFECTS[effect];
   const what = [methods?.join(', '), endpoints === undefined ? undefined : named(endpoints)].filter(Boolean).join(' ');
@@ -26,8 +26,8 @@ export function ruleInWords(rule: RuleSource): string {
   ];
   const isOne = what === '' || (methods?.length ?? 1) + (endpoints?.length ?? 1) === 2;
   const condition = when === undefined ? [] : [`if ${cut(when.replace(/\s+/g, ' ').trim())}`];
-  const beyond = limit === undefined ? [] : [`beyond ${cut(limitSaid(limit))}`];
-  const earlier = after === undefined ? [] : [cut(afterSaid(after))];
+  const beyond = limit === undefined ? [] : [`beyond ${cut(describeLimit(limit))}`];
+  const earlier = after === undefined ? [] : [cut(describeAfter(after))];
   const masked = mask === undefined ? [] : [`without ${describeMask(mask)}`];
   const said = [what === '' ? 'every call' : what, ...where, isOne ? verb.one : verb.many];
   return [...said, ...masked, ...beyond, ...earlier, ...condition].join(' ');
@@ -40,7 +40,7 @@ export function describeMask({ members = [], values = [] }: MaskSource): string 
 }
 
 /** Formats, for example: `for 8h after GET /issues/** with codehost:issues.read if request.query.state == "open"`. */
-export function afterSaid({ within, methods, endpoints, scopes, platforms, when }: AfterSource): string {
+export function describeAfter({ within, methods, endpoints, scopes, platforms, when }: AfterSource): string {
   const what = [methods?.join(', '), endpoints && named(endpoints)].filter(Boolean).join(' ');
   const where = [
     ...(scopes === undefined ? [] : [`with ${named(scopes)}`]),

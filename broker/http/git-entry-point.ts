@@ -20,9 +20,9 @@ import {
 import { type BodyRefusal, commandsOf, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
 import { traceparentOf } from './authenticate.ts';
 import { currentPrincipal } from './current-principal.ts';
+import { disconnectSignal, endIncomplete, linger } from './disconnects.ts';
 import { gitOutcomeReply } from './git-outcome.ts';
-import { told } from './git-told.ts';
-import { cutShort, leftEarly, linger } from './leaving.ts';
+import { formatGitRefusal } from './git-refusal.ts';
 import { GIT_HEADERS } from './line.ts';
 import { callerOf } from './next-step.ts';
 import { send } from './reply.ts';
@@ -43,7 +43,7 @@ const NO_CONNECTION = '00000000-0000-0000-0000-000000000000';
 export async function serveGit(context: GitContext, response: ServerResponse): Promise<void> {
   const { request, services, correlationId } = context;
   const lease = services.budget.lease(familyOf(context.who));
-  const left = leftEarly(response);
+  const left = disconnectSignal(response);
   let body: ReadBody | undefined;
   const target = readTarget(request.method ?? '', request.url ?? '');
   try {
@@ -71,7 +71,7 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
     if (!writer.finish(outcome))
       send(
         response,
-        told(context.request, target, body, gitOutcomeReply(outcome, nameOf(target), callerOf(context))),
+        formatGitRefusal(context.request, target, body, gitOutcomeReply(outcome, nameOf(target), callerOf(context))),
         correlationId,
       );
   } catch (error) {
@@ -100,11 +100,11 @@ function fail(
 ): void {
   const { services, correlationId, who } = context;
   if (response.headersSent || response.destroyed) {
-    cutShort(response);
+    endIncomplete(response);
     return;
   }
   const reply = refusalReply(error, { path: '/git', dialect: 'line' }, { services, correlationId }, who);
-  send(response, told(context.request, target, body, reply), correlationId);
+  send(response, formatGitRefusal(context.request, target, body, reply), correlationId);
 }
 
 async function takeBody(

@@ -6,28 +6,28 @@ import type { Db } from '../store/store.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** Rules of the right shape; problems name them by the member `at`. */
-export type GivenRules = { kind: 'policy' | 'guardrail'; at: string; rules: Parameters<typeof readRules>[0] };
+export type SubmittedRules = { kind: 'policy' | 'guardrail'; at: string; rules: Parameters<typeof readRules>[0] };
 
 /** Returns the rules in stored form, and warnings about them. Throws ChangeRefused `invalid_governance` with all problems. */
-export async function takeRules(
+export async function checkRules(
   db: Db,
   organisationId: string,
-  { kind, at, rules }: GivenRules,
+  { kind, at, rules }: SubmittedRules,
 ): Promise<{ rules: RuleSource[]; warnings: string[] }> {
   const read = readRules(rules, kind, at, await loadManifests(db, organisationId));
   if (!read.ok) throw rulesRefused('invalid_governance', read.problems);
   return read;
 }
 
-const MOST_SAID = 3;
+const MOST_NAMED = 3;
 
 /** Builds a refusal whose text names the first problems, and which holds all of them. */
 export function rulesRefused(
   code: 'invalid_governance' | 'invalid_request',
   problems: readonly string[],
 ): ChangeRefused {
-  const more = problems.length > MOST_SAID ? ` And ${problems.length - MOST_SAID} more.` : '';
-  const said = `${problems.slice(0, MOST_SAID).join(' ')}${more}`;
+  const more = problems.length > MOST_NAMED ? ` And ${problems.length - MOST_NAMED} more.` : '';
+  const said = `${problems.slice(0, MOST_NAMED).join(' ')}${more}`;
   const detail = code === 'invalid_governance' ? `The rules are not valid; nothing was changed. ${said}` : said;
   return new ChangeRefused(code, detail, { problems });
 }

@@ -3,7 +3,7 @@ import type { WholeOutcome } from '../audit/outcome.ts';
 import { perform } from '../calls/perform.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { afterRefusal, callerOf } from './next-step.ts';
-import type { Asked, Missing } from './proxy-asked.ts';
+import type { FoundConnection, NoConnection } from './proxy-lookup.ts';
 import { outcomeRefusal, type RawRefusal } from './proxy-refusal.ts';
 import type { Context } from './route.ts';
 
@@ -11,8 +11,12 @@ const ALLOWED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 export const isMethod = (method = ''): boolean => ALLOWED.includes(method);
 
 /** Refuses a request for a connection that the agent cannot use. */
-export async function refuseMissing(context: Context<'raw'>, lease: CallLease, missing: Missing): Promise<RawRefusal> {
-  const refusal = await refuseUncalled(context, lease, { code: 'not_found', detail: missing.missing });
+export async function refuseNoConnection(
+  context: Context<'raw'>,
+  lease: CallLease,
+  missing: NoConnection,
+): Promise<RawRefusal> {
+  const refusal = await refuseUnsupported(context, lease, { code: 'not_found', detail: missing.missing });
   if (!missing.isGrantable || refusal.code !== 'not_found') return refusal;
   return { ...refusal, detail: `${refusal.detail} ${afterRefusal(refusal.code, callerOf(context), {})}` };
 }
@@ -21,15 +25,15 @@ export async function refuseMissing(context: Context<'raw'>, lease: CallLease, m
 export async function refuseMethod(
   context: Context<'raw'>,
   lease: CallLease,
-  { platform }: Asked,
+  { platform }: FoundConnection,
 ): Promise<RawRefusal> {
   const detail = `The method ${context.request.method} is not passed on. Allowed: ${ALLOWED.join(', ')}.`;
-  const refusal = await refuseUncalled(context, lease, { platform, code: 'method_not_allowed', detail });
+  const refusal = await refuseUnsupported(context, lease, { platform, code: 'method_not_allowed', detail });
   return { ...refusal, headers: { ...refusal.headers, Allow: ALLOWED.join(', ') } };
 }
 
 /** Records such a request like any other refused one. */
-async function refuseUncalled(
+async function refuseUnsupported(
   context: Context<'raw'>,
   lease: CallLease,
   { platform, ...why }: { platform?: string; code: 'not_found' | 'method_not_allowed'; detail: string },

@@ -5,7 +5,7 @@ import { answeredHeaders } from '../proxy/answer-headers.ts';
 import type { Place } from '../proxy/links.ts';
 import { bodyOf } from '../proxy/stored-result.ts';
 
-export function writeAnswered(
+export function writeBufferedAnswer(
   response: ServerResponse,
   { upstreamStatus, dataJson, encoding, contentType, headers = {}, call }: OutcomeOf<'answered'>,
   place: Place,
