@@ -1,8 +1,8 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { longFiles } from './test/long-files.ts';
-import { LeftOut } from './test/world/left-out.ts';
 import { LongestFirst } from './test/world/longest-first.ts';
 import { SecondAttempts } from './test/world/second-attempts.ts';
+import { LeftOut } from './test/world/skipped-tests.ts';
 
 /** Pictures are for people to look at, and the client programs are 2 GB: they run where the variable is set, or by their own command (CONTRIBUTING.md). */
 const ON_DEMAND = [

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { csvLine } from '../../broker/http/csv.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 

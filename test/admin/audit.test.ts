@@ -9,7 +9,7 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
 import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';

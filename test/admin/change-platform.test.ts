@@ -2,9 +2,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { leaksOf } from '../world/canary.ts';
 import { expectDenied, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { everythingStored } from '../world/stored.ts';
+import { everythingStored } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { CANARY, DEMO_SCOPES } from '../world/world.ts';
 

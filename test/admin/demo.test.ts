@@ -9,7 +9,7 @@ import { makeKeyPair, send } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { shared } from '../world/given.ts';
+import { shared } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
 import { givenSandbox } from '../world/sandbox.ts';
 import { postgresNote, STORES } from '../world/stores.ts';

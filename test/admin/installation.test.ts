@@ -1,7 +1,7 @@
 /** The state of the installation for admins. */
 import { describe, expect, test } from 'vitest';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { startReplica } from '../world/replica.ts';
 import { STORES } from '../world/stores.ts';
 

@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { makeKeyPair, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { everythingStored } from '../world/stored.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { everythingStored } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const GOOD = 'ghp_CANARYgoodgoodgoodgoodgoodgoodgood12';

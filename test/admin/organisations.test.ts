@@ -11,8 +11,8 @@ import { ROUTES } from '../../broker/http/routes.ts';
 import type { Schema } from '../../broker/store/schema.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { furnish, organisationTables, type StoredRow, storedRows } from '../world/furnished.ts';
-import { sampleBodies } from '../world/sample.ts';
+import { furnish, organisationTables, type StoredRow, storedRows } from '../world/full-organisation.ts';
+import { sampleBodies } from '../world/sample-bodies.ts';
 import { sized, thorough } from '../world/thorough.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 

@@ -9,8 +9,8 @@ import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { makeKeyPair, send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/given.ts';
-import { heldUp } from '../world/held-up.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
+import { heldUp } from '../world/lock-contention.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
 describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (store) => {

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
 import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';

@@ -7,7 +7,7 @@ import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { decisionTimes } from '../../broker/store/activity-counts.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';

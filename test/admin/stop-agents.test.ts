@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { givenWorld } from '../world/given.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 

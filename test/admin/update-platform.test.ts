@@ -6,7 +6,7 @@ import { readManifest } from '../../broker/facts/stored-manifests.ts';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { Manifest } from '../../broker/platforms/manifest.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
 

@@ -7,8 +7,8 @@ import { type Answer, makeKeyPair, signToken, TestAgent } from '../world/agent.t
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { childOf, issue } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { heldUp } from '../world/held-up.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { heldUp } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';

@@ -6,7 +6,7 @@ import { findAgent, listGrants } from '../../broker/store/agents.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { ALL_DEMO, childOf, issue } from '../world/child.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';

@@ -5,8 +5,8 @@ import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/m
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/given.ts';
-import { heldUp } from '../world/held-up.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
+import { heldUp } from '../world/lock-contention.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
 const POST = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };

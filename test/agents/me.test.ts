@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
 describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {

@@ -8,7 +8,7 @@ import { type Answer, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { readEvents } from '../world/event-stream.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { HOUR_MS } from '../world/times.ts';

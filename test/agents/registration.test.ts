@@ -10,13 +10,13 @@ import { listOpenRegistrations } from '../../broker/store/open-registrations.ts'
 import { capRegistrationsOfNobody } from '../../broker/store/registrations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send, TestAgent } from '../world/agent.ts';
-import { expectDeclared } from '../world/declared.ts';
+import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { heldUp } from '../world/held-up.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { heldUp } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
-import { everythingStored, placesOf } from '../world/stored.ts';
+import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';

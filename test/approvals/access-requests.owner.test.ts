@@ -5,7 +5,7 @@ import type { GrantTable } from '../../broker/store/tables/rules.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';

@@ -8,7 +8,7 @@ import type { BreakerTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, expectReportHint } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';

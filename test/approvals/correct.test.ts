@@ -5,7 +5,7 @@ import { findApproval } from '../../broker/store/approvals.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { verifyReceipt } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { enrol, post, signFinish } from '../world/passkeys.ts';
 import { WRITE } from '../world/requests.ts';

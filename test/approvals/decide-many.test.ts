@@ -5,7 +5,7 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 

@@ -2,9 +2,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { axeFindings, expectAccessible, overflowing } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { hold, linkOf, lookAgain, openHeld, picture, signIn, signOut } from '../world/held-page.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { DAY_MS } from '../world/times.ts';
 
 const LONG = {

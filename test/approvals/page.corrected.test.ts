@@ -1,7 +1,7 @@
 /** A call that is corrected while its approval page is open: only what the person has reviewed can be approved there. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import {
   complaintsOf,
   hold,
@@ -13,7 +13,7 @@ import {
   signOut,
   text,
 } from '../world/held-page.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 /** The confirmation repeats six members of the body; the corrected member is not among them. */
 const BODY = { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, amount: 500 };

@@ -1,9 +1,9 @@
 /** Requests that try to deceive the deciding person, and pages of other sites that try to decide for them. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, hold, isDisabled, linkOf, openHeld, PHONE, pictures, signIn, text } from '../world/held-page.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 const MARKUP = [
   `</p><script>document.title='owned'</script>`,

@@ -3,9 +3,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Authenticator } from '../world/authenticator.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, hold, linkOf, openHeld, signIn, signOut, text } from '../world/held-page.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 const PHONE = { width: 360, height: 740 };
 

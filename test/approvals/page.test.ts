@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import {
   complaintsOf,
   DESK,
@@ -19,7 +19,7 @@ import {
   signOut,
   text,
 } from '../world/held-page.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { DAY_MS } from '../world/times.ts';
 
 const REFUND = {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { moveAgent } from '../../broker/store/agents.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { fresh } from '../world/given.ts';
+import { fresh } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning, HELD } from '../world/signing.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

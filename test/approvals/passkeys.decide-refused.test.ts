@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { fresh } from '../world/given.ts';
+import { fresh } from '../world/fixtures.ts';
 import {
   assertBegin,
   assertFinish,

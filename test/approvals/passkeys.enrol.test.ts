@@ -5,7 +5,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { enrol, post, registerBegin, registerFinish, signInWith } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { expectEnvelope } from '../world/evidence.ts';
-import { fresh } from '../world/given.ts';
+import { fresh } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, post, registerBegin, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning } from '../world/signing.ts';
 import { type Authenticator, type Ceremony, cbor } from '../world/software-authenticator.ts';

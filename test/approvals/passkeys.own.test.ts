@@ -5,7 +5,7 @@ import { deleteOwner } from '../../broker/store/organisations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { approveWith, enrol, post, registerBegin } from '../world/passkeys.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';

@@ -2,9 +2,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, look, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, DESK, hold, PHONE, pictures, signIn, signOut, text } from '../world/held-page.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 describe.skipIf(withoutChromium)(
   `the passkeys page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

@@ -7,7 +7,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, registerFinish, signBegin, signFinish } from '../world/passkeys.ts';
 import { WRITE } from '../world/requests.ts';
 import { Authenticator } from '../world/software-authenticator.ts';

@@ -6,7 +6,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { assertion, enrol, post, registerFinish } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';

@@ -10,7 +10,7 @@ import { openPlainStore } from '../../broker/process/start.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { enrol } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';

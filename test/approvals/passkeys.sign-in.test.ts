@@ -5,7 +5,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { assertBegin, assertFinish, assertion, enrol, registerBegin, signInWith } from '../world/passkeys.ts';
 import { Authenticator, type Ceremony } from '../world/software-authenticator.ts';

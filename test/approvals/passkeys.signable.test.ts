@@ -4,7 +4,7 @@ import { updateAgent } from '../../broker/store/agents.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh } from '../world/given.ts';
+import { fresh } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning } from '../world/signing.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

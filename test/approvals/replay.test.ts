@@ -8,8 +8,8 @@ import { putPlatform, putPolicy } from '../../broker/store/governed-versions.ts'
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/given.ts';
-import { everythingStored, placesOf } from '../world/stored.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
+import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { CANARY, DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';

@@ -9,9 +9,9 @@ import { approveAndDie } from '../world/after-crash.ts';
 import { TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
-import { patience } from '../world/patience.ts';
 import { WRITE } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 

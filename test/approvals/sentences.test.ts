@@ -4,7 +4,7 @@ import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { rewrapAll } from '../../broker/vault.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_SCOPES } from '../world/world.ts';
 

@@ -1,7 +1,7 @@
 /** Uses of a standing approval around kill -9, with real processes: never more uses than allowed, and each recorded. */
 import { afterAll, describe, expect, test } from 'vitest';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 

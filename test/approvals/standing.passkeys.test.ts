@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { fresh } from '../world/given.ts';
+import { fresh } from '../world/fixtures.ts';
 import { assertFinish, enrol } from '../world/passkeys.ts';
 import { givenSigning, HELD } from '../world/signing.ts';
 

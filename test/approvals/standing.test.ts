@@ -6,9 +6,9 @@ import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { startReplica } from '../world/replica.ts';
-import { everythingStored, placesOf } from '../world/stored.ts';
+import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 

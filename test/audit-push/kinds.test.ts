@@ -4,7 +4,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { type S3Server, startS3Server } from '../world/s3-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

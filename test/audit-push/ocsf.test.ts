@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { ocsfEvent } from '../../broker/audit-push/ocsf.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { ROOT } from '../world/checkout.ts';
-import { furnish } from '../world/furnished.ts';
+import { furnish } from '../world/full-organisation.ts';
 import { readOcsf } from '../world/ocsf-sources.ts';
 import { ONE_STORE } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type AuditReceiver, type CameRow, startAuditReceiver } from '../world/audit-receiver.ts';
-import { givenWorld } from '../world/given.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 

@@ -4,7 +4,7 @@ import { MOST_ROWS, nextBatch } from '../../broker/audit-push/batch.ts';
 import { makeRowLimits } from '../../broker/audit-push/row-limits.ts';
 import { findSink } from '../../broker/store/audit-sinks.ts';
 import { afterFile } from '../world/after-file.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startUpstream, type Upstream } from '../world/upstream.ts';

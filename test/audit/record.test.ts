@@ -11,7 +11,7 @@ import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
 import { rollback } from '../../broker/store/transaction.ts';
-import { givenWorld } from '../world/given.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { auditRow } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 

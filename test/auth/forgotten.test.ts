@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { decideWith, enrol } from '../world/passkeys.ts';
 import { WRITE } from '../world/requests.ts';

@@ -5,7 +5,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';

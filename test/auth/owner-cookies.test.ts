@@ -7,7 +7,7 @@ import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { startWorld } from '../world/world.ts';
 
 describe('a session in a browser', () => {

@@ -13,7 +13,7 @@ import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { fresh, shared } from '../world/given.ts';
+import { fresh, shared } from '../world/fixtures.ts';
 import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newRsaPair } from '../world/rsa.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -9,7 +9,7 @@ import { profileSend } from '../../mcp/stdio/profile-send.ts';
 import { type Answer, makeKeyPair, send } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
-import { fresh, shared } from '../world/given.ts';
+import { fresh, shared } from '../world/fixtures.ts';
 import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -4,7 +4,7 @@ import { findAuditRow } from '../../broker/store/audit.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, expectMalformed } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 

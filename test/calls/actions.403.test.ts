@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { moveAgent } from '../../broker/store/agents.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { expectDenied } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';

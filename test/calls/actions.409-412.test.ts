@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { listConnections } from '../../broker/store/connections.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 
 const TREES = { platform: 'forge', endpoint: '/trees', method: 'POST' };
 const write = (path: string) => ({ data: { tree: [{ path, content: 'x' }] } });

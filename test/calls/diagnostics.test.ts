@@ -3,7 +3,7 @@ import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { countDiagnostics, purgeDiagnostics } from '../../broker/store/diagnostics.ts';
 import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const JSON_BODY = { 'content-type': 'application/json' };

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { callOf, connected } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import type { Organisation } from '../world/world.ts';
 

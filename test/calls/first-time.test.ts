@@ -6,7 +6,7 @@ import { agentDeeds } from '../../broker/calls/deeds.ts';
 import type { Log } from '../../broker/log/log.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 

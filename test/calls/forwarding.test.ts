@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { FORBIDDEN_HEADERS } from '../world/forbidden-headers.ts';
-import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';

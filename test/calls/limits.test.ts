@@ -4,7 +4,7 @@ import { purgeLimitCounts } from '../../broker/store/limit-counts.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { startReplica } from '../world/replica.ts';
 import { READ, WRITE } from '../world/requests.ts';

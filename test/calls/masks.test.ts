@@ -8,7 +8,7 @@ import { afterFile } from '../world/after-file.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { READ, WRITE } from '../world/requests.ts';

@@ -4,7 +4,7 @@ import { payloadText1 } from '../../broker/audit/receipt-format-1.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 

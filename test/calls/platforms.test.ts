@@ -3,7 +3,7 @@ import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { manifestOf } from '../platforms/classified.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 
 /** How a manifest determines the requests that a platform receives. */
 describe('POST /v1/actions by the manifest of a platform', () => {

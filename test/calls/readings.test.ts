@@ -1,8 +1,8 @@
 /** A call that servers may read differently passes a rule only if every reading does, through any entry point. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { actThrough, DOORS } from '../proxy/doors.ts';
+import { actThrough, DOORS } from '../proxy/entry-points.ts';
 import { rawClient } from '../proxy/raw-client.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
 const PURGE = '!has(request.body.dry_run) && has(request.body.purge) && request.body.purge == true';

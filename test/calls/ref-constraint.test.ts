@@ -1,10 +1,10 @@
 /** Grants with `refs` and `ref_changes`, tested by real calls against a stand-in for GitHub. */
 import { describe, expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
-import { actThrough, DOORS, deniedThrough } from '../proxy/doors.ts';
+import { actThrough, DOORS, deniedThrough } from '../proxy/entry-points.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 

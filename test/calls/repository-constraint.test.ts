@@ -1,9 +1,9 @@
 /** The table of the specification's "Repository constraint", by real calls: each row with a counter-example that passes. */
 import { describe, expect, test } from 'vitest';
-import { actThrough, DOORS, deniedThrough } from '../proxy/doors.ts';
+import { actThrough, DOORS, deniedThrough } from '../proxy/entry-points.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 

@@ -4,7 +4,7 @@ import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
 import { putKeysRestored } from '../../broker/store/restored.ts';
 import { newRepeat } from '../../mcp/tools/repeats.ts';
 import { auditIdOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 

@@ -1,10 +1,10 @@
 /** Spellings of names and paths that lenient servers read alike do not bypass denials, constraints or conditions. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { actThrough, DOORS, type DoorCall } from '../proxy/doors.ts';
+import { actThrough, DOORS, type DoorCall } from '../proxy/entry-points.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { lenientServer, type Understood } from '../world/lenient-server.ts';
 import { READ } from '../world/requests.ts';
 import { CANARY } from '../world/world.ts';

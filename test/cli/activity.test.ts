@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { BIN } from '../world/checkout.ts';
-import { type Daily, startDaily } from '../world/daily.ts';
+import { type Daily, startDaily } from '../world/cli-world.ts';
 import { newFolder } from '../world/stores.ts';
 import { actingIn } from '../world/terminal.ts';
 

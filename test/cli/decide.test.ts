@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { type Daily, startDaily } from '../world/daily.ts';
+import { type Daily, startDaily } from '../world/cli-world.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
 let daily: Daily;

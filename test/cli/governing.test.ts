@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type Daily, startDaily } from '../world/daily.ts';
+import { type Daily, startDaily } from '../world/cli-world.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
 let daily: Daily;

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { listPlatforms } from '../../broker/store/platforms.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
-import { type Daily, startDaily } from '../world/daily.ts';
+import { type Daily, startDaily } from '../world/cli-world.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
 describe('platform', () => {

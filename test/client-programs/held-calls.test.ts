@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { profileOf } from '../sidecar/run-world.ts';
 import { send } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, consent } from '../world/mcp-person.ts';
 import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';

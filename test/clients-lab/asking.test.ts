@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { profileOf, run, startRun } from '../sidecar/run-world.ts';
 import { BIN } from '../world/checkout.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 

@@ -6,7 +6,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { BARE, writeProfile } from '../world/mcp.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, consent } from '../world/mcp-person.ts';

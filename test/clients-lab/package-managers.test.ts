@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { npm } from '../../broker/platforms/builtin/npm.ts';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { patience } from '../world/patience.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { CANARY } from '../world/world.ts';
 import { withoutLab } from './installed.ts';
 

@@ -27,7 +27,7 @@ import {
   quote,
   read,
   titles,
-} from './governed.ts';
+} from './governance-world.ts';
 
 const CONNECTED = `${CRM}connections:
   crm-main: { platform: crm, secret: { env: CRM_TOKEN } }

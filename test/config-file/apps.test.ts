@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
-import { fresh, shared } from '../world/given.ts';
+import { fresh, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { Governed, openBroker } from './governed.ts';
+import { Governed, openBroker } from './governance-world.ts';
 
 const pairOf = (modulusLength: number) => generateKeyPairSync('rsa', { modulusLength });
 const pair = pairOf(2048);

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
 import { findGovernanceVersion } from '../../broker/store/governance.ts';
-import { fresh, shared } from '../world/given.ts';
+import { fresh, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { Governed, openBroker, problemsOf } from './governed.ts';
+import { Governed, openBroker, problemsOf } from './governance-world.ts';
 
 const KEY = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const SIEM = '  siem: { kind: webhook, url: "https://siem.example/in", secret: { env: KEY } }\n';

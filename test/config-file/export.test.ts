@@ -6,7 +6,7 @@ import { bindKey } from '../../broker/store/agent-keys.ts';
 import { moveAgent, putAgent, updateAgent } from '../../broker/store/agents.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ANN, CRM, DAY, Governed, newPublicKey, openBroker, problemsOf, quote, titles } from './governed.ts';
+import { ANN, CRM, DAY, Governed, newPublicKey, openBroker, problemsOf, quote, titles } from './governance-world.ts';
 
 const PEM = newPublicKey();
 /** Each agent has a key of its own. */

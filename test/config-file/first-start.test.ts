@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
 import { findPolicyRules } from '../../broker/store/governed-versions.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { Governed, makeOrganisation, openBroker } from './governed.ts';
+import { Governed, makeOrganisation, openBroker } from './governance-world.ts';
 
 describe.each(STORES)(`a new organisation on %s${postgresNote}`, async (kind) => {
   const broker = await openBroker(kind);

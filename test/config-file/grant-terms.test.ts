@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { makeKeyPair } from '../world/agent.ts';
-import { givenWorld } from '../world/given.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
-import { ByFile } from './by-file.ts';
+import { ByFile } from './world-from-file.ts';
 
 const KEYS = makeKeyPair();
 const MESSAGE = {

@@ -10,7 +10,7 @@ import { planGovernance } from '../../broker/config-plan/plan.ts';
 import { longestTurn, machineMs } from '../world/longest-turn.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
-import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governed.ts';
+import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governance-world.ts';
 
 /** With MANY_AGENTS=1 more agents, and on PostgreSQL too, for changes of what is tested here. */
 const AGENTS = process.env.MANY_AGENTS ? 5_000 : sized(500, 1_000);

@@ -8,9 +8,9 @@ import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { isProblem } from '../../broker/oauth-client/problem.ts';
 import { describedFor } from '../../broker/oauth-client/registered.ts';
 import { putTokens } from '../../broker/store/oauth-tokens.ts';
-import { fresh, shared } from '../world/given.ts';
+import { fresh, shared } from '../world/fixtures.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
-import { Governed, openBroker, problemsOf, read, warningsOf } from './governed.ts';
+import { Governed, openBroker, problemsOf, read, warningsOf } from './governance-world.ts';
 
 const DOCS = `platforms:
   docs:

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../broker/config-file/problems.ts';
 import { listReferences, referenceKey, referenceOf, resolveReferences } from '../../broker/config-file/secrets.ts';
 import { newFolder } from '../world/stores.ts';
-import { read } from './governed.ts';
+import { read } from './governance-world.ts';
 
 const FILE = `connections:
   a: { platform: crm, secret: { env: TOKEN } }

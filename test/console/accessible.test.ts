@@ -6,10 +6,10 @@ import { expectAccessible } from '../world/accessible.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, PHONE } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { patience } from '../world/patience.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { picture } from '../world/pictures.ts';
 import { READ, WRITE } from '../world/requests.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 /** A rule of each effect. */
 const CAREFUL = [

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { readPages } from '../../broker/console/pages.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 
 describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   const at = (path: string) => world.running.baseUrl + path;

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, DESKTOP, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { keyboard, mouse } from '../world/hands.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { keyboard, mouse } from '../world/input-device.ts';
 
 describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   const world = givenWorld();

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, isLive, openConsole, says } from '../world/console.ts';
-import { shared } from '../world/given.ts';
-import { keyboard, mouse } from '../world/hands.ts';
-import { patience } from '../world/patience.ts';
+import { shared } from '../world/fixtures.ts';
+import { keyboard, mouse } from '../world/input-device.ts';
 import { picture } from '../world/pictures.ts';
 import { givenSandbox } from '../world/sandbox.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 const HANDS = { keyboard, mouse };
 const SAID =

@@ -6,9 +6,9 @@ import { expectAccessible } from '../world/accessible.ts';
 import { leaksOf } from '../world/canary.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { mouse } from '../world/hands.ts';
-import { everythingStored } from '../world/stored.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { mouse } from '../world/input-device.ts';
+import { everythingStored } from '../world/store-contents.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const SECRET = 'CANARY-of-the-file-0123456789';
@@ -31,7 +31,7 @@ describe.skipIf(withoutChromium)(
     const text = (selector: string) => `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ')`;
     const has = (page: Page, selector: string, words: string) =>
       page.until(`${text(selector)}.includes(${JSON.stringify(words)})`);
-    /** Sets the whole text in one step; hands.test.ts types it. */
+    /** Sets the whole text in one step; tasks.test.ts types it. */
     const write = (page: Page, value: string) =>
       page.value(
         `((area) => { area.value = ${JSON.stringify(value)}; area.dispatchEvent(new Event('input', { bubbles: true })); })(document.querySelector('#governance-text'))`,

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, look, openConsole, PHONE, said, says, WAITING } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 
 const HOSTILE = '</p><script>document.title="owned"</script><img src=x onerror=alert(1)>\u202eevil\u2066\u200b';
 const ALREADY = (lines: number) => `System: already approved by Alice.${'\n'.repeat(lines)}Press Approve.`;

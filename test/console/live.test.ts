@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible, overflowing, unreadable } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, DESKTOP, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 
 describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   const world = givenWorld();

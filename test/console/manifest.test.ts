@@ -4,8 +4,8 @@ import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { mouse } from '../world/hands.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { mouse } from '../world/input-device.ts';
 import { READ } from '../world/requests.ts';
 import { CANARY } from '../world/world.ts';
 
@@ -16,7 +16,7 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
     const TEXT = '[data-field="manifest"]';
     const text = (page: Page) => page.value<string>(`document.querySelector('${TEXT}').value`);
-    /** Sets the whole text in one step; hands.test.ts types it. */
+    /** Sets the whole text in one step; tasks.test.ts types it. */
     const write = (page: Page, value: string) =>
       page.value(
         `((area) => { area.value = ${JSON.stringify(value)}; area.dispatchEvent(new Event('input', { bubbles: true })); })(document.querySelector('${TEXT}'))`,

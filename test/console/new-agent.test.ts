@@ -6,7 +6,7 @@ import { expectAccessible } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { newRsaPair } from '../world/rsa.ts';
 
 test('the console offers the clients of the command line, under the same names', () => {

@@ -6,10 +6,10 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, isLive, openConsole, PHONE } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { patience } from '../world/patience.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { HOUR_MS } from '../world/times.ts';
 
 describe.skipIf(withoutChromium)(

@@ -4,7 +4,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';

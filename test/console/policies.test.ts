@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { patience } from '../world/patience.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 const DELETES = { name: 'deletes-wait', effect: 'require_approval', methods: ['DELETE'] };
 

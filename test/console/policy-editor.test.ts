@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { mouse } from '../world/hands.ts';
-import { patience } from '../world/patience.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { mouse } from '../world/input-device.ts';
 import { READ, WRITE } from '../world/requests.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 const HOSTILE = 'has(request.body.note) && request.body.note == "<img src=x onerror=alert(1)>\u202e"';
 const RULES = [

@@ -3,10 +3,10 @@ import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { patience } from '../world/patience.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
 import { WRITE } from '../world/requests.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)> [Approve](https://evil.example)';
 

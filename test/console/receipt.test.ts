@@ -8,9 +8,9 @@ import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE } from '../world/console.ts';
 import { auditIdOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { patience } from '../world/patience.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 const world = givenWorld();
 const organisation = shared(() => world.demoOrganisation());

@@ -4,9 +4,9 @@ import { endPendingItems } from '../../broker/store/end-pending-items.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { patience } from '../world/patience.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 describe.skipIf(withoutChromium)(
   `a restored store in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

@@ -5,9 +5,9 @@ import { expectAccessible } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { keyboard } from '../world/hands.ts';
-import { patience } from '../world/patience.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { keyboard } from '../world/input-device.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { HOUR_MS } from '../world/times.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';

@@ -2,7 +2,7 @@
 import { CompactEncrypt, importJWK } from 'jose';
 import { describe } from 'vitest';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { makeShow } from './shown.ts';
 
 const world = givenWorld();

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
 import { servedDocument } from './document.ts';
 

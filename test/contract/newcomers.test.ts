@@ -2,7 +2,7 @@
 import { describe } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, makeKeyPair, send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import {
   approveWith,
   assertionFor,

@@ -1,7 +1,7 @@
 /** Live answers of AuthZEN and TRQP, checked against the document. */
 import { beforeAll, describe } from 'vitest';
 import { send, type TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { makeShow } from './shown.ts';
 
 const world = givenWorld();

@@ -8,7 +8,7 @@ import { afterFile } from '../world/after-file.ts';
 import { BIN, ROOT } from '../world/checkout.ts';
 import { fencesOf } from '../world/markdown.ts';
 import { READ } from '../world/requests.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { administer, nameOf, newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 

@@ -12,7 +12,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../broker/environment/config.ts';
 import { objectsFile, VARIANTS } from '../../deploy/check-chart.ts';
 import { ROOT } from '../world/checkout.ts';
-import { startAsShown } from '../world/shell-page.ts';
+import { startAsShown } from '../world/docs-commands.ts';
 import { newFolder } from '../world/stores.ts';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible, overflowing } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 
 const world = givenWorld();
 const get = (path: string) => send(world.running.baseUrl + path, {});

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../world/checkout.ts';
-import { fencesOf } from '../world/markdown.ts';
 import {
   missingTools,
   perform,
@@ -12,7 +11,8 @@ import {
   still,
   stillJson,
   toolNote,
-} from '../world/shell-page.ts';
+} from '../world/docs-commands.ts';
+import { fencesOf } from '../world/markdown.ts';
 import { newFolder } from '../world/stores.ts';
 
 const PAGE = join(ROOT, 'docs', 'by-hand.md');

@@ -18,9 +18,9 @@ import { CLIENTS } from '../../bin/clients.ts';
 import { ROOT } from '../world/checkout.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { commandHost } from '../world/command.ts';
-import { shared } from '../world/given.ts';
+import { shared } from '../world/fixtures.ts';
 import { fencesOf } from '../world/markdown.ts';
-import { newcomer, withoutNewcomer } from '../world/newcomer.ts';
+import { newcomer, withoutNewcomer } from '../world/new-user.ts';
 import { thorough } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../world/checkout.ts';
+import { missingTools, perform, SHOWN_AT, startAsShown, still, stillJson, toolNote } from '../world/docs-commands.ts';
 import { fencesOf } from '../world/markdown.ts';
-import { missingTools, perform, SHOWN_AT, startAsShown, still, stillJson, toolNote } from '../world/shell-page.ts';
 import { newFolder } from '../world/stores.ts';
 
 const run = promisify(execFile);

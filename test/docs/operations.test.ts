@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { BIN, COMPILE_CACHE, ROOT } from '../world/checkout.ts';
-import { fencesOf } from '../world/markdown.ts';
 import {
   missingTools,
   perform,
@@ -15,7 +14,8 @@ import {
   startAsShown,
   still,
   toolNote,
-} from '../world/shell-page.ts';
+} from '../world/docs-commands.ts';
+import { fencesOf } from '../world/markdown.ts';
 import { newDatabase, newFolder, postgresNote } from '../world/stores.ts';
 
 const fences = fencesOf(readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8'));

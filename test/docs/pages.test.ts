@@ -8,7 +8,7 @@ import { isPublic } from '../../broker/http/routes/openapi.ts';
 import { servedRoutes } from '../../broker/process/served-routes.ts';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { addressesOfPage, makeReader } from '../world/links.ts';
 
 const GUIDES = listGuides();

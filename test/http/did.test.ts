@@ -17,7 +17,7 @@ import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Answer, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
-import { expectDeclared } from '../world/declared.ts';
+import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';

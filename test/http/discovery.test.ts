@@ -2,7 +2,7 @@ import { createLocalJWKSet, jwtVerify, SignJWT } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld } from '../world/given.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 describe.each(ONE_STORE)(`public documents on %s${postgresNote}`, (store) => {

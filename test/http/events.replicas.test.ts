@@ -6,7 +6,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';

@@ -12,7 +12,7 @@ import { windowCounts } from '../../broker/runtime/window-counts.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { World } from '../world/world.ts';

@@ -2,7 +2,7 @@
 import net from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { exchange, type RawAnswer } from '../world/raw.ts';
 import { READ } from '../world/requests.ts';
 

@@ -8,7 +8,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { longJson } from '../../broker/http/reply.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { longestTurn, machineMs, parsingMs } from '../world/longest-turn.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';

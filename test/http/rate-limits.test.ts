@@ -3,7 +3,7 @@ import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, expectReportHint, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { startWorld } from '../world/world.ts';
 

@@ -8,7 +8,7 @@ import type { Route } from '../../broker/http/route.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import { send, type TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -9,7 +9,7 @@ import { LONGEST_NOTE, MOST_NOTES } from '../../lab/mcp/notes.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld } from '../world/given.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { exchange } from '../world/raw.ts';
 import { startWorld } from '../world/world.ts';
 

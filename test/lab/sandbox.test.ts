@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { SANDBOX_MANIFEST, SANDBOX_POLICY, startSandbox } from '../../lab/sandbox.ts';
-import { fresh } from '../world/given.ts';
+import { fresh } from '../world/fixtures.ts';
 
 const TOKEN = 'sandbox-token-for-these-tests';
 const NOW = Date.parse('2026-03-01T12:00:00Z');

@@ -6,7 +6,7 @@ import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sd
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { inspect } from '../world/inspector.ts';
 import { BARE, callTool, envelope, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { CANARY } from '../world/world.ts';

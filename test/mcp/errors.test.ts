@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readArguments } from '../../bin/quick-mcp.ts';
 import { makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 

@@ -8,7 +8,7 @@ import { agentClient } from '../../mcp/client/agent-client.ts';
 import type { BrokerRequest } from '../../mcp/client/send.ts';
 import { signedSend } from '../../mcp/client/signed-send.ts';
 import { afterFile } from '../world/after-file.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 /** Returns the server's address; closes the server at the end of the file. */
 async function listening(server: Server): Promise<string> {

@@ -1,7 +1,7 @@
 /** Bodies that are not JSON, through the MCP tools: what a model sends and receives. */
 import { expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { DEMO_SCOPES } from '../world/world.ts';
 

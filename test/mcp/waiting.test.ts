@@ -1,7 +1,7 @@
 /** Held calls over MCP: each way to wait that a client may support, what ends a wait, and what survives a restart. */
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { hideTables } from '../world/cut.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { hideTables } from '../world/fault-proxy.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { callTool, envelope, type McpProcess, type Message, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 
 const SAID = { platform: 'demo', scope: 'demo:write', endpoint: '/items' };

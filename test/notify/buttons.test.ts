@@ -21,7 +21,7 @@ import {
   slackButtons,
   telegramButtons,
 } from '../world/clicks.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
-import { patience } from '../world/patience.ts';
 import { startReplica } from '../world/replica.ts';
 import { WRITE } from '../world/requests.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { startWorld } from '../world/world.ts';
 
 const HELD = 12;

@@ -6,10 +6,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
-import { givenWorld } from '../world/given.ts';
-import { patience } from '../world/patience.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 
 /** One more than the messages that a channel sends at a time. */

@@ -8,7 +8,7 @@ import { takeLease } from '../../broker/store/leases.ts';
 import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { enrol } from '../world/passkeys.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -1,6 +1,6 @@
 /** Devices with Web Push: who may add which, what is sent, to whom, and the handling of the push service's answers. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -7,7 +7,7 @@ import { expectAccessible } from '../world/accessible.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, PHONE } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { DEMO_RULES } from '../world/world.ts';

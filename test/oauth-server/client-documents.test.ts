@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { startClientSite } from '../world/client-documents.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { MINUTE_MS } from '../world/times.ts';

@@ -7,7 +7,7 @@ import { CLIENT_AUTH_ALGORITHMS } from '../../broker/oauth-server/metadata.ts';
 import { makeAuthorizationServer } from '../../broker/oauth-server/server.ts';
 import { send } from '../world/agent.ts';
 import { startClientSite } from '../world/client-documents.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, CALLBACK, ClientMemory, connectClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { serveHandler } from '../world/serve-handler.ts';

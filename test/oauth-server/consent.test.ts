@@ -5,7 +5,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { endSession } from '../../broker/store/ended-sessions.ts';
 import { send } from '../world/agent.ts';
 import type { Browser } from '../world/browser.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { askConsent, browserOf, CALLBACK, openConsent, signIn } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

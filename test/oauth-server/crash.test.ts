@@ -8,7 +8,7 @@ import { refuseOAuthRecords } from '../world/faults.ts';
 import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { makeRandom } from '../world/random.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';

@@ -2,7 +2,7 @@
 import { Client } from '@modelcontextprotocol/client';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Answer } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { envelope } from '../world/mcp.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, connectClient } from '../world/mcp-person.ts';

@@ -10,7 +10,7 @@ import { hashFile, readManifest } from '../../broker/store/backup-manifest.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { smallDisk } from '../world/small-disk.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { startWorld, type World } from '../world/world.ts';

@@ -7,8 +7,8 @@ import { freePort } from '../../bench/free-port.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { query } from '../world/stored.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { query } from '../world/store-contents.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 
 const HELD = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };

@@ -25,7 +25,7 @@ import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { start } from '../world/people.ts';
 import { type S3Server, startS3Server } from '../world/s3-server.ts';
-import { everythingStored } from '../world/stored.ts';
+import { everythingStored } from '../world/store-contents.ts';
 import { newFolder, newMigratedDatabase, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 

@@ -26,7 +26,7 @@ import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { makeRandom } from '../world/random.ts';
-import { everythingStored, placesOf, query } from '../world/stored.ts';
+import { everythingStored, placesOf, query } from '../world/store-contents.ts';
 import { newDatabase, newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';

@@ -14,10 +14,10 @@ import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
-import { givenWorld } from '../world/given.ts';
-import { patience } from '../world/patience.ts';
-import { query } from '../world/stored.ts';
+import { givenWorld } from '../world/fixtures.ts';
+import { query } from '../world/store-contents.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 const PATCH = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };

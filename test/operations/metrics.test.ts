@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
-import { expectDeclared } from '../world/declared.ts';
+import { expectDeclared } from '../world/declared-routes.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';

@@ -8,8 +8,8 @@ import { expect, test, vi } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { BIN } from '../world/checkout.ts';
-import { patience } from '../world/patience.ts';
 import { newFolder } from '../world/stores.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 test('a crash writes no report, and no core dump with memory, although both are enabled', {
   timeout: 180_000,

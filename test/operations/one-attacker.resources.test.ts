@@ -19,7 +19,7 @@ import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
 import { READ } from '../world/requests.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';

@@ -9,10 +9,10 @@ import { ALLOWANCE } from '../../broker/runtime/window-counts.ts';
 import { type Answer, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { hasRedis, startRedis } from '../world/redis.ts';
 import { READ } from '../world/requests.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import type { World } from '../world/world.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { addressWarning, reachWarnings } from '../../broker/reach.ts';
 import { send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 
 test.each([
   ['http://localhost:8787', 'loopback'],

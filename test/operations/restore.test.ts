@@ -35,7 +35,7 @@ import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { approveWith, enrol, signInWith } from '../world/passkeys.ts';
 import { smallDisk } from '../world/small-disk.ts';
 import type { Authenticator } from '../world/software-authenticator.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { newDatabase, newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { ALLOW_ALL, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
 

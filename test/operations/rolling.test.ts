@@ -7,7 +7,7 @@ import { BalancedLoad, startBehind } from '../world/balanced-load.ts';
 import { PROGRAMS } from '../world/checkout.ts';
 import { NEXT_RELEASE, nextRelease, RELEASE } from '../world/next-release.ts';
 import { WRITE } from '../world/requests.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
 

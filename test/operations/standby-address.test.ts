@@ -3,7 +3,7 @@ import pg from 'pg';
 import { expect, test, vi } from 'vitest';
 import { startPostgres } from '../../bench/postgres.ts';
 import { afterFile } from '../world/after-file.ts';
-import { startCut } from '../world/cut.ts';
+import { startCut } from '../world/fault-proxy.ts';
 import { READ } from '../world/requests.ts';
 import { STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';

@@ -12,7 +12,7 @@ import { serve } from '../../broker/process/main.ts';
 import { startSandboxPlatform } from '../../broker/process/sandbox.ts';
 import { startFault } from '../../broker/process/start-fault.ts';
 import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { newDatabase, newFolder, STORES } from '../world/stores.ts';
 
 const configured = (environment: Record<string, string>): Config =>

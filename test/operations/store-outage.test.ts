@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
-import { hideTables, startCut } from '../world/cut.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { hideTables, startCut } from '../world/fault-proxy.ts';
 import { READ } from '../world/requests.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';

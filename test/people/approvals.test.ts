@@ -4,7 +4,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, DESKTOP, look, openConsole } from '../world/console.ts';
 import { govern } from '../world/docs-platform.ts';
-import { fresh, shared } from '../world/given.ts';
+import { fresh, shared } from '../world/fixtures.ts';
 import { linkOf, text } from '../world/held-page.ts';
 import { consentVerified } from '../world/mcp-people.ts';
 import { agentOfPeople, documentOf, outlivePerson } from '../world/people.ts';

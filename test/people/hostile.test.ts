@@ -17,7 +17,7 @@ import {
 } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { newRsaPair } from '../world/rsa.ts';
-import { everythingStored, placesOf } from '../world/stored.ts';
+import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ANN = slack('CANARY-ann-0123456789');

@@ -5,7 +5,7 @@ import { beforeAll, beforeEach, expect } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
-import { fresh, shared } from '../world/given.ts';
+import { fresh, shared } from '../world/fixtures.ts';
 import { CLIENT_ID, startLyingProvider } from '../world/lying-provider.ts';
 import { agentOfPeople, documentOf } from '../world/people.ts';
 import type { StoreKind } from '../world/stores.ts';

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { envelope, startMcp, writeProfile } from '../world/mcp.ts';
 import { consentVerified, DOORS, STATELESS, waitingCalls } from '../world/mcp-people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { everythingStored, placesOf } from '../world/stored.ts';
+import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES } from '../world/world.ts';
 

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
-import { fresh } from '../world/given.ts';
+import { fresh } from '../world/fixtures.ts';
 import { consentVerified } from '../world/mcp-people.ts';
 import { agentOfPeople } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';

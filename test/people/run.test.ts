@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
-import { shared } from '../world/given.ts';
+import { shared } from '../world/fixtures.ts';
 import { consentVerified } from '../world/mcp-people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { newFolder } from '../world/stores.ts';

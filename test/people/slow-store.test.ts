@@ -1,7 +1,7 @@
 /** A store with a high latency: calls on behalf of a person are slow, but succeed. */
 import { describe, expect, test } from 'vitest';
 import { HOLDERS, place } from '../oauth-client/holders.ts';
-import { startCut } from '../world/cut.ts';
+import { startCut } from '../world/fault-proxy.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 
 describe.runIf(STORES.includes('postgres'))(`a PostgreSQL 120 ms away${postgresNote}`, () => {

@@ -7,7 +7,7 @@ import { compilePattern, relate } from '../../broker/policy/pattern.ts';
 import { ROOT } from '../world/checkout.ts';
 import { isReadOfSlack, manifestOf } from './classified.ts';
 import { coverageOf, LISTED } from './coverage/count.ts';
-import { githubLeftOut, slackLeftOut, stripeLeftOut } from './left-out.ts';
+import { githubLeftOut, slackLeftOut, stripeLeftOut } from './unscoped-operations.ts';
 
 type LeftOut = Readonly<Record<string, readonly string[]>>;
 
@@ -54,7 +54,7 @@ describe.each(LISTED)('%s', (name) => {
     expect((100 * coverage.counted) / coverage.all).toBeGreaterThanOrEqual(AT_LEAST[name]);
   });
 
-  test('the operations in no scope are exactly those that left-out.ts omits deliberately', () => {
+  test('the operations in no scope are exactly those that unscoped-operations.ts omits deliberately', () => {
     const patterns = Object.values(LEFT_OUT[name]).flat();
     const leaves = (pattern: string, operation: string): boolean => {
       const [method, path] = pattern.includes(' ') ? pattern.split(' ') : [undefined, pattern];

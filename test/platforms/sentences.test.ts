@@ -8,7 +8,7 @@ import { sentencesIn } from '../../broker/platforms/presets.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { plainSentence } from '../../broker/sentences/part.ts';
 import { compileSentences, sentenceOfPath } from '../../broker/sentences/sentences.ts';
-import { said } from '../sentences/said.ts';
+import { said } from '../sentences/describe-call.ts';
 import { manifestOf } from './classified.ts';
 
 const platformOf = (name: BuiltinName) => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { machineMs } from '../world/longest-turn.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { agent, call, NOW } from './world.ts';
 
 /** Milliseconds of thread time that the most expensive evaluation may take; on a slow machine half of what `machineMs` returns. */

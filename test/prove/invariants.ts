@@ -7,7 +7,7 @@ import { verifyCompact } from '../../broker/crypto/jws.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import type { ApprovalTable } from '../../broker/store/tables/approvals.ts';
 import type { Answer } from '../world/agent.ts';
-import { placesOf } from '../world/stored.ts';
+import { placesOf } from '../world/store-contents.ts';
 import { CANARY } from '../world/world.ts';
 import { pause, type Scene } from './scene.ts';
 

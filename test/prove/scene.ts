@@ -7,7 +7,7 @@ import type { Random } from '../world/random.ts';
 import type { StoreKind } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import type { Ledger } from './ledger.ts';
-import { openReader, type Reader } from './reader.ts';
+import { openReader, type Reader } from './store-reader.ts';
 
 export type Scene = {
   store: StoreKind;

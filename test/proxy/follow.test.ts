@@ -7,7 +7,7 @@ import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { everythingStored } from '../world/stored.ts';
+import { everythingStored } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startUpstream, type Upstream } from '../world/upstream.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';

@@ -1,7 +1,7 @@
 /** A broker killed in the middle of a stream: the client's answer breaks off, and the row says that the outcome is unknown. */
 import { expect, test } from 'vitest';
 import { spawnBroker } from '../world/broker-process.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
 test('kill -9 in the middle of a stream: the next start closes its row, and the request is not made again', async () => {

@@ -9,7 +9,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 

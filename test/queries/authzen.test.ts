@@ -5,7 +5,7 @@ import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';

@@ -6,7 +6,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { rotateLogKey } from '../../broker/receipt-log/log-keys.ts';
 import { thinCheckpoints } from '../../broker/store/thin-checkpoints.ts';
 import { send } from '../world/agent.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { longestTurn } from '../world/longest-turn.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { leafOf, mth, sha256 } from '../world/rfc9162.ts';

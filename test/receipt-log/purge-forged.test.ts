@@ -6,10 +6,10 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { runCommand } from '../world/command.ts';
-import { fresh, givenWorld } from '../world/given.ts';
-import { patience } from '../world/patience.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { hashOf } from './tampered.ts';
 
 describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`, (store) => {

@@ -7,7 +7,7 @@ import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
 import { exportLog } from '../../broker/receipt-log/export-log.ts';
 import { purgeChore } from '../../broker/receipt-log/purge.ts';
 import { adoptRetentions, isOwnRetention } from '../../broker/retention-authenticity.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

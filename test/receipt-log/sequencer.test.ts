@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { send } from '../world/agent.ts';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 

@@ -13,7 +13,7 @@ import { logSigner } from '../../broker/receipt-log/log-keys.ts';
 import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { ROOT } from '../world/checkout.ts';
 import { runCommand } from '../world/command.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';

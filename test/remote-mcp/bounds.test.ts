@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentPrincipal } from '../../broker/auth/principal.ts';
 import { whenCancelled } from '../../broker/http/mcp-cancel.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { deskOf, writeWaiting } from '../world/mcp-held.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';

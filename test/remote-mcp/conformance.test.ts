@@ -11,7 +11,7 @@ import { freePort } from '../../bench/free-port.ts';
 import { send } from '../world/agent.ts';
 import { startBearerProxy } from '../world/bearer-proxy.ts';
 import { ROOT } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, consent } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { newFolder } from '../world/stores.ts';

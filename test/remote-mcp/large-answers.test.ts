@@ -1,9 +1,9 @@
 /** Platform answers by `/mcp` that are larger than the limit of a tool result: truncated, and never parsed as a whole. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { callMcp } from '../world/oauth-client.ts';
-import { patience } from '../world/patience.ts';
 import { READ, WRITE } from '../world/requests.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const MIB = 1024 * 1024;

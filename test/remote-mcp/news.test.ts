@@ -3,7 +3,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ownersChangeIn } from '../../broker/audit/changes.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES } from '../world/world.ts';

@@ -5,12 +5,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { runFile } from '../../broker/process/run-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { fresh, shared } from '../world/given.ts';
+import { fresh, shared } from '../world/fixtures.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { patience } from '../world/patience.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { DEMO_RULES, startWorld } from '../world/world.ts';
 

@@ -11,7 +11,7 @@ import { repeatsOnDisk } from '../../mcp/stdio/repeats-on-disk.ts';
 import { tolerantRepeats } from '../../mcp/stdio/tolerant-repeats.ts';
 import { type Repeats, repeatsInMemory } from '../../mcp/tools/repeats.ts';
 import { ROOT } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';

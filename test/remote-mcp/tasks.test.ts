@@ -6,7 +6,7 @@ import {
   type ToolExecution,
 } from '@modelcontextprotocol/ext-tasks/client';
 import { describe, expect, test } from 'vitest';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, ClientMemory, connectClient } from '../world/mcp-person.ts';
 import { taskSession } from '../world/mcp-tasks.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -5,7 +5,7 @@ import { UrlElicitationRequiredError as FirstLinkError } from '@modelcontextprot
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { purgeMcpRepeats } from '../../broker/store/mcp-repeats.ts';
 import { send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { callMcp } from '../world/oauth-client.ts';

@@ -13,8 +13,8 @@ import { migrate } from '../../broker/store/migrate.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { postgresCounter, purgeRateCounts } from '../../broker/store/rate-counts.ts';
 import { afterFile } from '../world/after-file.ts';
-import { patience } from '../world/patience.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 const MINUTE_MS = 60_000;
 const LIMIT = 200;

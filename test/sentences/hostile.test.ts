@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../broker/policy/facts.ts';
 import { MAX_SENTENCE, plainSentence } from '../../broker/sentences/part.ts';
 import { sentenceOf, sentenceOfPath } from '../../broker/sentences/sentences.ts';
-import { callOf, platformOf, said } from './said.ts';
+import { callOf, platformOf, said } from './describe-call.ts';
 
 const platform = platformOf({
   sentences: {

@@ -3,7 +3,7 @@ import { Manifest } from '../../broker/platforms/manifest.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { plainSentence } from '../../broker/sentences/part.ts';
 import { sentenceOf, sentenceOfPath } from '../../broker/sentences/sentences.ts';
-import { callOf, platformOf, said } from './said.ts';
+import { callOf, platformOf, said } from './describe-call.ts';
 
 const code = platformOf({
   sentences: {

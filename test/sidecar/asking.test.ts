@@ -4,7 +4,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { startGitWorld } from '../world/git-world.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { profileOf, run, type Started, sh, startRun } from './run-world.ts';
 

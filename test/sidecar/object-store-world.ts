@@ -1,6 +1,6 @@
 /** A broker, and an object store whose key the broker has. */
 import { expect } from 'vitest';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { startObjectStore } from '../world/object-store.ts';
 import { CANARY } from '../world/world.ts';
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { beforeEach } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import type { StoreKind } from '../world/stores.ts';
 import { ALLOW_ALL, type Organisation, type World } from '../world/world.ts';
 import type { Received } from './aws-verifier.ts';

@@ -5,7 +5,7 @@ import { batchSize, findAuditRow } from '../../broker/store/audit.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import { afterFile } from '../world/after-file.ts';
-import { shared } from '../world/given.ts';
+import { shared } from '../world/fixtures.ts';
 import { groupWriter } from '../world/row-groups.ts';
 import { auditRow } from '../world/rows.ts';
 import { copyMigratedStore, newFolder, newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';

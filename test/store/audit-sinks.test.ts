@@ -14,7 +14,7 @@ import {
 } from '../../broker/store/audit-sinks.ts';
 import { takeLease } from '../../broker/store/leases.ts';
 import { moveHead } from '../../broker/store/receipt-logs.ts';
-import { shared } from '../world/given.ts';
+import { shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { postgresPrograms } from '../../bin/postgres-programs.ts';
 import { dumpPostgres, loadDump } from '../../broker/store/postgres-backup.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { newDatabase, newFolder, newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 
 /** A role that exists on every server and is not a superuser. */

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { failingSync } from '../world/failing-sync.ts';
-import { query } from '../world/stored.ts';
+import { query } from '../world/store-contents.ts';
 import { startWorld } from '../world/world.ts';
 
 const disk = failingSync();

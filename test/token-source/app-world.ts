@@ -2,7 +2,7 @@
 import { beforeEach, expect } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { APP_ID, type AppPlatform, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import type { StoreKind } from '../world/stores.ts';
 import { ALLOW_ALL, type Organisation, type World } from '../world/world.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Answer } from '../world/agent.ts';
 import { INSTALLATION } from '../world/app-platform.ts';
 import { spawnBroker } from '../world/broker-process.ts';
-import { everythingStored, placesOf } from '../world/stored.ts';
+import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { callOf, givenAppWorld, READ, WRITE } from './app-world.ts';
 

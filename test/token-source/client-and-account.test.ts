@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { givenReplica } from '../world/replica.ts';
-import { everythingStored, placesOf } from '../world/stored.ts';
+import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { ACCOUNT, CLIENT_ID, CLIENT_SECRET, KEY_ID } from './token-platform.ts';

@@ -5,7 +5,7 @@ import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { startWorld } from '../world/world.ts';
 import { callOf, connected, SCOPES, SEARCH } from './connected.ts';

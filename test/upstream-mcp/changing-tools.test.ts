@@ -1,6 +1,6 @@
 /** A server whose description of a tool differs each time, such as by the time or the caller, causes an occasional event, and not one per call. */
 import { expect, test } from 'vitest';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';

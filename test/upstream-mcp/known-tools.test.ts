@@ -1,6 +1,6 @@
 /** A server that lists different tools each time: the stored ones that nobody accepted are bounded, and replaced over time. */
 import { expect, test } from 'vitest';
-import { fresh, givenWorld } from '../world/given.ts';
+import { fresh, givenWorld } from '../world/fixtures.ts';
 import { ONE_STORE } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 

@@ -1,7 +1,7 @@
 /** An agent as its developer would write it: a key pair of its own, and a fresh token for each request. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { Agent, fetch as undiciFetch } from 'undici';
-import { expectDeclared } from './declared.ts';
+import { expectDeclared } from './declared-routes.ts';
 import { newRsaPair } from './rsa.ts';
 
 export type KeyPair = { publicPem: string; privateKey: KeyObject };

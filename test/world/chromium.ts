@@ -7,8 +7,8 @@ import { afterFile } from './after-file.ts';
 import { type Authenticator, plugIn } from './authenticator.ts';
 import { connectDevtools, type Devtools } from './devtools.ts';
 import { press } from './keyboard.ts';
-import { patience } from './patience.ts';
 import { newFolder } from './stores.ts';
+import { patience } from './test-timeouts.ts';
 
 const FULL = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 /** The same engine without windows, in two thirds of the time; it has neither push nor notifications. */

@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from './agent.ts';
-import { expectDeclared } from './declared.ts';
+import { expectDeclared } from './declared-routes.ts';
 import { Authenticator, type Ceremony } from './software-authenticator.ts';
 import type { Organisation, World } from './world.ts';
 

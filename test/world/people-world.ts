@@ -3,7 +3,7 @@ import { beforeEach, expect } from 'vitest';
 import type { Answer, TestAgent } from './agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.ts';
 import { govern, READ_DOCS } from './docs-platform.ts';
-import { fresh, givenWorld, shared } from './given.ts';
+import { fresh, givenWorld, shared } from './fixtures.ts';
 import { CLIENT_ID, startIdentityProvider, type TestProvider } from './identity-provider.ts';
 import { agentOfPeople, confirmAll, consentAsserted, documentOf } from './people.ts';
 import type { StoreKind } from './stores.ts';

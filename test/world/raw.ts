@@ -1,6 +1,6 @@
 /** Sends HTTP as bytes, for requests that no client library would send. */
 import net from 'node:net';
-import { patience } from './patience.ts';
+import { patience } from './test-timeouts.ts';
 
 export type RawAnswer = { status: number; head: string; body: string };
 

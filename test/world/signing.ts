@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer, TestAgent } from './agent.ts';
 import { expectEnvelope, withoutCalls } from './evidence.ts';
-import { fresh, givenWorld } from './given.ts';
+import { fresh, givenWorld } from './fixtures.ts';
 import { Authenticator } from './software-authenticator.ts';
 import type { StoreKind } from './stores.ts';
 

@@ -17,7 +17,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { GrantTable } from '../../broker/store/tables/rules.ts';
 import { afterFile } from './after-file.ts';
 import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from './agent.ts';
-import { expectDeclared } from './declared.ts';
+import { expectDeclared } from './declared-routes.ts';
 import { copyMigratedStore, newFolder, newMigratedDatabase, type StoreKind } from './stores.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 

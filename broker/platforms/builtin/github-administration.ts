@@ -1,6 +1,6 @@
 /**
  * Scopes of the code host for settings, access and people. Sources as in github-code.ts. Deliberately in no scope: the operations in
- * test/platforms/left-out.ts.
+ * test/platforms/unscoped-operations.ts.
  */
 export const githubAdministration = {
   'codehost:repo.create': [

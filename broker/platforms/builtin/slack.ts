@@ -1,7 +1,7 @@
 /**
  * Slack's Web API. Methods, their HTTP method and OAuth scopes: docs.slack.dev (slack-ruby/slack-api-ref 2026-08) and Slack's own OpenAPI document
  * (slackapi/slack-api-specs). Slack accepts GET and POST for every method, so each is listed by name, a writing one by POST only, and methods that are not
- * listed (see test/platforms/left-out.ts for which and why) are in no scope.
+ * listed (see test/platforms/unscoped-operations.ts for which and why) are in no scope.
  */
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';

@@ -35,7 +35,7 @@ const ofSchedule = ['end_behavior', 'renewal_behavior'].map((name) =>
   member(name, 'stripe:subscriptions.cancel', ['release', 'renew']),
 );
 const confirmed = [member('confirm', 'stripe:payments.charge', ['false'])];
-/** Sets the bank account that receives money, like the operations in test/platforms/left-out.ts. */
+/** Sets the bank account that receives money, like the operations in test/platforms/unscoped-operations.ts. */
 const ofAccount = [member('external_account', null), member('bank_account', null)];
 
 export const stripeContentScopes = {

@@ -1,6 +1,6 @@
 /**
  * Stripe's API, version 1: paths from Stripe's own client (stripe/stripe-node 2026-08). Bodies are form-encoded. Deliberately in no scope: the operations in
- * test/platforms/left-out.ts.
+ * test/platforms/unscoped-operations.ts.
  */
 
 import type { ManifestInput } from '../manifest.ts';

@@ -4,13 +4,13 @@ import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
 import { DESKTOP, openConsole, says } from '../world/console.ts';
-import { shared } from '../world/given.ts';
-import { type Hands, keyboard, mouse } from '../world/hands.ts';
+import { shared } from '../world/fixtures.ts';
+import { type Hands, keyboard, mouse } from '../world/input-device.ts';
 import { browserOf as personOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { patience } from '../world/patience.ts';
 import { consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
+import { patience } from '../world/test-timeouts.ts';
 
 describe.skipIf(withoutChromium)(
   `rare tasks of an owner${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

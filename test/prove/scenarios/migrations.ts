@@ -1,8 +1,8 @@
 /** The next release is killed while it migrates a store on which this release has run. */
 import { join } from 'node:path';
 import { nextRelease } from '../../world/next-release.ts';
-import { kill, serving } from '../cut.ts';
 import type { Invariants } from '../invariants.ts';
+import { kill, serving } from '../kill-broker.ts';
 import { pause, type Scene } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 

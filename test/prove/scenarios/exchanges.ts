@@ -9,8 +9,8 @@ import { TestAgent } from '../../world/agent.ts';
 import { APP_ID, INSTALLATION, startAppPlatform } from '../../world/app-platform.ts';
 import type { BrokerProcess } from '../../world/broker-process.ts';
 import { ALLOW_ALL } from '../../world/world.ts';
-import { kill, serving } from '../cut.ts';
 import type { Invariants } from '../invariants.ts';
+import { kill, serving } from '../kill-broker.ts';
 import { pause, type Scene, withLog, workers } from '../scene.ts';
 import { twoPlaces } from './replicas.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { openConsole } from '../world/console.ts';
-import { fresh, givenWorld, shared } from '../world/given.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 
 const MANIFEST = {
   scopes: { 'pay:refund': ['POST /refunds'], 'pay:quote': ['POST /quotes'] },

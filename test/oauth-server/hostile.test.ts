@@ -1,7 +1,7 @@
 /** Attacks on the authorization server: where codes are sent, how they are sent, and what is accepted as a token. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/given.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { askConsent, browserOf, CALLBACK, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

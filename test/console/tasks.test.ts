@@ -9,10 +9,10 @@ import type { TestAgent } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { type Hands, keyboard, mouse } from '../world/hands.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { type Hands, keyboard, mouse } from '../world/input-device.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { startUpstream } from '../world/upstream.ts';
 import type { Organisation } from '../world/world.ts';
 

@@ -8,11 +8,11 @@ import { readManifest } from '../../../broker/store/backup-manifest.ts';
 import { TestAgent } from '../../world/agent.ts';
 import { BIN, COMPILE_CACHE } from '../../world/checkout.ts';
 import { runCommand } from '../../world/command.ts';
-import { query } from '../../world/stored.ts';
+import { query } from '../../world/store-contents.ts';
 import { newDatabase, newFolder } from '../../world/stores.ts';
 import { ALLOW_ALL } from '../../world/world.ts';
-import { kill } from '../cut.ts';
 import type { Invariants } from '../invariants.ts';
+import { kill } from '../kill-broker.ts';
 import { pause, type Scene, withLog, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 

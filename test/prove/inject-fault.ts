@@ -1,7 +1,7 @@
 /** Makes something fail while a broker works, repairs it, and checks that the broker recovers by itself and all invariants hold. */
 import type { BrokerProcess } from '../world/broker-process.ts';
-import { kill, serving } from './cut.ts';
 import type { Invariants } from './invariants.ts';
+import { kill, serving } from './kill-broker.ts';
 import { pause, type Scene, type Work, withLog } from './scene.ts';
 
 /** Makes it fail, and returns a function that repairs it. */

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/given.ts';
-import { keyboard, mouse } from '../world/hands.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { keyboard, mouse } from '../world/input-device.ts';
 import { READ } from '../world/requests.ts';
 
 describe.skipIf(withoutChromium)(

@@ -4,8 +4,8 @@ import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { longFiles } from '../long-files.ts';
 import { ROOT } from '../world/checkout.ts';
-import { reasonsIn } from '../world/left-out.ts';
 import { longestFirst } from '../world/longest-first.ts';
+import { reasonsIn } from '../world/skipped-tests.ts';
 
 test('skipped tests are counted by reason, and tests that ran are not', () => {
   const skipped = 'the console (skipped: Chromium is not installed (on Debian: apt-get install chromium))';

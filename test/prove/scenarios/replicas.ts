@@ -3,8 +3,8 @@ import { freePort } from '../../../bench/free-port.ts';
 import { TestAgent } from '../../world/agent.ts';
 import type { BrokerProcess } from '../../world/broker-process.ts';
 import { newFolder } from '../../world/stores.ts';
-import { kill, serving } from '../cut.ts';
 import type { Invariants } from '../invariants.ts';
+import { kill, serving } from '../kill-broker.ts';
 import { pause, type Scene, withLog, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 

@@ -6,7 +6,7 @@ import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { patience } from '../world/patience.ts';
+import { patience } from '../world/test-timeouts.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import { connected, SEARCH, targetAt } from './connected.ts';
 

@@ -5,8 +5,8 @@ import { openPostgres } from '../../../broker/store/postgres.ts';
 import { listSealed, SEALED } from '../../../broker/store/sealed.ts';
 import { runCommand } from '../../world/command.ts';
 import { ALLOW_ALL } from '../../world/world.ts';
-import { kill, serving } from '../cut.ts';
 import type { Invariants } from '../invariants.ts';
+import { kill, serving } from '../kill-broker.ts';
 import { pause, type Scene } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 

@@ -4,13 +4,13 @@
  */
 import { Client } from '@modelcontextprotocol/client';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { actThrough } from '../proxy/doors.ts';
+import { actThrough } from '../proxy/entry-points.ts';
 import { SCOPES } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { verifyReceipt } from '../world/evidence.ts';
-import { shared } from '../world/given.ts';
+import { shared } from '../world/fixtures.ts';
 import { browserOf, connectClient } from '../world/mcp-person.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { givenPeople, slack } from '../world/people-world.ts';

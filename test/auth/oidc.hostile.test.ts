@@ -7,7 +7,7 @@ import { send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { shared } from '../world/given.ts';
+import { shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newFolder } from '../world/stores.ts';
