@@ -1,7 +1,8 @@
 /** The listening socket: bound before anything can answer, and closed without cutting off requests in flight. */
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Log } from '../log/log.ts';
 import { makeRefusalLog } from '../log/refusals.ts';
@@ -35,6 +36,8 @@ const KEEP_ALIVE_MARGIN_MS = 5_000;
 /** How long a request that was cut off has to be recorded and answered. */
 const LAST_WORD_MS = 1_000;
 const SWEEP_MS = 50;
+/** Twice the length of the kernel's queue (`backlog` of listen), so that a flood of connections does not delay the end. */
+const MOST_QUEUED = 1_022;
 
 /** Starts listening; requests wait until `serve`. Throws, in words, when the port is taken. */
 export async function openListener(
@@ -91,6 +94,7 @@ export async function openListener(
   const close: Listener['close'] = async ({ graceMs, cutOff }) => {
     // Otherwise a client that repeats requests on a kept-alive connection would keep it busy until the cut-off.
     drain();
+    await acceptQueued(server);
     const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
     let lastWord: NodeJS.Timeout | undefined;
     const cut = setTimeout(async () => {
@@ -122,6 +126,23 @@ export async function openListener(
       return closing;
     },
   };
+}
+
+/**
+ * Accepts the connections that the kernel has completed already, at most `MOST_QUEUED`. Closing the socket would reset them, and a proxy does not
+ * repeat a POST that it has sent on one. libuv accepts one connection per turn of the event loop.
+ */
+async function acceptQueued(server: Server): Promise<void> {
+  let accepted = 0;
+  const count = () => accepted++;
+  server.on('connection', count);
+  // The first turn may end without having checked the socket.
+  await nextTurn();
+  for (let before = -1; before < accepted && accepted < MOST_QUEUED; ) {
+    before = accepted;
+    await nextTurn();
+  }
+  server.off('connection', count);
 }
 
 /** Requests whose bodies may take longer than others. Their handlers cut off clients that stall. */
