@@ -84,7 +84,7 @@ function nameIn(hostname: string): string | undefined {
  * is complete.
  */
 function unfinishedAt(known: OwnedPlatform, address: string, { label }: AddMcpOptions): OwnedConnection {
-  const another = 'For another one beside it, choose an id: --id NAME.';
+  const another = 'To add another one, choose an id: --id NAME.';
   if (known.kind !== 'mcp' || known.base_url !== address)
     throw new CommandFailed(`There is a platform ${described(known)} already. ${another}`);
   const found = known.connections.find((one) => (label === undefined ? one.default : one.label === label));

@@ -114,7 +114,7 @@ function findKnown(
   const alike = platforms.filter((one) => one.builtin === builtin);
   const wanted = id ?? (alike.length === 1 ? alike[0]?.platform_id : defaultId(builtin));
   const known = platforms.find(({ platform_id }) => platform_id === wanted);
-  const another = `For another one beside it, choose an id: --id NAME.`;
+  const another = `To add another one, choose an id: --id NAME.`;
   if (known && known.builtin !== builtin)
     throw new CommandFailed(`There is a platform ${described(known)} already, which is no ${builtin}. ${another}`);
   if (known && baseUrl !== undefined && known.base_url !== place.baseUrl)
@@ -151,7 +151,7 @@ function findTarget(
     );
   if (there && known)
     throw new CommandFailed(
-      `The platform ${described(known)} has the connection "${there.label}" already (${there.state.replaceAll('_', ' ')}). Another credential for it: --replace${options.label === undefined ? '' : ` --label ${there.label}`}. Another account beside it: --label NAME.`,
+      `The platform ${described(known)} has the connection "${there.label}" already (${there.state.replaceAll('_', ' ')}). Another credential for it: --replace${options.label === undefined ? '' : ` --label ${there.label}`}. To add another account: --label NAME.`,
     );
   // Labels are unique within the whole organisation.
   const label = platformId === defaultId(builtin) ? builtin : `${builtin}-${platformId}`;

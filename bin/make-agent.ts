@@ -125,9 +125,7 @@ export async function makeAgent(name: string, options: MakeOptions, path: string
 async function refuseBadName(name: string): Promise<void> {
   const { isAgentName, NAME_FORM } = await import('../broker/config-file/name.ts');
   if (!isAgentName(name))
-    throw new WrongUsage(
-      `${JSON.stringify(name)} is no name of an agent: ${NAME_FORM} (spaces may stand between them).`,
-    );
+    throw new WrongUsage(`${JSON.stringify(name)} is not a valid agent name: ${NAME_FORM} (with spaces between them).`);
 }
 
 /** A sentence about the key in the profile at this path. */
@@ -163,7 +161,7 @@ function complete(path: string, profile: { agent_id: string; owner_id: string } 
   } catch (error) {
     const { agent_id, owner_id } = profile;
     throw new CommandFailed(
-      `The agent is made, and its key is in ${path}, but ${beside} cannot be written (${(error as NodeJS.ErrnoException).code}). ` +
+      `The agent was created, and its key is in ${path}, but ${beside} cannot be written (${(error as NodeJS.ErrnoException).code}). ` +
         `Add to ${path}: "agent_id": "${agent_id}", "owner_id": "${owner_id}".`,
     );
   }

@@ -58,7 +58,7 @@ export function makeLabMcp(options: { version: string; clock?: () => number }): 
     answer: async ({ url, headers, message }, left) => {
       if (message === undefined) return refusal(-32700, 'Parse error: the body is not JSON, or not application/json.');
       // A batch would bypass rate limits. Revisions since 2025-06-18 have no batches.
-      if (Array.isArray(message)) return refusal(-32600, 'Invalid request: batches are not taken here.');
+      if (Array.isArray(message)) return refusal(-32600, 'Invalid request: batches are not supported.');
       const asked = typeof message === 'object' && message !== null ? (message as { id?: unknown }) : {};
       const problem = wrongParams(asked);
       if (problem !== undefined) return error(200, { id: asked.id, code: -32602, message: problem });

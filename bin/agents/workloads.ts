@@ -30,7 +30,7 @@ export async function removeWorkload(given: string, options: Options): Promise<v
   print(
     options,
     answer,
-    () => 'Its next request with a token of the workload is refused; what it signs is taken as before.',
+    () => 'Its next request with a token of the workload is refused; tokens that it signs are still accepted.',
   );
 }
 
@@ -51,7 +51,7 @@ type Workload = NonNullable<WholeAgent['workload']>;
 
 const inWords = (agentId: string, { subject, issuer, audience }: Workload, url: string): string =>
   [
-    `Taken for it are tokens of ${subject} of ${issuer}, issued for the audience`,
+    `The broker accepts tokens of ${subject} of ${issuer} for it, issued for the audience`,
     `  ${audience}`,
     'Where it runs, with the file in which its platform keeps such a token:',
     `  AGENT_BROKER_URL=${url} AGENT_BROKER_AGENT_ID=${agentId} AGENT_BROKER_TOKEN_FILE=FILE`,

@@ -15,7 +15,7 @@ export function addAddCommand(program: Command): void {
       .addArgument(new Argument('<platform>', 'which').choices([...BUILTIN_NAMES])),
   )
     .option('--id <name>', 'id of the platform for agents; default: the prefix of its scopes')
-    .option('--label <name>', 'name of the connection, for another account beside an existing one')
+    .option('--label <name>', 'name of the connection, to add another account to an existing one')
     .option(
       '--base-url <url>',
       'where it is, such as https://github.acme.example/api/v3; otherwise the public one, or of GitHub GITHUB_API_URL',

@@ -12,7 +12,7 @@ export function addPolicyCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (options: Options) => (await load()).listPolicies(options));
 
-  withConnection(policy.command('show <name>').description('show a policy with its rules in words'))
+  withConnection(policy.command('show <name>').description('show a policy with its rules as text'))
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options) => (await load()).showPolicy(name, options));
 

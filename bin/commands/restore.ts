@@ -17,7 +17,7 @@ export function addRestoreCommands(program: Command): void {
     .option('--nothing-since', 'no call was made after the backup: every Idempotency-Key is accepted immediately')
     .option(
       '--replace',
-      'put it in the place of the store that was here, which does not start any more (SQLite keeps it beside)',
+      'replace the current store, which then does not start any more (with SQLite it is kept under another name)',
     )
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: Options) => {

@@ -16,12 +16,7 @@ export function addRunCommand(program: Command): void {
     .argument('<command...>', 'the command to run, after --')
     .option('--connection <label>', 'a connection to use, instead of all (repeatable)', oneMore, [])
     .option('--proxy', 'also act as the proxy of the command, for tools without a base URL setting')
-    .option(
-      '--port <connection[=port]>',
-      'a port that stands for the platform of a connection (repeatable)',
-      oneMore,
-      [],
-    )
+    .option('--port <connection[=port]>', 'a port that leads to the platform of a connection (repeatable)', oneMore, [])
     .option(
       '--strict',
       'leave out all variables that are named like credentials; with --proxy, refuse hosts of no granted platform',

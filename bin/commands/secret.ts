@@ -95,7 +95,7 @@ async function authorize(given: string, platform: string, options: AuthorizeOpti
     options,
     { ...shown, file: path },
     () =>
-      `${path} is good once, until ${expires_at}, and for nothing else. Whoever has the secret runs:\n  ${PROGRAM} secret send ${commandLine([path])} --from SECRET-FILE`,
+      `${path} is valid once, until ${expires_at}, and for nothing else. The person who has the secret runs:\n  ${PROGRAM} secret send ${commandLine([path])} --from SECRET-FILE`,
   );
 }
 

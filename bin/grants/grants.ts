@@ -78,7 +78,7 @@ export async function removeGrant(given: string, platformGiven: string, options:
   const query = options.connection === undefined ? '' : `?connection=${encodeURIComponent(options.connection)}`;
   const path = `/owner/agents/${agent.agent_id}/grants/${encodeURIComponent(platform)}${query}` as const;
   const { removed } = await api.ask('DELETE', path);
-  printResult(options, removed, () => [line`${agent.name} is granted this no more:`, ...removed.flatMap(grantLines)]);
+  printResult(options, removed, () => [line`Removed from ${agent.name}:`, ...removed.flatMap(grantLines)]);
 }
 
 const grantsOf = async (api: OwnerApi, agent: Agent): Promise<OwnedGrant[]> =>

@@ -40,7 +40,7 @@ export function attenuateGrants(wanted: readonly ChildGrantRequest[], holdings: 
   if (twice >= 0)
     throw new ChangeRefused(
       'invalid_grants',
-      `grants[${twice}]: a grant on ${passed[twice]?.platformId} and the same connection stands before it already.`,
+      `grants[${twice}]: a grant on ${passed[twice]?.platformId} and the same connection is already in the list.`,
     );
   return passed;
 }

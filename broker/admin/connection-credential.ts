@@ -7,7 +7,7 @@ import { isParted, type PartedAuth, readSecretParts, secretPartsOf } from '../pl
 import { ACCOUNT_KEY, readRsaKey } from '../token-source/rsa-key.ts';
 import { ChangeRefused } from './refused.ts';
 
-const TOO_SHORT = `fewer than ${SHORTEST_CREDENTIAL} characters, so it could not be found in what a platform answers and taken out`;
+const TOO_SHORT = `fewer than ${SHORTEST_CREDENTIAL} characters, so it could not be redacted reliably from responses`;
 
 /**
  * Returns why a credential is not accepted for a platform, as a phrase that follows "the secret" and reveals nothing of it; undefined when it is

@@ -113,7 +113,7 @@ async function find(
   const { base_url: url } = readStored(StoredObject, platform.manifest, 'manifest');
   const host = typeof url === 'string' ? URL.parse(url)?.host : undefined;
   if (host === undefined || !testPlatforms.includes(host))
-    return no('The sandbox of this organisation does not run beside this broker process.');
+    return no('The sandbox of this organisation does not run with this broker process.');
   const profile = await readProfile(config.dataFolder);
   const agent = profile && (await findAgent(store.db, organisationId, profile.agent_id));
   if (!profile || agent?.name !== SANDBOX_AGENT)

@@ -49,7 +49,7 @@ export async function noteRestoredCounter(
   const { restored_counter: stored } = passkey;
   if (stored === null) return;
   const detail =
-    'A passkey was used for the first time since the store was restored. Its signature counter is higher than in the backup; whether a copy of it was used in between cannot be told.';
+    'A passkey was used for the first time since the store was restored. Its signature counter is higher than in the backup; whether a copy of it was used in between is unknown.';
   try {
     await recorder.record<undefined, 'noted'>({
       row: counterRow(broker, passkey, { reason: 'passkey_counter_restored', detail, correlationId, ...about }),

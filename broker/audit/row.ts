@@ -108,7 +108,7 @@ export function endOf(outcome: Outcome): End {
     case 'too_many_pending':
       return blocked('too_many_pending_approvals');
     case 'too_many_calls':
-      return { result: 'blocked', reason: 'too_many_calls', detail: 'Too many calls were under way at once.' };
+      return { result: 'blocked', reason: 'too_many_calls', detail: 'Too many calls were in flight at the same time.' };
     case 'request_cut':
       return { result: 'errored', reason: outcome.kind, detail: outcome.detail };
     case 'cannot_hold':

@@ -55,7 +55,7 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
     if (failed && !broker.storeOutage.isLasting())
       broker.log.error(
         { err: (failed as PromiseRejectedResult).reason },
-        'calls under way could not be looked at; retrying',
+        'calls in flight could not be checked; retrying',
       );
   };
   const timer = setInterval(() => {

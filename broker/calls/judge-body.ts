@@ -137,7 +137,7 @@ const NO_FORM_TAKEN = new UnreadBody(
 /** A platform that takes only JSON reads this as JSON whatever its type. */
 const JSON_BEGINS = /^[\s\uFEFF]*[{[]/;
 const JSON_AS_FORM =
-  'The body looks like JSON, and its Content-Type says that it is a form, as curl does unless told otherwise. Send Content-Type: application/json.';
+  'The body looks like JSON, and its Content-Type says that it is a form, as curl does by default. Send Content-Type: application/json.';
 
 const typeOf = (headers: BodyHeaders, { asRead = headers['content-type'] ?? '' }: BodyOf): string => asRead;
 
@@ -152,10 +152,10 @@ export function whyUnsearchable(headers: BodyHeaders, of: BodyOf): string | unde
   if (!isForm && (of.isStored === true || !isTakenForJson(asRead))) return undefined;
   const what = isForm ? 'A form' : 'JSON';
   if (isCoded(headers['content-encoding']))
-    return `${what} is taken without a Content-Encoding, in which a field that names a method could not be found. Send it as it is, and leave the header out.`;
+    return `${what} is accepted only without a Content-Encoding, because a field that names a method could not be found in it. Send it unencoded, without the header.`;
   return mediaType(asRead).charsets.every((one) => HAS_ASCII.test(one))
     ? undefined
-    : `${what} is taken in UTF-8, or in another charset that begins with ASCII, such as ISO-8859-1.`;
+    : `${what} is accepted in UTF-8, or in another charset that extends ASCII, such as ISO-8859-1.`;
 }
 
 const HAS_ASCII = /^charset="?(?:utf-?8|(?:us-)?ascii|latin-?1|iso-8859-\d{1,2}|(?:windows|cp)-?125\d)"?$/i;

@@ -50,7 +50,7 @@ const KINDS = {
     path_style: z
       .boolean()
       .optional()
-      .describe('Whether the bucket stands in the path. Absent: yes; false: in the host name.'),
+      .describe('Whether the bucket is in the path. Absent: yes; false: in the host name.'),
   },
   file: {
     max_bytes: z

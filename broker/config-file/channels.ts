@@ -138,7 +138,7 @@ export const KINDS = {
     secretIs: 'the password of the user',
     check: ({ security, host }: Record<string, unknown>) =>
       security === 'none' && !LOOPBACK.test(String(host))
-        ? 'security: "none" is taken for this machine only (localhost, 127.0.0.1); write "starttls" or "tls"'
+        ? 'security: "none" is accepted for this machine only (localhost, 127.0.0.1); write "starttls" or "tls"'
         : undefined,
   },
   ...CHAT_KINDS,

@@ -42,7 +42,7 @@ export function slackSecret(text: string): SlackSecret {
 function slackProblem(text: string): string | undefined {
   const parts = parseStrictJson(text);
   if (parts.ok && Object.keys(parts.value ?? {}).some((name) => name !== 'token' && name !== 'signing_secret'))
-    return 'has parts beside token and signing_secret; leave them out';
+    return 'has parts other than token and signing_secret; remove them';
   const { token, signing_secret: signing } = slackSecret(text);
   if (!SLACK_TOKEN.test(token)) return 'is not a bot token of Slack: it begins with "xoxb-"';
   if (signing !== undefined && !SIGNING_SECRET.test(signing)) return 'the signing_secret is not one of Slack';
@@ -66,7 +66,7 @@ export const CHAT_KINDS = {
         .string()
         .regex(
           /^[CGDU][A-Z0-9]{5,30}$/,
-          'write the id of the channel, such as "C0123456789"; it stands at the end of its details',
+          'write the id of the channel, such as "C0123456789"; it is shown at the end of its details',
         )
         .describe('Id of the channel, such as "C0123456789"; the app has to be in it.'),
       people: people(/^[UW][A-Z0-9]{5,30}$/, 'U0123456789'),

@@ -101,7 +101,7 @@ function warnOfCondition(when: string | undefined, then: string, path: Path, fou
 function checkOwners(document: GovernanceDocument, { problems }: Checked): void {
   const seen = new Set<string>();
   document.owners?.forEach(({ email }, i) => {
-    if (seen.has(email)) problems.push({ path: ['owners', i, 'email'], message: `"${email}" stands here twice.` });
+    if (seen.has(email)) problems.push({ path: ['owners', i, 'email'], message: `"${email}" is listed twice.` });
     seen.add(email);
   });
 }

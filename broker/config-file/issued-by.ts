@@ -11,7 +11,7 @@ export const ISSUED_BY = {
   subject: z
     .string()
     .regex(SUBJECT_FORM, 'write printable ASCII without spaces, 255 characters at most')
-    .refine((subject) => !subject.includes('*'), 'is compared as it is: * stands for nothing else')
+    .refine((subject) => !subject.includes('*'), 'is compared literally: * is no wildcard')
     .describe('`sub` of its tokens, whole, such as system:serviceaccount:agents:triage'),
   jwks_uri: IssuerUrl.optional().describe('where the keys of the issuer are; found by discovery when it is not given'),
 };

@@ -17,9 +17,9 @@ export const RuleMask = z
       .array(z.enum(VALUE_KINDS))
       .min(1, 'is empty; leave it out')
       .optional()
-      .describe('Kinds of values, wherever they stand in text: found by how they are written.'),
+      .describe('Kinds of values, anywhere in text: found by their format.'),
   })
   .optional()
   .describe(
-    'Of a rule with the effect "mask": what is masked in the answers of the calls. Answers in which that cannot be told are withheld.',
+    'Of a rule with the effect "mask": what is masked in the responses to the calls. Responses in which that cannot be determined are withheld.',
   );

@@ -15,6 +15,6 @@ const SPACED = /^[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9])?$/;
 
 /** A name that may contain spaces, for agents and rules. */
 export const spacedName = (what: string) =>
-  z.string().regex(SPACED, `${NAME_FORM} (spaces may stand between them)`).describe(what);
+  z.string().regex(SPACED, `${NAME_FORM} (with spaces between them)`).describe(what);
 
 export const isAgentName = (text: string): boolean => SPACED.test(text);

@@ -16,7 +16,7 @@ const MAX_VALUES = 500_000;
 const WORDS: Readonly<Record<string, string>> = {
   RESOURCE_EXHAUSTION: 'is nested too deeply',
   MULTIPLE_DOCS: 'is a second document ("---"); a governance file has one',
-  TAB_AS_INDENT: 'a tab stands where the indentation is; use spaces',
+  TAB_AS_INDENT: 'the line is indented with a tab; use spaces',
   NON_STRING_KEY: 'the name of a member must be text',
 };
 
@@ -84,7 +84,7 @@ class Walk {
       return this.#refuse(node, `has more than ${MAX_VALUES} values; a governance file has at most that`);
     if (isAlias(node)) return this.#readAlias(node);
     if (node.tag !== undefined && node.tag !== 'tag:yaml.org,2002:str')
-      this.#refuse(node, `the tag "${shorten(node.tag, 40)}" is not taken; write the value without it`);
+      this.#refuse(node, `the tag "${shorten(node.tag, 40)}" is not supported; write the value without it`);
     const before = this.#values;
     const anchor = isScalar(node) || isMap(node) || isSeq(node) ? node.anchor : undefined;
     if (anchor !== undefined) this.#anchors.set(anchor, 'open');
@@ -121,7 +121,7 @@ class Walk {
     if (!isScalar(key) || name === '') this.#refuse(key, 'the name of a member must be text');
     else if (refusal) this.#refuse(key, refusal.message);
     else if (name === '__proto__') this.#refuse(key, '"__proto__" cannot be a name here');
-    else if (seen.has(name)) this.#refuse(key, `"${shorten(name)}" stands here twice; keep one of them`);
+    else if (seen.has(name)) this.#refuse(key, `"${shorten(name)}" is there twice; keep one of them`);
     else if (key.anchor !== undefined || key.tag !== undefined) this.#refuse(key, 'a name takes no anchor and no tag');
     seen.set(name, key);
   }
@@ -129,8 +129,7 @@ class Walk {
   #readAlias(node: Node & { source: string }): unknown {
     const found = this.#anchors.get(node.source);
     if (found === undefined) return this.#refuse(node, `there is no anchor "&${shorten(node.source, 40)}" before this`);
-    if (found === 'open')
-      return this.#refuse(node, `"*${shorten(node.source, 40)}" stands inside of what it stands for`);
+    if (found === 'open') return this.#refuse(node, `"*${shorten(node.source, 40)}" is an alias inside its own anchor`);
     this.#values += found.size;
     if (++this.#aliases > MAX_ALIASES || this.#values > MAX_VALUES)
       return this.#refuse(node, 'there are too many aliases; write the values out');

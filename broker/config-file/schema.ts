@@ -122,7 +122,7 @@ const Guardrail = z
       .literal(true)
       .optional()
       .describe(
-        'Of one that requires an approval: a standing approval may stand in for it. Without it every such call is asked for.',
+        'Of a rule that requires an approval: a standing approval may replace the decision. Without this member each such call has to be decided.',
       ),
     decide_in: decideIn,
   })
@@ -207,13 +207,13 @@ export const GovernanceDocument = z
       .array(Owner)
       .max(1000)
       .optional()
-      .describe('The people who govern. The owner of the first start is kept beside these.'),
+      .describe('The people who govern. The owner of the first start is kept in addition.'),
     platforms: recordOf(PlatformId, PlatformEntry).optional().describe('The platforms, by the id that agents use.'),
     caller_issuers: CallerIssuers.optional(),
     connections: recordOf(ConnectionName, Connection).optional().describe('Credentials for platforms, by name.'),
     channels: recordOf(ChannelName, ChannelInFile)
       .optional()
-      .describe('Channels on which owners are told what waits for them, by name.'),
+      .describe('Channels on which owners are notified of pending items, by name.'),
     audit_sinks: recordOf(SinkName, SinkInFile).optional().describe('Where the audit is pushed to, by name.'),
     policies: recordOf(PolicyName, Policy)
       .optional()

@@ -38,7 +38,7 @@ function refusedCharacter(text: string, which: RegExp): Refusal | undefined {
   if (found === null) return undefined;
   const code = (found[0].codePointAt(0) ?? 0).toString(16).padStart(4, '0');
   const hint = UNSTORABLE.test(found[0]) ? '' : ` as it is; write "\\u${code}", in double quotes`;
-  const message = `holds the character U+${code.toUpperCase()}, which may not stand in a governance file${hint}`;
+  const message = `holds the character U+${code.toUpperCase()}, which is not allowed in a governance file${hint}`;
   return { offset: found.index, message };
 }
 

@@ -36,8 +36,8 @@ export const OTEL_VARIABLES = {
   OTEL_SERVICE_NAME: z.string().min(1).optional().describe('service.name of what is sent; agent-broker unless set'),
   OTEL_RESOURCE_ATTRIBUTES: pairs.default({}).describe('more attributes of this process'),
   OTEL_EXPORTER_OTLP_ENDPOINT: address.optional().describe('collector that takes OTLP over HTTP; switches traces on'),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: address.optional().describe('another address for traces, taken as it is'),
-  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: address.optional().describe('another address for metrics, taken as it is'),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: address.optional().describe('another address for traces, used unchanged'),
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: address.optional().describe('another address for metrics, used unchanged'),
   OTEL_EXPORTER_OTLP_HEADERS: pairs.optional().describe('headers for the collector, such as its key'),
   OTEL_EXPORTER_OTLP_TIMEOUT: milliseconds.default(10_000).describe('how long the collector may take, in ms'),
   OTEL_EXPORTER_OTLP_PROTOCOL: z

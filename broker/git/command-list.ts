@@ -116,7 +116,7 @@ export class CommandListReader {
     if (text.startsWith('shallow '))
       return SHALLOW.test(text) && nul === -1 && this.#refs.length === 0 ? undefined : 'a shallow line is malformed';
     if (nul !== -1) {
-      if (this.#refs.length > 0) return 'capabilities stand behind another command than the first';
+      if (this.#refs.length > 0) return 'there are capabilities after a command other than the first';
       const capabilities = textOf(withoutNewline(data.subarray(nul + 1)));
       if (capabilities === undefined || CONTROL.test(capabilities)) return 'its capabilities are malformed';
       this.#capabilities = capabilities.split(' ').filter((one) => one !== '');

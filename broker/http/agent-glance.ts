@@ -33,7 +33,7 @@ export const WholeAgentShown = GlancedAgentShown.extend({
       'since when it may have its key: when that replaced another one, else when the agent was made; null: it has none',
     ),
   workload: WorkloadShown.nullable().describe(
-    'whose tokens are taken for it, besides those that it signs; null: nobody’s',
+    'the workload whose tokens are accepted for it, in addition to those that it signs; null: none',
   ),
   limits: z
     .array(
@@ -69,7 +69,7 @@ export const WholeAgentShown = GlancedAgentShown.extend({
 
 export const AgentsTotal = z
   .int()
-  .describe(`how many there are on all pages; ${MOST_AGENTS_COUNTED} stands for that many or more`);
+  .describe(`how many there are on all pages; ${MOST_AGENTS_COUNTED} means that many or more`);
 
 export const glancedAgentShown = (one: GlancedAgent, now: Instant): z.output<typeof GlancedAgentShown> => {
   const { agent_id: _agent, last_call_at, ...counts } = one.activity;

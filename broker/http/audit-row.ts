@@ -38,7 +38,7 @@ const AuditRowShown = z
     violating: z.array(z.string()).nullable(),
     upstream_status: z.int().nullable(),
     flags: opened.describe(
-      'what was dropped or taken out, who approved, what an owner changed; of a push `pushed_refs`: each `ref` with its `action` (create, update, delete), and `push_options`, the names of its options; `refused_refs`: those that the code host refused, and `push_report` (not_asked, missing), where it did not report on all',
+      'what was dropped or redacted, who approved, what an owner changed; of a push `pushed_refs`: each `ref` with its `action` (create, update, delete), and `push_options`, the names of its options; `refused_refs`: those that the code host refused, and `push_report` (not_asked, missing), if it did not report on all',
     ),
     pii: opened,
     correlation_id: z.string(),

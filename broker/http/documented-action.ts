@@ -87,7 +87,7 @@ export const ACTION_DOCUMENTED: Pick<Route, 'description' | 'headers' | 'example
       },
     },
     409: {
-      description: 'The agent or the connection is not ready, or the idempotency key is taken.',
+      description: 'The agent or the connection is not ready, or the idempotency key is already used.',
       schema: NotReady,
       headers: ['Retry-After'],
       example: {

@@ -33,7 +33,7 @@ export const AppliedShown = Planned.extend({
     .describe('with which new agents bring their keys; shown once, and to a pipeline never'),
   workloads: z
     .array(z.object({ agent: z.string(), agent_id: z.string(), audience: z.url() }))
-    .describe('of agents that got one: what has to stand in `aud` of its tokens, alone'),
+    .describe('of agents that have one: the only value of `aud` that its tokens may have'),
 }).meta({ id: 'GovernanceApplied' });
 
 const keyless = (agent: string): string =>

@@ -52,7 +52,7 @@ const LimitTold = z
     most: z.number(),
     per: z.enum(PERIODS),
     used: z.number().describe('in this period, before the call'),
-    asked: z.number().nullable().describe('how much the call is; null: that cannot be told'),
+    asked: z.number().nullable().describe('the amount of the call; null: unknown'),
     left: z.number(),
     resets_at: z.iso.datetime().describe('when the next period begins'),
   })
@@ -88,7 +88,7 @@ export const ActionDenied = z
 /** 200 of POST /v1/actions. */
 export const PlatformAnswer = z
   .object({
-    data: z.unknown().describe("the platform's answer, whatever its status; a credential in it is taken out"),
+    data: z.unknown().describe("the platform's response, whatever its status; a credential in it is redacted"),
     _meta: EnvelopeMeta.extend({
       upstream_status: z.int().describe("the platform's own status"),
       encoding: z.literal('base64').optional().describe('the body is no text, and `data` has its bytes in base64'),

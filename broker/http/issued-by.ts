@@ -8,7 +8,7 @@ export const ISSUED_BY_SHOWN = {
   issuer: z.string(),
   subject: z.string(),
   jwks_uri: z.string().nullable(),
-  audience: z.url().describe('what has to stand in `aud` of its tokens, alone'),
+  audience: z.url().describe('the only value of `aud` that its tokens may have'),
   created_at: z.iso.datetime(),
   last_used_at: z.iso.datetime().nullable().describe('null: never'),
 };

@@ -38,7 +38,7 @@ const Platform = z
       .optional()
       .describe('what is granted through each; empty: the platform is not connected'),
     callStyle: z.literal('graphql').optional(),
-    baseUrl: z.string().optional().describe('what stands before every endpoint; not of MCP servers'),
+    baseUrl: z.string().optional().describe('the prefix of every endpoint; absent for MCP servers'),
     errorBody: z
       .union([z.looseObject({}), z.string()])
       .optional()

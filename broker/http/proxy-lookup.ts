@@ -57,7 +57,7 @@ export async function lookUpConnection(context: Context<'raw'>): Promise<FoundCo
   if (token.isAccessKey && manifest?.auth.type !== 'aws_sigv4')
     throw new Refusal(
       'invalid_token',
-      'A static key as the access key id of a signature is taken by platforms of AWS Signature Version 4 only. Send it as "Authorization: Bearer <key>".',
+      'A static key is accepted as the access key id of a signature only on platforms of AWS Signature Version 4. Send it as "Authorization: Bearer <key>".',
     );
   const proxyUrl = clientUrlOf(services.broker.proxyUrl, target.connection);
   const platform = new URL(manifest?.base_url ?? 'https://invalid.invalid');

@@ -77,7 +77,7 @@ export async function readRequest({
   if (target.endpoint.includes(token))
     return refuse('The URL contains the token of the agent: send the token in a header only.');
   if (Object.values(sent.headers).some((value) => value.includes(token)))
-    return refuse('The token of the agent stands in another header as well.');
+    return refuse('The token of the agent is in another header as well.');
   const bodyHeaders = bodyHeadersOf(request.headers);
   if (!lease.begin())
     return refuse(

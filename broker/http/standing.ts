@@ -110,7 +110,7 @@ export const StandingShown = z
   .object({
     id: z.guid(),
     status: z.enum(['in_force', 'ended', 'expired']),
-    sentence: z.string().nullable().describe('what it lets pass, in words; null: it was altered in the store'),
+    sentence: z.string().nullable().describe('what it allows, as text; null: it was altered in the store'),
     call: SentenceShown.nullable().describe('what the call does that it was made from'),
     agent: z.object({ id: z.guid(), agent_id: z.string(), name: z.string() }),
     platform: z.string(),
@@ -133,7 +133,9 @@ export const StandingShown = z
     ended_because: z
       .enum(['owner', 'used', 'agent', 'grant'])
       .nullable()
-      .describe('owner: revoked; used: its last use was made; agent, grant: these were revoked or taken away'),
+      .describe(
+        'owner: revoked by an owner; used: all uses were made; agent, grant: the agent or the grant was revoked',
+      ),
   })
   .meta({ id: 'StandingApproval' });
 

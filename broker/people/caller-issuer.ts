@@ -14,7 +14,7 @@ export const IssuerUrl = PlatformUrl.refine(
 
 export const CallerIssuer = z
   .strictObject({
-    issuer: IssuerUrl.describe('The issuer, exactly as it stands in `iss`.'),
+    issuer: IssuerUrl.describe('The issuer, exactly as in `iss`.'),
     audience: z.string().min(1).max(500).describe('What must stand in `aud`.'),
     jwks_uri: IssuerUrl.optional().describe('Where its keys are; found by discovery when it is not given.'),
     algorithms: z

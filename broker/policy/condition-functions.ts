@@ -79,7 +79,7 @@ export function conditionFunctions(literals: Literals, meter: () => Meter): CelF
   return [
     ...comparisonFunctions(meter),
     celFunc(RANGE, [DYN, INT], DYN, (range, nodes) => {
-      if (isObjectInBody(range)) throw new Error('the loop is over an object, in which servers may see a list');
+      if (isObjectInBody(range)) throw new Error('the loop iterates over an object, which servers may read as a list');
       if (isCelList(range) || isCelMap(range)) spend(meter(), range.size * Number(nodes));
       return range;
     }),

@@ -204,7 +204,7 @@ function withVariables(document: JsonObject, read: () => GraphqlAsk): BodyMember
 
 function listedRefs(rules: PlatformRules | undefined, call: CallAsk): readonly GitRef[] | Error {
   const refs = refsForConditions(rules, call);
-  return typeof refs === 'string' ? new Error(`the refs that the call writes cannot be told: ${refs}`) : refs;
+  return typeof refs === 'string' ? new Error(`the refs that the call writes are unknown: ${refs}`) : refs;
 }
 
 function lowerCase(headers: CallAsk['headers']): Record<string, string> {

@@ -94,7 +94,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
         kind: 'allow',
         reason: 'approved',
         standing,
-        ...commonFields(matter, count - 1, `a standing approval stands in: ${held.detail}`, matched, conditional),
+        ...commonFields(matter, count - 1, `allowed by a standing approval: ${held.detail}`, matched, conditional),
         ...masked,
       };
     return {

@@ -76,14 +76,14 @@ function read(body: JsonObject | undefined): GraphqlCall {
   const fragments = fragmentsOf(document);
   const definition = selectOperation(document, operationName);
   if (definition.operation === 'subscription')
-    throw new Opaque('data.query is a subscription; only queries and mutations are taken');
+    throw new Opaque('data.query is a subscription; only queries and mutations are accepted');
   const sizes = new Map<string, Size>();
   for (const [name, fragment] of fragments) sizes.set(name, measure(fragment.selectionSet, fragments, sizes, [name]));
   checkSize(measure(definition.selectionSet, fragments, sizes, []));
   const roots = rootFields(definition.selectionSet, fragments, new Set());
   if (roots.length === 0) throw new Refusal('data.query selects no field');
   const limit = GRAPHQL_LIMITS.rootFields;
-  if (roots.length > limit) throw new Refusal(`data.query has ${roots.length} root fields; at most ${limit} are taken`);
+  if (roots.length > limit) throw new Refusal(`data.query has ${roots.length} root fields; the limit is ${limit}`);
   for (const root of roots) refuseRepeatedNames(root.arguments ?? []);
   refuseRepeatedVariables(definition);
   return { kind: 'read', operation: definition.operation, roots, variables, definition, document };
@@ -100,7 +100,7 @@ function parameters(body: JsonObject): { text: string; operationName: string | u
     );
   if (!isEmpty(extensions))
     throw new Opaque(
-      'data.extensions is not taken (persisted queries, for one); send the document itself in data.query',
+      'data.extensions is not accepted (for example, persisted queries); send the document itself in data.query',
     );
   if (query === undefined) throw new Refusal('data.query is missing; a GraphQL call carries its document there');
   if (typeof query !== 'string') throw new Refusal('data.query is not a string; one call carries one document');
@@ -141,7 +141,7 @@ function fragmentsOf(document: DocumentNode): Fragments {
   for (const definition of document.definitions) {
     if (definition.kind === 'OperationDefinition') continue;
     if (definition.kind !== 'FragmentDefinition')
-      throw new Refusal('data.query defines types; only operations are taken');
+      throw new Refusal('data.query defines types; only operations are accepted');
     const name = definition.name.value;
     if (fragments.has(name)) throw new Refusal(`data.query defines the fragment ${name} twice`);
     fragments.set(name, definition);
@@ -205,7 +205,7 @@ function measure(
 
 function refuseIncremental(directives: readonly DirectiveNode[] | undefined): void {
   const found = directives?.find((directive) => INCREMENTAL.has(directive.name.value));
-  if (found) throw new Opaque(`data.query has @${found.name.value}; answers in parts are not taken, leave it out`);
+  if (found) throw new Opaque(`data.query has @${found.name.value}, which is not supported; remove it`);
 }
 
 function checkSize({ depth, aliases, fields }: Size): void {

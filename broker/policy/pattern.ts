@@ -118,7 +118,7 @@ function compilePathPattern(text: string): Pattern {
   segments.forEach((segment, i) => {
     if (segment === '' && i < segments.length - 1) refuse('`//` never reaches a platform');
     if (segment === '.' || segment === '..') refuse('dot segments never reach a platform');
-    if (segment !== '**' && segment.includes('**')) refuse('`**` stands for a whole rest, between slashes');
+    if (segment !== '**' && segment.includes('**')) refuse('`**` matches a complete remainder, between slashes');
   });
   const folded = foldPath(segments);
   const wild = text.search(/\*/);

@@ -91,7 +91,7 @@ function compilePosition(operation: Operation, source: RefPositionSource): RefPo
   if (operation.kind !== 'http') return refuse('only operations with a method and a path write refs');
   if (place === 'path') {
     if (operation.path.segments.filter((segment) => segment === '**').length !== 1)
-      return refuse('a ref in the path is what `**` stands for, so write `**` once');
+      return refuse('a ref in the path is what `**` matches, so write `**` once');
     if (at !== '') return refuse('`at` is not for the path');
   } else if (place === 'body' && !POINTER.test(at)) {
     return refuse('a ref in the body has a JSON pointer: `at: /branch`');

@@ -41,7 +41,7 @@ export function refuseRepositories(
 ): RepositoryRefusal | undefined {
   const listed = constraints.repos ?? [];
   if (listed.length === 0) return refuse('the grant allows no repository');
-  if (/%2f/i.test(call.path)) return refuse('an escaped slash is not taken where repositories are limited');
+  if (/%2f/i.test(call.path)) return refuse('an escaped slash is not accepted on a grant with repos');
   if (call.method === 'GET' && FREE_READS.some((form) => form.test(call.path))) return undefined;
   const spellings = spellingsOf(call.path);
   const creates = creation(call);
@@ -102,7 +102,7 @@ function refuseTarget(
   if (outward !== undefined) return refuse(`\`${outward}\` reaches beyond ${name}`);
   const calls = call.body instanceof UnreadBody ? namingCalls(call, call.body, rules) : [call];
   if (typeof calls === 'string')
-    return { ...refuse(`what else the call names cannot be told, because ${calls}`), unread: true };
+    return { ...refuse(`what else the call names is unknown, because ${calls}`), unread: true };
   for (const one of calls) {
     const foreign = foreignName(one, spellings, [owner, repo]);
     if (foreign !== undefined) return refuse(`\`${foreign}\` reaches beyond ${name}`, foreign);

@@ -69,7 +69,9 @@ export async function restoreBackup(
   const place = join(config.dataFolder, 'store');
   const isThere = existsSync(join(place, 'broker.db'));
   if (isThere && !replace)
-    throw new Error(`There is a store in ${place}. To put the backup in its place, and keep it beside, add --replace.`);
+    throw new Error(
+      `There is a store in ${place}. To replace it with the backup, and keep it under another name, add --replace.`,
+    );
   if (!replace) refuseKnown(config, manifest.store_id);
   const lock = existsSync(place) ? lockFolder(place) : undefined;
   const next = restoringPlace(config.dataFolder);

@@ -8,7 +8,7 @@ const properties = z.record(z.string(), z.unknown()).optional().describe('taken,
 const type = text(256);
 
 const Subject = z.object({
-  type: type.describe('conventionally `agent`; not looked at'),
+  type: type.describe('conventionally `agent`; ignored'),
   id: z
     .string()
     .refine((id) => UUID_PATTERN.test(id) || AGENT_ID_PATTERN.test(id), "must be the agent's uuid or its id, agt_…")
@@ -17,7 +17,7 @@ const Subject = z.object({
 });
 const AskedAction = z.object({ name: text(256).min(1).describe('the scope'), properties });
 const Resource = z.object({
-  type: type.describe('conventionally `platform`; not looked at'),
+  type: type.describe('conventionally `platform`; ignored'),
   id: text(256).min(1).describe('the platform id'),
   properties,
 });
@@ -26,7 +26,7 @@ const AskedContext = z.looseObject({
     .guid()
     .transform((id) => id.toLowerCase())
     .optional()
-    .describe('which connection, as on POST /v1/actions; everything else here is not looked at'),
+    .describe('which connection, as on POST /v1/actions; everything else here is ignored'),
 });
 
 /** One evaluation. Unknown members are ignored, as the standard requires. */
@@ -51,7 +51,7 @@ export const Evaluations = z
     resource: Resource.partial().optional(),
     context: AskedContext.optional(),
     evaluations: z
-      .array(z.unknown().describe('a question, less what stands beside the list'))
+      .array(z.unknown().describe('a question, without members that are given next to the list'))
       .max(MOST_EVALUATIONS, `at most ${MOST_EVALUATIONS} at once`)
       .optional(),
     options: Options.optional(),

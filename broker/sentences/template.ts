@@ -34,7 +34,7 @@ const FORMS =
 export function compileTemplate(operation: Operation, text: string): Template {
   const reader = new Reader(text, operation);
   const pieces = reader.pieces('end');
-  if (reader.places > MAX_PLACES) throw new Error(`names ${reader.places} values; at most ${MAX_PLACES} are taken`);
+  if (reader.places > MAX_PLACES) throw new Error(`names ${reader.places} values; at most ${MAX_PLACES} are allowed`);
   return { operation, pieces, version: sha256Hex(`${operation.source}\n${text}`).slice(0, 16) };
 }
 

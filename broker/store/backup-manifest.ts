@@ -48,7 +48,7 @@ export function readManifest(file: string): BackupManifest {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new Error(`The manifest ${path} cannot be read. It is made with the backup and belongs beside it.`, {
+    throw new Error(`The manifest ${path} cannot be read. It is created with the backup, in the same folder.`, {
       cause: error,
     });
   }

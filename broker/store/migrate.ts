@@ -52,7 +52,7 @@ async function refuseUnreadable(store: Store, release: string | undefined, newer
   const why =
     newer.length > 0
       ? `it has the migration ${newer[0]}, which this version does not know`
-      : 'what this version needs was taken away from it';
+      : 'what this version needs was removed from it';
   throw new Error(
     `This store was written by a newer version of agent-broker (${why}). ` +
       `${readableBy === undefined || release === undefined ? '' : `It can be used by ${readableBy} and later, and this is ${release}. `}` +

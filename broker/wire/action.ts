@@ -62,7 +62,7 @@ export const Action = z.strictObject({
   encoding: z
     .literal('base64', 'must be "base64", or left out')
     .optional()
-    .describe('`data` is a text that stands for bytes, of an operation that takes a file'),
+    .describe('`data` is a text that encodes bytes, of an operation that accepts a file'),
   headers: HeaderMap.optional().describe('extra headers forwarded upstream'),
   connection_id: z
     .guid()

@@ -130,6 +130,6 @@ const portEntry = (hosts: readonly string[], address: PlatformAddress): Entry =>
   isShown: false,
   routeOf: (target, { origin }) => platformRoute(target, origin, [address]),
   isApi: () => false,
-  unknown: `No such address here. This port stands for ${originOf(address)}, and there is: ${address.path || '/'}.`,
+  unknown: `There is no such address. This port leads to ${originOf(address)}, which has: ${address.path || '/'}.`,
   connectionOf: () => address.connection,
 });

@@ -69,7 +69,7 @@ function afterNoToken({ reason }: Extract<CallOutcome, { kind: 'not_ready' }>, p
 
 /** Appended when an identical call was begun before: this attempt was refused, but the earlier one may have been made. */
 export const withEarlier = (words: string): string =>
-  `${words} An identical call was submitted before, and may have been made: when this is over, call again with exactly the same arguments to learn what became of it. It is not made twice.`;
+  `${words} An identical call was submitted before, and may have been made: when this has ended, call again with exactly the same arguments to learn its outcome. It is not made twice.`;
 
 /** After an error; `written`: the call may have an effect. */
 export function afterError(error: BrokerError, written: boolean): string {

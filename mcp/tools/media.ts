@@ -28,6 +28,6 @@ export function mediaOf(base64: string, type: string | undefined, auditId: strin
 export const mediaInWords = (bytes: number | undefined, type: string | undefined, isShown: boolean): string =>
   `The platform answered ${bytes === undefined ? 'bytes' : `${bytes} bytes`} of ${type ?? 'no media type'}, which is no text. ${
     isShown
-      ? 'They are beside this text.'
+      ? 'They are next to this text.'
       : 'They are not shown here: a program gets them at /proxy/<connection>/<path> of the broker, with a token of this agent, or from POST /v1/actions in base64.'
   }`;

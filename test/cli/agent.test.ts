@@ -309,7 +309,7 @@ describe('agent create', () => {
   test('a name that a governance file cannot hold is refused before anything is created', async () => {
     for (const name of ['bad name !!', ' x', 'a'.repeat(65), 'e\u0301']) {
       const { code, stderr } = await run(['agent', 'create', name]);
-      expect([code, stderr]).toEqual([2, expect.stringContaining('is no name of an agent: write 1 to 64 letters')]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining('is not a valid agent name: write 1 to 64 letters')]);
     }
     expect(existsSync(join(data, 'profiles', 'bad-name.json'))).toBe(false);
   });

@@ -84,7 +84,7 @@ describe('connect', () => {
     [['--grant', 'codehost=issues', '--recipients', 'a@b.example'], 2, /--recipients limits nothing/],
     [['--repos', 'acme/*'], 2, /limit a --grant/],
     [['--grant', 'codehost'], 2, /Write it as platform=preset/],
-    [['--name', 'bad !!'], 2, /is no name of an agent/],
+    [['--name', 'bad !!'], 2, /is not a valid agent name/],
   ])('%j creates nothing', async (words, code, says) => {
     // Only the broker checks repository names, when the grant is created; --dry-run creates none.
     const isChecked = !words.includes('acme');

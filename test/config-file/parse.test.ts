@@ -99,7 +99,7 @@ describe('a governance file', () => {
     [
       'an owner twice',
       'owners:\n  - { email: a@b.example, role: admin }\n  - { email: A@b.example, role: viewer }',
-      '3:14: owners[1].email: "a@b.example" stands here twice.',
+      '3:14: owners[1].email: "a@b.example" is listed twice.',
     ],
     [
       'a wrong kind of value',

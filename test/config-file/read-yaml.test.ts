@@ -14,43 +14,43 @@ const value = (text: string) => {
 
 describe('YAML of a governance file', () => {
   it.each([
-    ['a duplicate name', 'a: 1\nb: 2\na: 3', 'g.yaml:3:1: "a" stands here twice; keep one of them'],
-    ['a duplicate name in another spelling', 'a: 1\n"a": 3', 'g.yaml:2:1: "a" stands here twice; keep one of them'],
-    ['a tab as indentation', 'a:\n\tb: 1', 'g.yaml:2:1: a tab stands where the indentation is; use spaces'],
+    ['a duplicate name', 'a: 1\nb: 2\na: 3', 'g.yaml:3:1: "a" is there twice; keep one of them'],
+    ['a duplicate name in another spelling', 'a: 1\n"a": 3', 'g.yaml:2:1: "a" is there twice; keep one of them'],
+    ['a tab as indentation', 'a:\n\tb: 1', 'g.yaml:2:1: the line is indented with a tab; use spaces'],
     ['a list as a name', 'x: 1\n? [a]\n: 1', 'g.yaml:2:3: the name of a member must be text'],
     ['an empty name', ': 1', 'g.yaml:1:1: the name of a member must be text'],
     ['__proto__', 'a: { __proto__: { x: 1 } }', 'g.yaml:1:6: "__proto__" cannot be a name here'],
-    ['NUL', 'a: 1\nb: x\0y', 'g.yaml:2:5: holds the character U+0000, which may not stand in a governance file'],
+    ['NUL', 'a: 1\nb: x\0y', 'g.yaml:2:5: holds the character U+0000, which is not allowed in a governance file'],
     [
       'an escaped NUL',
       'b: "x\\0y"',
-      'g.yaml:1:4: holds the character U+0000, which may not stand in a governance file',
+      'g.yaml:1:4: holds the character U+0000, which is not allowed in a governance file',
     ],
     [
       'an escaped NUL in a name',
       '"x\\0y": 1',
-      'g.yaml:1:1: holds the character U+0000, which may not stand in a governance file',
+      'g.yaml:1:1: holds the character U+0000, which is not allowed in a governance file',
     ],
     [
       'a lone surrogate',
       'b: x\ud800',
-      'g.yaml:1:5: holds the character U+D800, which may not stand in a governance file',
+      'g.yaml:1:5: holds the character U+D800, which is not allowed in a governance file',
     ],
     [
       'an escaped lone surrogate',
       'b: "\\udc00"',
-      'g.yaml:1:4: holds the character U+DC00, which may not stand in a governance file',
+      'g.yaml:1:4: holds the character U+DC00, which is not allowed in a governance file',
     ],
     [
       'text that reads backwards',
       'b: x\u202ey',
-      'g.yaml:1:5: holds the character U+202E, which may not stand in a governance file as it is; write "\\u202e", in double quotes',
+      'g.yaml:1:5: holds the character U+202E, which is not allowed in a governance file as it is; write "\\u202e", in double quotes',
     ],
     ['a second document', 'a: 1\n---\nb: 2', 'g.yaml:2:1: is a second document ("---"); a governance file has one'],
     [
       'a tag',
       'a: !!binary aGk=',
-      'g.yaml:1:13: the tag "tag:yaml.org,2002:binary" is not taken; write the value without it',
+      'g.yaml:1:13: the tag "tag:yaml.org,2002:binary" is not supported; write the value without it',
     ],
     [
       'another version of YAML',
@@ -58,7 +58,7 @@ describe('YAML of a governance file', () => {
       'g.yaml:1:1: is written for another version of YAML; leave the "%YAML" line out',
     ],
     ['an alias to nothing', 'a: *x', 'g.yaml:1:4: there is no anchor "&x" before this'],
-    ['an alias to what holds it', 'a: &x { b: *x }', 'g.yaml:1:12: "*x" stands inside of what it stands for'],
+    ['an alias to what holds it', 'a: &x { b: *x }', 'g.yaml:1:12: "*x" is an alias inside its own anchor'],
     [
       'text that is no YAML',
       'a: [1, 2\nb: 3',

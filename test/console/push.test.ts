@@ -107,7 +107,7 @@ describe.skipIf(withoutChromium)(
       await says(page, 'Saved.');
       await page.click('#devices .remove');
       await page.click('#do-it');
-      await says(page, 'gets no more notices');
+      await says(page, 'gets no further notices');
       await page.until(`document.querySelector('#notify-here') !== null`);
       expect((await organisation.ask('GET', '/owner/push-subscriptions')).body.subscriptions).toEqual([]);
     });

@@ -297,7 +297,7 @@ describe('request.refs, the refs that a call writes', () => {
     for (const source of [onMain, 'request.refs == []', '!request.refs.exists(r, true)'])
       expect(refsOf(source, changes)).toEqual({
         ok: false,
-        error: expect.stringContaining(`the refs that the call writes cannot be told: ${why}`),
+        error: expect.stringContaining(`the refs that the call writes are unknown: ${why}`),
       });
     expect(refsOf('request.method == "POST" || request.method == "PUT"', changes)).toEqual({ ok: true, value: true });
   });

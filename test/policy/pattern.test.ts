@@ -56,7 +56,7 @@ describe('endpoint patterns', () => {
     ['/contacts?x=1', 'request.query'],
     ['/a//b', '`//`'],
     ['/a/../b', 'dot segments'],
-    ['/a/b**', 'whole rest'],
+    ['/a/b**', 'complete remainder'],
     ['/a b', 'characters'],
     ['/a%2fb', 'upper case'],
     ['/é', 'characters'],

@@ -75,7 +75,7 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
     const bare = await verify();
     expect([bare.code, bare.stdout]).toEqual([1, '']);
     expect(bare.stderr).toContain('unchecked: Whether the broker deleted 10 rows, from row 0 on,');
-    expect(bare.stderr).toContain('cannot be told without the key set of receipts (--receipt-keys)');
+    expect(bare.stderr).toContain('is unknown without the key set of receipts (--receipt-keys)');
     const withKeys = await verify('--receipt-keys', 'receipts');
     expect([withKeys.code, withKeys.stdout]).toEqual([1, '']);
     expect(withKeys.stderr).toContain('missing: Rows 0 to 9 are missing.');

@@ -76,7 +76,7 @@ export const approveRequest = route({
   }),
   answers: {
     200: {
-      description: 'The held call, or once it was decided or is over, what became of it.',
+      description: 'The held call, or its outcome once it was decided or has expired.',
       schema: z.union([Waiting, Became]),
     },
   },

@@ -90,7 +90,7 @@ export const gitRoutes = [
     path: '/git/{owner}/{repo}/git-receive-pack',
     capability: 'git.push',
     summary: 'Push to a repository.',
-    description: `The refs that it changes are decided on, and recorded; the pack is not looked at. ${BODY}`,
+    description: `The refs that it changes are checked and recorded; the pack is not inspected. ${BODY}`,
     rawBody: mediaTypeOf('git-receive-pack', 'request'),
     answers: { 200: pack('What became of each ref.', 'application/x-git-receive-pack-result'), ...REFUSALS },
     errors: [...COMMON.errors, 'git_request_too_large'],

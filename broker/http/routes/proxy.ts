@@ -59,7 +59,7 @@ export const proxyRoutes = METHODS.map((method) =>
     },
     headers: {
       'X-Svc-Authorization': {
-        description: '`Bearer` and the token of the agent, if it does not stand where the platform’s own key does',
+        description: '`Bearer` and the token of the agent, unless it is in the header of the platform’s own key',
       },
       'X-Svc-Wait': { description: 'how many seconds the client can wait for a person, 0 to 120', example: '25' },
       'X-Svc-Reason': { description: 'why, in the words of the agent: shown to the approver and recorded' },

@@ -112,7 +112,7 @@ export const claimKey = route({
   params: { token: Token },
   answers: {
     200: {
-      description: 'The private key, which the broker has no more.',
+      description: 'The private key, which the broker has deleted.',
       schema: z.object({ private_key: z.string().describe('PKCS#8 PEM') }),
     },
   },

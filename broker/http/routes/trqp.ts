@@ -94,7 +94,7 @@ export const trqpRecognition = route({
   ...shared,
   path: '/v1/trqp/recognition',
   capability: 'trqp.recognition',
-  summary: 'Whether an authority stands for an agent now (TRQP 2.0).',
+  summary: 'Whether an authority vouches for an agent now (TRQP 2.0).',
   body: TrqpRecognitionQuery,
   answers: { 200: { description: 'The answer; a refusal, too.', schema: Recognition } },
   handle: async ({ services, who, body }) => {

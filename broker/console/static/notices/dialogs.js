@@ -11,10 +11,10 @@ export function RemoveDevice({ device, remove, onClose }) {
   const name = visibleLine(device.device_name);
   const work = async () => {
     await remove();
-    return `“${name}” gets no more notices.`;
+    return `“${name}” gets no further notices.`;
   };
   return html`<${Question} title="Remove this device?" verb="Remove" kind="danger solid" work=${work} onClose=${onClose}>
-    <p><strong class="theirs">${name}</strong> gets no more notices. They can be turned on again from that device.</p>
+    <p><strong class="theirs">${name}</strong> gets no further notices. They can be turned on again from that device.</p>
   <//>`;
 }
 

@@ -103,7 +103,7 @@ function Rules({ subject: { rules, words } }) {
 /** @param {{ name: string }} props */
 const Unknown = ({ name }) => html`
   <${Empty} title="There is no such policy">
-    <p>Your organisation has no policy <code class="theirs">${visibleLine(name)}</code>. It may have been taken away by a governance file.</p>
+    <p>Your organisation has no policy <code class="theirs">${visibleLine(name)}</code>. It may have been removed by a governance file.</p>
     <p><${Link} to=${LIST} class="button primary">All policies<//></p>
   <//>
 `;

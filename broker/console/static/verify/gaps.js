@@ -94,7 +94,7 @@ export class Gaps {
     if (this.#isChecked || said.length === 0) return said.length;
     report(
       'unchecked',
-      `Whether the broker deleted ${said.length} rows, from row ${said[0]} on, after their retention time cannot be told without the key set of receipts (--receipt-keys): it shows who wrote the events that say so.`,
+      `Whether the broker deleted ${said.length} rows, from row ${said[0]} on, after their retention time is unknown without the key set of receipts (--receipt-keys): it shows who wrote the events that say so.`,
       said[0],
       said.at(-1),
     );

@@ -143,7 +143,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
           else if (isInOrder && isVouched) gaps.readPurge(line);
         }
         for (const row of outOfOrder([...rows.keys()]))
-          report('moved', `Row ${row} stands where another one should.`, row);
+          report('moved', `Row ${row} is in the place of another one.`, row);
         rows = new Map();
       }
       const declared = hashes.slice(0, width);
@@ -151,7 +151,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
         tiles.set(`${level} ${index}`, await tileOf(declared, derived, level > 0 || kept.has(index), digest));
     } else report('malformed', 'A line is none of an export.');
   }
-  for (const index of rows.keys()) report('inserted', `Row ${index} stands behind the last tile.`, index);
+  for (const index of rows.keys()) report('inserted', `Row ${index} is after the last tile.`, index);
   if (header === undefined) {
     report('malformed', 'The file does not begin as an export of a receipt log.');
     return verdict();
@@ -465,7 +465,7 @@ async function comparePrefix(tiles, first, { size, root }, { digest, report }) {
   if (hashes.some((one, at) => one.length < Number(edge[at]?.width)))
     report(
       'unknown',
-      `Whether the log of the checkpoint of ${size} rows is its beginning cannot be told: hashes are missing.`,
+      `Whether the log of the checkpoint of ${size} rows is its beginning is unknown: hashes are missing.`,
     );
   else if (!same(size === 0 ? await digest(new Uint8Array()) : await rootOfEdge(hashes, digest), root))
     report('forked', `The log of the checkpoint of ${size} rows is not the beginning of this one.`, 0, size - 1);

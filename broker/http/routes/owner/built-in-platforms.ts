@@ -33,7 +33,7 @@ const BuiltInPlatform = z
     docs: z.url().nullable(),
     platform_id: z.string().describe('the id that its scopes are named after'),
     base_url: z.url().nullable().describe('null: every customer has an address of its own'),
-    ways: z.array(z.object({ way: WAY, what: z.string() })).describe('by which it is connected, in words'),
+    ways: z.array(z.object({ way: WAY, what: z.string() })).describe('how it is connected, as text'),
     credential: z.object({
       what: z.string(),
       made: z.string().describe('where it is made: an address, or the command that makes it'),

@@ -33,7 +33,7 @@ const OfPlatform = z
     per_person: PerPersonFields.nullable().describe('the setting; null: there is none'),
     unconfirmed: z.int(),
     active: z.int(),
-    reauth_needed: z.int().describe('the platform takes them no more: the person has to consent again'),
+    reauth_needed: z.int().describe('the platform does not accept them any more: the person has to consent again'),
   })
   .meta({ id: 'PeopleOfPlatform' });
 

@@ -118,7 +118,7 @@ export const changePlatform = route({
   summary: 'Replaces the manifest of a platform that is not built in.',
   params,
   body: z.strictObject({
-    entry: Entry.describe('all of what stands under `platforms` of a governance file'),
+    entry: Entry.describe('the complete section `platforms` of a governance file'),
     secrets: PlatformSecrets.describe(
       'the values of what the `auth` of the entry references, as far as they are new or others; sealed, and never shown again',
     ),
@@ -143,7 +143,7 @@ export const updatePlatform = route({
   capability: 'owner.platforms.update',
   summary: 'Updates a built-in platform to the manifest of this release, and keeps deviations.',
   params,
-  body: z.strictObject(changing('the version that was looked at')),
+  body: z.strictObject(changing('the version that was shown')),
   ...changed,
   handle: async (context) => {
     const { services, params, body } = context;

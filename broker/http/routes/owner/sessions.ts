@@ -108,7 +108,7 @@ export const ownerSignIn = route({
   limit: { name: 'sign-in', perMinute: 10, per: 'address', counts: 'failures' },
   capability: 'owner.sign_in',
   summary: 'Exchanges a sign-in link for a session.',
-  body: z.strictObject({ token: z.string().max(128).describe('what stands behind # in the link') }),
+  body: z.strictObject({ token: z.string().max(128).describe('the fragment of the link, after #') }),
   answers: { 200: { description: 'Who signed in; the session comes as a cookie.', schema: SignedInSession } },
   errors: ['invalid_request', 'forbidden', 'link_used', 'rate_limited', 'audit_unavailable'],
   handle: async (context) => {

@@ -30,8 +30,8 @@ const Rule = z.object({ source: z.enum(['policy', 'guardrail']), name: z.string(
 
 const Tried = z
   .object({
-    since: z.iso.datetime().describe('calls since then were looked at; later than asked where there were too many'),
-    complete: z.boolean().describe('whether all calls of the days that were asked for were looked at'),
+    since: z.iso.datetime().describe('calls since then were simulated; later than requested if there were too many'),
+    complete: z.boolean().describe('whether all calls of the requested days were simulated'),
     calls: z.int(),
     same: z.int(),
     changed: z.int(),
