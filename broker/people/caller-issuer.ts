@@ -39,6 +39,20 @@ export const CallerIssuer = z
   .describe('An identity provider whose assertions about the person behind a call are believed.');
 export type CallerIssuer = z.infer<typeof CallerIssuer>;
 
+/** The scopes for claims of ID tokens (OpenID Connect Core section 5.4). */
+const SCOPES: ReadonlyMap<string, string> = new Map([
+  ['sub', 'openid'],
+  ['email', 'openid email'],
+  ['phone_number', 'openid phone'],
+]);
+
+/**
+ * Returns the scope for which issuers put the identifying claim into ID tokens: `profile` for claims that the standard does not know, such as
+ * `oid`, which Microsoft Entra returns for that scope only.
+ */
+export const signInScope = ({ claim = 'sub' }: Pick<CallerIssuer, 'claim'>): string =>
+  SCOPES.get(claim) ?? 'openid profile';
+
 export const CallerIssuers = z
   .array(CallerIssuer)
   .max(50)

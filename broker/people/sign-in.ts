@@ -13,7 +13,7 @@ import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { subjectOf } from './assertions.ts';
-import type { CallerIssuer } from './caller-issuer.ts';
+import { type CallerIssuer, signInScope } from './caller-issuer.ts';
 import type { Identity } from './person-hash.ts';
 
 /** The shared redirect URI, for issuers that name themselves in their responses. */
@@ -58,11 +58,12 @@ export function personSignIns(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' |
   const shared = broker.baseUrl + SIGNED_IN_PATH;
   const made = recentlyUsed<Promise<ProviderSteps>>(KEPT);
   const stepsOf = (issuer: CallerIssuer): Promise<ProviderSteps> => {
-    const key = JSON.stringify([issuer.issuer, issuer.client_id ?? null]);
+    const scopes = signInScope(issuer);
+    const key = JSON.stringify([issuer.issuer, issuer.client_id ?? null, scopes]);
     const found = made.get(key);
     if (found) return found;
     const steps = import('../auth/provider-steps.ts').then(({ providerSteps }) =>
-      providerSteps(broker, asProvider(issuer), broker.outbound),
+      providerSteps(broker, { ...asProvider(issuer), scopes }, broker.outbound),
     );
     made.set(key, steps);
     return steps;

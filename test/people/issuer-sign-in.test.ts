@@ -7,10 +7,10 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenLyingIssuer } from './issuer-world.ts';
 
 describe.each(ONE_STORE)(`sign-in at a faulty issuer on %s${postgresNote}`, (store) => {
-  const { server, issuer, organisation, assertion, actAs } = givenLyingIssuer(store);
+  const { server, issuer, organisation, assertion, actAs, trust } = givenLyingIssuer(store);
 
-  const begin = async (sub = 'ann') => {
-    const { body } = await actAs(await assertion({ sub }));
+  const begin = async (sub = 'ann', more: object = {}) => {
+    const { body } = await actAs(await assertion({ sub, ...more }));
     const browser = new Browser();
     return { browser, url: body.consent_url as string, to: await start(browser, body.consent_url) };
   };
@@ -31,6 +31,29 @@ describe.each(ONE_STORE)(`sign-in at a faulty issuer on %s${postgresNote}`, (sto
     expect(onward(await browser.get(to))).toContain(`${server.issuer}/auth`);
     expect(issuer.seen).not.toContain('GET /userinfo');
   });
+
+  // Microsoft Entra gives each client another `sub` of a person, and the same `oid` to those that ask for the scope `profile`.
+  test.each([
+    ['oid', 'profile'],
+    ['preferred_username', 'profile'],
+    ['email', 'email'],
+    ['phone_number', 'phone'],
+  ])(
+    'a person whom the claim %s identifies is asked for the scope %s, with which it is in the ID token',
+    async (claim, scope) => {
+      const scopesOf = (to: string) => new URL(to).searchParams.get('scope');
+      expect(scopesOf((await begin()).to)).toBe('openid');
+      await trust({ claim });
+      const identified = async (person: string) => {
+        const { browser, to } = await begin('ann-for-the-agents', { [claim]: 'ann@acme.example' });
+        expect(scopesOf(to)).toBe(`openid ${scope}`);
+        issuer.claims = { sub: 'ann-for-the-broker', [claim]: person };
+        return await browser.get(to);
+      };
+      notOn(await identified('bob@acme.example'), 403);
+      expect(onward(await identified('ann@acme.example'))).toContain(`${server.issuer}/auth`);
+    },
+  );
 
   test.each<[string, () => void]>([
     [
