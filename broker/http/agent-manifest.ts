@@ -87,7 +87,12 @@ export function agentManifest(
 }
 
 /** Builds /llms.txt in the form of llmstxt.org: a title, a description, and lists of links. */
-export function llmsText(baseUrl: string, routes: readonly Route[], guides: readonly Guide[]): string {
+export function llmsText(
+  { baseUrl, proxyUrl }: Pick<Broker, 'baseUrl' | 'proxyUrl'>,
+  routes: readonly Route[],
+  guides: readonly Guide[],
+): string {
+  const elsewhere = proxyUrl === baseUrl ? '' : `; /git is at ${proxyUrl} instead`;
   const link = (name: string, to: string, about: string) =>
     `- [${name}](${baseUrl}${to})${about === '' ? '' : `: ${about}`}`;
   const operations = AGENT_TAGS.all.flatMap(({ name, description }) => {
@@ -103,7 +108,7 @@ export function llmsText(baseUrl: string, routes: readonly Route[], guides: read
     '',
     `> ${ABOUT}`,
     '',
-    `The base address is ${baseUrl}. An agent signs a JWT with its own RSA key (RS256; claims agent_id, owner_id, iat, exp; 60 seconds), a fresh one for each request, and sends it as Authorization: Bearer. Bodies are JSON.`,
+    `The base address is ${baseUrl}${elsewhere}. An agent signs a JWT with its own RSA key (RS256; claims agent_id, owner_id, iat, exp; 60 seconds), a fresh one for each request, and sends it as Authorization: Bearer. Bodies are JSON.`,
     '',
     '- A 202 means that a person decides: poll /v1/approvals/{id}?wait=50, and do not send the call again.',
     '- A 403 says why in `reason`. After scope_not_granted ask for access: POST /v1/access-request.',

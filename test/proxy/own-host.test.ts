@@ -102,6 +102,9 @@ describe('PROXY_HOST', () => {
 
   test('is used in the broker’s descriptions and in URLs of answers', async () => {
     expect((await send(`${base}/agent-manifest.json`, {})).body).toMatchObject({ base_url: base, proxy_base_url: raw });
+    expect((await send(`${base}/llms.txt`, {})).text).toContain(
+      `The base address is ${base}; /git is at ${raw} instead.`,
+    );
     const { paths, servers } = (await send(`${base}/v1/openapi.json`, {})).body;
     expect(servers).toEqual([{ url: base }]);
     expect(paths['/git/{owner}/{repo}/info/refs'].get.servers).toEqual([{ url: raw }]);

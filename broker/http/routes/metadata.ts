@@ -51,7 +51,7 @@ export function metadata(routes: () => readonly Route[]): Route[] {
     handle: async ({ services: { broker } }) => ({
       status: 200,
       type: 'text/plain; charset=utf-8',
-      body: llmsText(broker.baseUrl, routes().filter(isPublic), guides),
+      body: llmsText(broker, routes().filter(isPublic), guides),
       headers: CACHING,
     }),
   });
