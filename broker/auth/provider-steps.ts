@@ -58,7 +58,7 @@ export function providerSteps(
         });
         return { url: url.href, redirectUri, flow };
       }),
-    finish: (query, flow, { redirectUri, isNamed, subjectOnly } = { redirectUri: ownersUri, isNamed: false }) =>
+    finish: (query, flow, { redirectUri, isNamed, claim } = { redirectUri: ownersUri, isNamed: false }) =>
       asking(async () => {
         const configuration = await provider.configuration();
         if (!isAnswerTo(query, flow, { server: configuration.serverMetadata(), isNamed }))
@@ -78,7 +78,10 @@ export function providerSteps(
         });
         const isTold = claims.email !== undefined && isVerified(oidc, claims) !== undefined;
         const groups = oidc.groups && groupsIn(claims, oidc.groups);
-        const saysAll = subjectOnly === true || (isTold && (oidc.groups === undefined || groups !== undefined));
+        const saysAll =
+          claim === undefined
+            ? isTold && (oidc.groups === undefined || groups !== undefined)
+            : claims[claim] !== undefined;
         const more = saysAll ? claims : await personOf(configuration, tokens.access_token, claims);
         // Address and verification status must come from the same response.
         const person = isTold ? claims : more;
@@ -90,7 +93,7 @@ export function providerSteps(
         const address = person.email ?? claims.email;
         return {
           identity,
-          claims,
+          claims: claim === undefined ? claims : { ...more, ...claims },
           address: typeof address === 'string' ? address.slice(0, 254) : undefined,
           groups: groups ?? (oidc.groups && groupsIn(more, oidc.groups)),
         };

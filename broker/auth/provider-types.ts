@@ -5,8 +5,9 @@ import type { VerifiedToken } from './provider-keys.ts';
 import type { SignInFlow } from './sign-in-flow.ts';
 
 /**
- * The signed-in person. `address`: the e-mail address, verified or not, for display only. `claims`: of the ID token. `groups`: the person's groups
- * according to the provider; undefined: the provider named none, or groups are not configured.
+ * The signed-in person. `address`: the e-mail address, verified or not, for display only. `claims`: of the ID token; where one claim was needed that it
+ * does not contain, also of the userinfo endpoint. `groups`: the person's groups according to the provider; undefined: the provider named none, or
+ * groups are not configured.
  */
 export type SignedIn = {
   identity: ProviderIdentity;
@@ -32,13 +33,13 @@ export type ProviderSteps = {
     redirectUris?: RedirectUris,
   ): Promise<{ url: string; redirectUri: string; flow: SignInFlow } | NotSignedIn>;
   /**
-   * Finishes with the query of the callback. `isNamed`: the response has to name its issuer. `subjectOnly`: only the ID token is used, so the userinfo
-   * endpoint is not called. Default: the redirect URI of owners.
+   * Finishes with the query of the callback. `isNamed`: the response has to name its issuer. `claim`: the only claim that is needed, so the userinfo
+   * endpoint is called only where the ID token does not contain it. Default: the redirect URI of owners, and their claims.
    */
   finish(
     query: URLSearchParams,
     flow: SignInFlow,
-    at?: { redirectUri: string; isNamed: boolean; subjectOnly?: boolean },
+    at?: { redirectUri: string; isNamed: boolean; claim?: string },
   ): Promise<SignedIn | NotSignedIn>;
   /** Verifies a bearer with the cached keys: an ID token or JWT access token for this broker. */
   verifyBearer(token: string): Promise<VerifiedToken>;

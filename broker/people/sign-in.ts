@@ -87,7 +87,7 @@ export function personSignIns(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' |
       if (redirectUri !== broker.baseUrl + path)
         return { problem: `This response is not from ${host}, where this browser started to sign in. Start again.` };
       const flow = { ...kept, page: '', organisation: null, replaces: null };
-      const at = { redirectUri, isNamed: redirectUri === shared, subjectOnly: true };
+      const at = { redirectUri, isNamed: redirectUri === shared, claim: issuer.claim ?? 'sub' };
       const signedIn = await (await stepsOf(issuer)).finish(query, flow, at);
       if ('problem' in signedIn) return { problem: signedIn.detail };
       const subject = subjectOf(issuer, signedIn.claims);

@@ -4,7 +4,7 @@ import { Browser, type Visit } from '../world/browser.ts';
 import { govern } from '../world/docs-platform.ts';
 import { documentOf, onward, start } from '../world/people.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { givenLyingIssuer } from './issuer-world.ts';
+import { givenLyingIssuer, JSON_TYPE } from './issuer-world.ts';
 
 describe.each(ONE_STORE)(`sign-in at a faulty issuer on %s${postgresNote}`, (store) => {
   const { server, issuer, organisation, assertion, actAs, trust } = givenLyingIssuer(store);
@@ -54,6 +54,25 @@ describe.each(ONE_STORE)(`sign-in at a faulty issuer on %s${postgresNote}`, (sto
       expect(onward(await identified('ann@acme.example'))).toContain(`${server.issuer}/auth`);
     },
   );
+
+  test('a claim that the ID token does not contain is read from the userinfo endpoint, of the same subject only', async () => {
+    // Another client, because the metadata of the issuer is cached for each.
+    await trust({ claim: 'email', client_id: 'other-client' });
+    issuer.metadata = { userinfo_endpoint: `${issuer.issuer}/userinfo` };
+    const identified = async (person: object) => {
+      issuer.claims = { sub: 'ann-for-the-broker', aud: 'other-client' };
+      issuer.answers.set('/userinfo', (_request, response) => {
+        response.writeHead(200, JSON_TYPE).end(JSON.stringify(person));
+      });
+      const { browser, to } = await begin('ann-for-the-agents', { email: 'ann@acme.example' });
+      return await browser.get(to);
+    };
+    notOn(await identified({ sub: 'ann-for-the-broker' }), 403);
+    notOn(await identified({ sub: 'ann-for-the-broker', email: 'bob@acme.example' }), 403);
+    notOn(await identified({ sub: 'ann-for-the-agents', email: 'ann@acme.example' }), 403);
+    const visit = await identified({ sub: 'ann-for-the-broker', email: 'ann@acme.example' });
+    expect(onward(visit)).toContain(`${server.issuer}/auth`);
+  });
 
   test.each<[string, () => void]>([
     [
