@@ -57,10 +57,10 @@ export function providerClient(
     if (server.issuer !== oidc.issuer) {
       log.error(
         { configured: oidc.issuer, discovered: server.issuer.slice(0, 255) },
-        'issuer in the discovery document differs from OIDC_ISSUER: set OIDC_ISSUER to exactly that',
+        'issuer in the discovery document differs from the configured one: configure exactly that',
       );
       throw new ProviderFault(
-        `The issuer of the identity provider ${host} differs from OIDC_ISSUER. The broker's log has both.`,
+        `The issuer in the discovery document of ${host} differs from the configured one. The broker's log has both.`,
       );
     }
     const configuration = new client.Configuration(server, oidc.clientId, undefined, authentication(server, oidc));

@@ -275,7 +275,7 @@ describe('invalid discovery metadata', () => {
 
     test('an issuer with an additional slash, which the page explains', async () => {
       await describeAs(provider, (issuer) => ({ issuer: `${issuer}/` }));
-      expect((await expectRefused(given)).text).toContain('differs from OIDC_ISSUER');
+      expect((await expectRefused(given)).text).toContain('differs from the configured one');
     });
 
     test('a megabyte of valid metadata, or of keys; after a failure valid responses are accepted', async () => {

@@ -97,6 +97,16 @@ describe.each(ONE_STORE)(`sign-in at a faulty issuer on %s${postgresNote}`, (sto
     notOn(await browser.get(to), 403);
   });
 
+  test('an issuer whose discovery document adds a slash to its name: nobody is sent there, and the page says what differs', async () => {
+    // Another client, because the metadata of the issuer is cached for each.
+    await trust({ client_id: 'one-more-client' });
+    const { body } = await actAs(await assertion());
+    issuer.metadata = { issuer: `${issuer.issuer}/` };
+    const visit = await new Browser().post(`${body.consent_url}/start`, {});
+    notOn(visit, 409);
+    expect(visit.text).toContain('differs from the configured one');
+  });
+
   test('a callback counts once, in the browser that began it, and with its own state', async () => {
     const { browser, to } = await begin();
     browser.stopAt = ({ pathname }) => pathname === '/me/consent/signed-in';
