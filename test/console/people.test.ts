@@ -129,6 +129,22 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
+    test('a client for an issuer that is trusted already keeps the other terms of its trust', async () => {
+      const terms = { audience: 'agents', claim: 'email', algorithms: ['RS256'], jwks_uri: `${issuer.issuer}/jwks` };
+      const trusted = { issuer: issuer.issuer, ...terms };
+      expect((await organisation.ask('POST', '/owner/caller-issuers', trusted)).status).toBe(200);
+      const page = await open('/console/people');
+      await has(page, 'nobody can consent');
+      await page.click('.add summary');
+      await fill(page, '#issuer', issuer.issuer);
+      await fill(page, '#audience', 'agents');
+      await fill(page, '#client', 'broker');
+      await page.click('#trust');
+      await says(page, 'accepted from now on');
+      const { caller_issuers: after } = (await organisation.ask('GET', '/owner/caller-issuers')).body;
+      expect(after).toEqual([{ ...trusted, client_id: 'broker' }]);
+    });
+
     test('an approver sees pending accounts and can change nothing, a viewer sees no people; the page fits on a phone', async () => {
       await waits(slack('U-ANN'), 'ann');
       const see = async (role: 'approver' | 'viewer') =>

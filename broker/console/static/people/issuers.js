@@ -58,7 +58,11 @@ function Add({ changed }) {
   const add = async (/** @type {Event} */ event) => {
     event.preventDefault();
     const done = await run(async () => {
-      await ask('POST', '/owner/caller-issuers', { issuer, audience, ...(client !== '' && { client_id: client }) });
+      // An issuer that is trusted already keeps the terms that this form does not have: its claim, algorithms and keys.
+      const { caller_issuers: trusted } = await ask('GET', '/owner/caller-issuers');
+      const known = trusted.find((one) => one.issuer === issuer);
+      const terms = { ...known, issuer, audience, ...(client !== '' && { client_id: client }) };
+      await ask('POST', '/owner/caller-issuers', terms);
       announce('Its assertions are accepted from now on.', 'good');
     });
     if (!done) return;
