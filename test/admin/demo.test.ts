@@ -199,7 +199,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
           Date.now(),
         );
       await put(world.upstream.url);
-      await refused('does not run beside');
+      await refused('does not run with');
       await put(manifest.base_url);
       expect((await demo()).status).toBe(200);
     });
@@ -265,7 +265,7 @@ describe.each(STORES.filter((store) => store === 'postgres'))('a demo requested 
     const there = (method: string) => send(`${replica.baseUrl}/owner/demo`, { method, headers: { authorization } });
     expect((await there('GET')).body).toMatchObject({
       agent_id: null,
-      why_not: expect.stringContaining('does not run beside'),
+      why_not: expect.stringContaining('does not run with'),
     });
     expectEnvelope(await there('POST'), 409, 'conflict');
     expect((await organisation.ask('GET', '/owner/demo')).body.why_not).toBeNull();

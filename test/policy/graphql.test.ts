@@ -185,12 +185,12 @@ function doubling(levels: number): string {
 
 describe('GQ-06 documents that cannot be inspected are in no scope', () => {
   test.each<[JsonObject, RegExp]>([
-    [{ extensions: { persistedQuery: { version: 1, sha256Hash: 'aa' } } }, /^data\.extensions is not taken/],
+    [{ extensions: { persistedQuery: { version: 1, sha256Hash: 'aa' } } }, /^data\.extensions is not accepted/],
     [
       { query: '{ viewer { id } }', extensions: { persistedQuery: { version: 1, sha256Hash: 'aa' } } },
-      /^data\.extensions is not taken/,
+      /^data\.extensions is not accepted/,
     ],
-    [{ query: '{ viewer { id } }', extensions: { anything: true } }, /^data\.extensions is not taken/],
+    [{ query: '{ viewer { id } }', extensions: { anything: true } }, /^data\.extensions is not accepted/],
     [{ id: 'abc' }, /a member "id", which names a stored document/],
     [{ doc_id: '123', variables: {} }, /a member "doc_id", which/],
     [{ documentId: 'sha256:aa' }, /a member "documentId", which/],
