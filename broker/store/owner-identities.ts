@@ -1,5 +1,6 @@
 /** Owners by their identity at the identity provider. */
 import { endOwnersSessions, isEnded, type SessionMarks } from './ended-sessions.ts';
+import { endOneTimeTokens } from './governance.ts';
 import { deleteChannelsOfOwner } from './notice-channels.ts';
 import { endMadeBy, foldEmail } from './organisations.ts';
 import { listPasskeys, removePasskey } from './passkeys.ts';
@@ -75,7 +76,8 @@ export async function pinIdentity(
 
 /**
  * Unbinds the owner's provider account, so that the next verified sign-in with the address binds again; call it in a transaction. Nothing of
- * the previous person remains: sessions and bearers from before `now`, passkeys, notified devices, and unused things made as an admin end.
+ * the previous person remains: sessions and bearers from before `now`, unused sign-in links, passkeys, notified devices, and unused things made
+ * as an admin end.
  */
 export async function forgetIdentity(
   db: Db,
@@ -89,6 +91,7 @@ export async function forgetIdentity(
     .where('id', '=', owner.id)
     .execute();
   await endOwnersSessions(db, owner, now);
+  await endOneTimeTokens(db, { organisationId: owner.organisation_id, kind: 'sign_in', subject: owner.id }, now);
   await endMadeBy(db, owner);
   const ref = { organisationId: owner.organisation_id, ownerId: owner.id };
   for (const { id } of await listPasskeys(db, ref)) await removePasskey(db, ref, id);

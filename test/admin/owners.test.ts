@@ -22,8 +22,8 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   const owners = async () => (await organisation.ask('GET', '/owner/owners')).body.owners as OwnerTable[];
   const add = (body: Record<string, unknown>, by?: OwnerTable) => organisation.ask('POST', '/owner/owners', body, by);
   const remove = (id: string, by?: OwnerTable) => organisation.ask('DELETE', `/owner/owners/${id}`, undefined, by);
-  const local = (body: unknown) =>
-    send(`${world.running.baseUrl}/owner/owners`, {
+  const local = (body: unknown, path = '/owner/owners') =>
+    send(world.running.baseUrl + path, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${world.running.services.local.token.reveal()}`,
@@ -309,6 +309,26 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     await add({ email: bob.email, role: 'viewer', forget_identity: true });
     expect(await isKnown()).toBe(false);
     expect((await lastEvent()).payload.change).toMatchObject({ owner: bob.id, identity: 'forgotten' });
+  });
+
+  test('an unused sign-in link ends when the identity is forgotten; the links of others, and later ones, do not', async () => {
+    const [bob, eve] = [await organisation.addOwner('viewer'), await organisation.addOwner('viewer')];
+    const linkFor = async ({ email }: OwnerTable) => {
+      const { status, text, body } = await local({ email }, '/owner/link');
+      expect(status, text).toBe(200);
+      return new URL(body.url).hash.slice(1);
+    };
+    const signIn = (token: string) =>
+      send(`${world.running.baseUrl}/owner/sign-in`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ token }),
+      });
+    const [former, others] = [await linkFor(bob), await linkFor(eve)];
+    expect((await add({ email: bob.email, role: 'viewer', forget_identity: true })).status).toBe(200);
+    expectEnvelope(await signIn(former), 410, 'link_used');
+    expect((await signIn(others)).body.email).toBe(eve.email);
+    expect((await signIn(await linkFor(bob))).body.email).toBe(bob.email);
   });
 
   test('the settings of an organisation: omitted members stay unchanged, and each change is recorded', async () => {
