@@ -25,11 +25,11 @@ export const PERSON_ROUTE = {
 export const pageAnswer = (description: string) => ({ 200: { description, type: 'text/html' } });
 
 /** Refusals after which the consent is still pending. */
-const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set(['forbidden', 'upstream_unreachable']);
+const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set(['invalid_request', 'forbidden', 'upstream_unreachable']);
 
 /**
  * Shows a person in a browser why something failed; a program gets the envelope. `again`: the consent's page in this browser, linked where the
- * consent can be started again because the person declined or a server failed.
+ * consent can be continued or started again: the person declined, a server failed, or the page was reloaded.
  */
 export async function answeringPerson(context: PersonAsks, step: () => Promise<Reply>, again?: string): Promise<Reply> {
   try {

@@ -95,12 +95,13 @@ export async function holdConsent(
   return held !== undefined;
 }
 
-/** Consumes the flow of a callback. Returns true to exactly one caller. */
+/** Consumes the flow of a callback. Returns true to exactly one caller. Its state stays, so that a page that is reloaded finds its consent. */
 export async function useConsentFlow(db: Db, stateHash: string): Promise<boolean> {
   const used = await db
     .updateTable('person_consents')
-    .set({ state_hash: null, flow: null })
+    .set({ flow: null })
     .where('state_hash', '=', stateHash)
+    .where('flow', 'is not', null)
     .returning('id')
     .executeTakeFirst();
   return used !== undefined;

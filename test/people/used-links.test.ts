@@ -66,7 +66,15 @@ describe.each(ONE_STORE)(`people without a pending consent on %s${postgresNote}`
       expect((await browser.get(url)).text).toContain('Connect your Docs account');
     };
     const asked = await browser.get(await start(browser, url));
-    await ledBack(await browser.get(`${asked.url}/abort`), 403);
+    const declined = await browser.get(`${asked.url}/abort`);
+    await ledBack(declined, 403);
+    const reloaded = await browser.get(declined.url);
+    await ledBack(reloaded, 400);
+    expect(reloaded.text).toContain('This response was used already');
+    // Another browser is not led to the consent.
+    const other = await new Browser().get(declined.url);
+    tells(other, OPEN_AGAIN);
+    expect(other.text).not.toContain('Begin again');
     const back = await wayBack(browser, await start(browser, url));
     await server.down();
     await ledBack(await browser.get(back), 502);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { discardByPerson, keep } from '../../admin/keep-consent.ts';
 import { authorised, consentOfCallback, consentOfState, signedIn } from '../../admin/person-callback.ts';
-import { givenIn, goOn, showConsent } from '../../admin/person-consent.ts';
+import { givenIn, goOn, isBrowserOf, showConsent } from '../../admin/person-consent.ts';
 import { type Consent, consentStatusAt, findConsent } from '../../people/consents.ts';
 import { OWN_SIGNED_IN_PATH, SIGNED_IN_PATH } from '../../people/sign-in.ts';
 import { Refusal } from '../errors.ts';
@@ -74,10 +74,27 @@ const started = route({
 const UNKNOWN_CALLBACK =
   'No consent that was started in this browser matches this response. Open the link of the consent again, in one browser and one tab from start to end. If you were connecting a platform in the console, press Connect there again.';
 
-/** Why a callback cannot be used in this browser: its consent has ended, or another browser or tab continued with it. */
-function callbackRefused({ services }: PersonAsks, consent: Consent | undefined): Refusal {
+const USED_CALLBACK = 'This response was used already. Open the link of the consent again: it shows how to continue.';
+
+/**
+ * Answers a callback that cannot be used: its consent has ended, this browser used it already (the page was reloaded), or another browser or tab
+ * continued with the consent. `consent`: the one that its state belongs to, if any.
+ */
+async function refuseCallback(context: PersonAsks, consent: Consent | undefined): Promise<Reply> {
+  const { services } = context;
   const isOver = consent && consentStatusAt(consent, services.broker.clock()) === 'expired';
-  return isOver ? new Refusal('conflict', LINK_OVER) : new Refusal('invalid_request', UNKNOWN_CALLBACK);
+  const browserHash = browserOf(context);
+  const isUsed = consent?.flow === null && browserHash !== undefined && isBrowserOf(consent, browserHash);
+  const refusal = isOver
+    ? new Refusal('conflict', LINK_OVER)
+    : new Refusal('invalid_request', isUsed ? USED_CALLBACK : UNKNOWN_CALLBACK);
+  return await answeringPerson(
+    context,
+    async () => {
+      throw refusal;
+    },
+    isUsed ? await consentPath(services, consent) : undefined,
+  );
 }
 
 /** Handles answers of issuers of assertions, for a consent and for a person who wants to see what they gave. */
@@ -87,7 +104,7 @@ const personSignedIn = (context: PersonAsks, path: string): Promise<Reply> =>
     if (looks) return looks;
     const { services, query } = context;
     const callback = await consentOfCallback(services, query, browserOf(context));
-    if (!callback) throw callbackRefused(context, await consentOfState(services, query));
+    if (!callback) return await refuseCallback(context, await consentOfState(services, query));
     const back = await consentPath(services, callback.consent);
     return await answeringPerson(
       context,
@@ -137,9 +154,7 @@ export async function personComesBack(context: PersonAsks, path: string): Promis
   if (!callback) {
     const consent = await consentOfState(services, query);
     if (!consent && browserOf(context) === undefined) return undefined;
-    return await answeringPerson(context, async () => {
-      throw callbackRefused(context, consent);
-    });
+    return await refuseCallback(context, consent);
   }
   const page = await consentPath(services, callback.consent);
   const takes = async () => {
