@@ -21,7 +21,7 @@ import { isProblem, type OAuthProblem } from './problem.ts';
 import { organisationRedirectUri } from './redirect-uri.ts';
 import { credentialPlace, type Refreshed, type Refresher, refresher, refreshPlace } from './refresh.ts';
 import { describedFor, type Registered } from './registered.ts';
-import type { Resolver } from './resolve.ts';
+import type { Issued, Resolver } from './resolve.ts';
 import type { Steps } from './steps.ts';
 import { type Kept, StoredFlow } from './stored-flow.ts';
 
@@ -106,11 +106,11 @@ export function makeOAuthConnections(
   const registered = async (
     { organisation_id: organisationId, platform_id: platformId, id: connectionId }: ConnectionId,
     manifest: Manifest,
-    clientId: string | undefined,
+    issued: Issued | undefined,
   ): Promise<Registered | OAuthProblem> => {
     const described = await describedFor(broker, { organisationId, platformId, connectionId }, manifest);
     if (isProblem(described)) return described;
-    return await (await load()).resolve(described, clientId);
+    return await (await load()).resolve(described, issued);
   };
   const keptOf = ({ organisation_id: organisationId, id: rowId, flow }: OAuthFlowTable): Kept =>
     readStored(
@@ -135,7 +135,7 @@ export function makeOAuthConnections(
   };
 
   const obtain: OAuthConnections['obtain'] = async (connection, manifest, { kept, query }, { place, by }) => {
-    const client = await registered(connection, manifest, kept.clientId);
+    const client = await registered(connection, manifest, { client: kept.clientId, server: kept.server });
     if (isProblem(client)) return client;
     const { steps } = await load();
     const state = query.get('state') ?? '';
@@ -219,14 +219,14 @@ export function makeOAuthConnections(
         place: holder,
         seen,
         refused,
-        registered: (clientId) => registered(connection, manifest, clientId),
+        registered: (issued) => registered(connection, manifest, issued),
       });
     },
 
     revoke: async (connection, manifest, table, { organisation_id: organisationId, id, ...held }) => {
       const facts = readFacts(held.oauth);
       if (!facts || !held.credential) return false;
-      const client = await registered(connection, manifest, facts.client_id);
+      const client = await registered(connection, manifest, { client: facts.client_id, server: facts.server });
       if (isProblem(client)) return client;
       const place = { table, organisationId, id };
       try {

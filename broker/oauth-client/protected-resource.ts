@@ -1,4 +1,4 @@
-/** Finds the authorization server that an MCP server trusts: by protected resource metadata (RFC 9728), or by the earlier conventions. */
+/** Finds the authorization servers that an MCP server trusts: by protected resource metadata (RFC 9728), or by the earlier conventions. */
 
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
@@ -12,8 +12,8 @@ import type { ServerFinder } from './server.ts';
 export type ProtectedResource = {
   /** The resource indicator (RFC 8707). */
   resource: string;
-  /** The issuer of its authorization server. */
-  issuer: string;
+  /** The issuers of its authorization servers, in its order; not empty. */
+  issuers: readonly [string, ...string[]];
   /** The scopes to request where the manifest names none: `scope` of the challenge, otherwise `scopes_supported`; empty when absent. */
   scopes: readonly string[];
 };
@@ -53,8 +53,9 @@ export function resourceFinder(
     if (answer.status !== 200) return answer.status >= 400 && answer.status < 500 ? 'absent' : 'unusable';
     const { success, data } = Metadata.safeParse(jsonIn(answer.body.toString('utf8')));
     if (!success || !covers(data.resource, baseUrl)) return 'unusable';
-    const issuer = data.authorization_servers.find((one) => mayBeIssuer(one, baseUrl));
-    return issuer === undefined ? 'unusable' : { resource: data.resource, issuer, scopes: data.scopes_supported ?? [] };
+    const [first, ...more] = data.authorization_servers.filter((one) => mayBeIssuer(one, baseUrl));
+    if (first === undefined) return 'unusable';
+    return { resource: data.resource, issuers: [first, ...more], scopes: data.scopes_supported ?? [] };
   };
 
   const discover = async (baseUrl: string): Promise<ProtectedResource | undefined> => {
@@ -69,7 +70,7 @@ export function resourceFinder(
     if (!isAbsent) return undefined;
     // MCP 2025-03-26, Authorization 2.3: the server is its own authorization server, with metadata at its origin.
     const metadata = await find({ issuer, endpoints: {}, platformId: host, isMcp: true });
-    return isProblem(metadata) ? undefined : { resource: baseUrl, issuer, scopes };
+    return isProblem(metadata) ? undefined : { resource: baseUrl, issuers: [issuer], scopes };
   };
 
   return async (baseUrl, { fresh }) => {

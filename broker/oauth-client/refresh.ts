@@ -26,6 +26,7 @@ import { isOtherAccount, type OAuthConnectionFacts, readFacts, writeFacts } from
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 import { forgetClient } from './registration.ts';
+import type { Issued } from './resolve.ts';
 import type { Refreshing, Steps, Tokens } from './steps.ts';
 import { storeSurely } from './store-surely.ts';
 
@@ -42,8 +43,8 @@ export type RefreshAsk = {
   place: TokenRowPlace;
   seen: AccessToken;
   refused: boolean;
-  /** Returns the client that the tokens were issued to, by its id. */
-  registered: (client: string) => Promise<Registered | OAuthProblem>;
+  /** Returns the client that the tokens were issued to. */
+  registered: (issued: Issued) => Promise<Registered | OAuthProblem>;
 };
 
 /** Storing is retried until the lease expires, less this margin. */
@@ -77,7 +78,7 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
         return done({ kind: 'replaced', credential: connection.credential });
       const facts = factsOf(connection);
       rejected = facts.rejected?.error;
-      const known = registered ?? (await ask.registered(facts.client_id));
+      const known = registered ?? (await ask.registered({ client: facts.client_id, server: facts.server }));
       const isGone = isProblem(known) && known.problem === 'stale';
       if (isProblem(known) && !isGone)
         return done({ kind: 'unavailable', code: 'token_unavailable', detail: known.detail });

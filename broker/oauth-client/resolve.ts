@@ -7,13 +7,13 @@ import { isProblem, type OAuthProblem } from './problem.ts';
 import { resourceFinder } from './protected-resource.ts';
 import type { Described, Registered } from './registered.ts';
 import { findRegistration, type Registration, register } from './registration.ts';
-import { mixUpRisk, type ServerFinder } from './server.ts';
+import { isSameIssuer, mixUpRisk, type ServerFinder } from './server.ts';
 
-/**
- * `client`: the client id to which a code or tokens were issued; undefined: an owner is connecting, so the broker may become a
- * client if necessary, and cached discovery results are refreshed.
- */
-export type Resolver = (described: Described, client: string | undefined) => Promise<Registered | OAuthProblem>;
+/** The client id to which a code or tokens were issued, and the server that issued them. */
+export type Issued = { client: string; server: string };
+
+/** `issued` undefined: an owner is connecting, so the broker may become a client if necessary, and cached discovery results are refreshed. */
+export type Resolver = (described: Described, issued: Issued | undefined) => Promise<Registered | OAuthProblem>;
 
 type Client = Pick<Registration, 'client_id' | 'client_secret' | 'auth_method'> & { isDocument?: true };
 
@@ -66,7 +66,8 @@ export function resolver(
     }
   };
 
-  return async (described, client) => {
+  return async (described, issued) => {
+    const client = issued?.client;
     const { clientId, registering: _registering, ...rest } = described;
     const { discoverAt } = rest;
     const found =
@@ -75,7 +76,8 @@ export function resolver(
     const known = found
       ? {
           ...rest,
-          issuer: found.issuer,
+          // An MCP server may name several in any order: tokens stay with the one that issued them while it is named.
+          issuer: found.issuers.find((one) => issued && isSameIssuer(one, issued.server)) ?? found.issuers[0],
           resource: found.resource,
           scopes: rest.scopes.length > 0 ? rest.scopes : found.scopes,
         }

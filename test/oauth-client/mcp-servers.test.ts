@@ -145,6 +145,30 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     ]);
   });
 
+  test('of several authorization servers, tokens stay with the one that issued them while it is named, in whichever order', async () => {
+    const name = (...issuers: string[]) =>
+      server.mcp.documents.set(
+        '/.well-known/oauth-protected-resource/mcp',
+        document({ authorization_servers: issuers }),
+      );
+    const refresh = async () => {
+      await outlive(world, connection);
+      world.clock.skewMs += 11 * MINUTE_MS;
+      await organisation.ask('POST', `/owner/connections/${connection}/test`);
+      const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+      return connections.find(({ id }: { id: string }) => id === connection).state;
+    };
+    name(server.issuer, lying.issuer);
+    await connect();
+    name(lying.issuer, server.issuer);
+    expect(await refresh()).toBe('connected');
+    expect(server.asked.map((form) => form.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
+    name(lying.issuer);
+    expect(await refresh()).toBe('reauth_needed');
+    expect(lying.asked).toEqual([]);
+    expect(server.asked).toHaveLength(2);
+  });
+
   test('an agent calls a tool; the token is refreshed before it expires, and when the server refuses it', async () => {
     const tools = await startMcpServer();
     server.mcp.behind = tools.url;
