@@ -15,6 +15,7 @@ import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 import type { AccessRequestTable } from '../store/tables/rules.ts';
+import { inGovernanceFile } from './governance-file.ts';
 
 export type ReasonCode = AccessRequestTable['reason_code'];
 
@@ -168,8 +169,8 @@ export type Remaining = {
 
 /** Returns the steps that remain before an agent can use what it was granted; empty when there are none. */
 export async function remainingSteps(
-  services: { facts: FactsReader; loadFacts: FactsLoader },
-  agent: Pick<AgentTable, 'agent_id' | 'origin'>,
+  services: { facts: FactsReader; loadFacts: FactsLoader } & Uses<'store'>,
+  agent: Pick<AgentTable, 'organisation_id' | 'agent_id' | 'origin'>,
   granted: { platformId: string; scopes: readonly string[]; connectionId: string | null },
   now: Instant,
 ): Promise<Remaining[]> {
@@ -185,7 +186,7 @@ export async function remainingSteps(
     if (reason === undefined) return [];
     return [{ reason, detail: toConnect(reason, platformId, scope) }];
   });
-  if (agent.origin === 'governance')
+  if ((await inGovernanceFile(services.broker.store.db, agent.organisation_id, [agent])).length > 0)
     found.push({
       reason: 'governance_file',
       detail:

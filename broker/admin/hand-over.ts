@@ -5,6 +5,7 @@ import { listOwners } from '../store/organisations.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import { loadAgent } from './find-agent.ts';
+import { inGovernanceFile } from './governance-file.ts';
 import { listedChanges } from './listed-changes.ts';
 import { ChangeRefused } from './refused.ts';
 
@@ -23,14 +24,14 @@ export type HandOver = {
  * Hands over all the agents or none, in one transaction with its audit row. Children follow their parents, and so does the right to decide their
  * pending calls by passkey. Revoked agents keep their owner. Tokens in which an agent names its former owner stay valid.
  *
- * @returns the agents that were handed over, as they were before
+ * @returns the agents that were handed over, as they were before, and how many of them a governance file manages
  * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function handOver(
   services: Changing,
   by: ChangingOwner,
   { from, to, agents: chosen }: HandOver,
-): Promise<AgentTable[]> {
+): Promise<{ given: AgentTable[]; inFile: number }> {
   const { db } = services.broker.store;
   const { organisation_id: organisationId } = by.owner;
   if (from === to) throw new ChangeRefused('invalid_request', 'to: this owner already has these agents.');
@@ -44,7 +45,7 @@ export async function handOver(
     detail: `${giver.email} → ${taker.email}`,
     ...(only && { agent: only }),
   };
-  return await recordInTurn(services, by, change, async (tx, note) => {
+  const given = await recordInTurn(services, by, change, async (tx, note) => {
     const now = await listOwners(tx, organisationId);
     for (const [name, id] of Object.entries({ from, to })) ownerOf(now, id, name);
     const theirs = (await listAgents(tx, organisationId)).filter(
@@ -66,6 +67,7 @@ export async function handOver(
     note({ from, to, count: given.length, agents: changes, ...more });
     return given;
   });
+  return { given, inFile: (await inGovernanceFile(db, organisationId, given)).length };
 }
 
 function ownerOf(owners: readonly OwnerTable[], id: string, name: string): OwnerTable {

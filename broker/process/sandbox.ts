@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { SANDBOX_MANIFEST, SANDBOX_POLICY, type Sandbox, startSandbox } from '../../lab/sandbox.ts';
 import { SANDBOX_AGENT, SANDBOX_PLATFORM, sandboxProfile } from '../admin/demo.ts';
+import { SANDBOX_APPLY } from '../admin/governance-file.ts';
 import { operatorAtStart, recordChange } from '../audit/record-change.ts';
 import { governanceOf } from '../config-file/parse.ts';
 import { applyGovernance } from '../config-plan/apply-recorded.ts';
@@ -109,7 +110,7 @@ export async function settleSandbox(
   if (!parsed.ok) throw new Error(`The sandbox is not valid governance: ${parsed.problems[0]?.message}`);
   const resolved = new Map([[`file:${SECRET_FILE}`, new Secret(sandbox.token)]]);
   const by = operatorAtStart(organisationId);
-  const applied = await applyGovernance(services, by, parsed.governance, resolved, { detail: 'the sandbox' });
+  const applied = await applyGovernance(services, by, parsed.governance, resolved, { detail: SANDBOX_APPLY });
   if (!applied.ok) throw new Error(`The sandbox could not be made: ${applied.problems[0]?.message}`);
   const agents = await listAgents(db, organisationId);
   const agent = present(

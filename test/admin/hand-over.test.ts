@@ -57,6 +57,16 @@ describe.each(STORES)(`handing agents over on %s${postgresNote}`, (store) => {
     expect(await events('agents_handed_over')).toHaveLength(4);
   });
 
+  test('the answer counts the agents that a governance file manages', async () => {
+    const bob = await organisation.addOwner('admin');
+    await organisation.agent({ name: 'filed' });
+    const { text } = (await organisation.ask('GET', '/owner/governance')).body;
+    expect((await organisation.ask('POST', '/owner/governance/apply', { text })).status).toBe(200);
+    await organisation.agent({ name: 'made since' });
+    const given = await handOver({ from: organisation.owner.id, to: bob.id });
+    expect([given.status, given.body], given.text).toEqual([200, { handed_over: 2, in_governance_file: 1 }]);
+  });
+
   test('all or nothing, by admins only, and between owners of the organisation', async () => {
     const bob = await organisation.addOwner('approver');
     const stranger = await world.organisation();

@@ -177,11 +177,11 @@ describe('owners and agents', () => {
     const named = await handOver('owner@agent-broker.local', 'Hal@acme.example', 'sandbox-agent');
     expect([named.code, named.stdout]).toEqual([
       0,
-      'owner@agent-broker.local → hal@acme.example: handed over 1 agent. A governance file decides about 1 of them at its next apply.\n',
+      'owner@agent-broker.local → hal@acme.example: handed over 1 agent.\n',
     ]);
     expect((await run(['owner', 'remove', 'hal@acme.example'])).stderr).toContain('npx agent-broker owner hand-over');
     const all = await handOver('hal@acme.example', 'ida@acme.example', '--json');
-    expect(JSON.parse(all.stdout)).toEqual({ handed_over: 1, in_governance_file: 1 });
+    expect(JSON.parse(all.stdout)).toEqual({ handed_over: 1, in_governance_file: 0 });
     expect((await run(['owner', 'remove', 'hal@acme.example'])).code).toBe(0);
     expect((await handOver('hal@acme.example', 'ida@acme.example')).stderr).toContain('owner list');
     const none = await handOver('owner@agent-broker.local', 'ida@acme.example');

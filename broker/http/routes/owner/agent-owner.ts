@@ -35,8 +35,7 @@ export const handOverAgents = route({
   },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const given = await handOver(context.services, changingOwner(context), context.body);
-    const inFile = given.filter(({ origin }) => origin === 'governance').length;
+    const { given, inFile } = await handOver(context.services, changingOwner(context), context.body);
     return json(200, { handed_over: given.length, in_governance_file: inFile });
   },
 });
