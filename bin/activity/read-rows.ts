@@ -46,9 +46,9 @@ export function queryOf(filter: RowFilter): URLSearchParams {
 /** Reads the names of the agents and owners that rows refer to. */
 export async function readNames(api: OwnerApi): Promise<Names> {
   const { agents } = await api.ask('GET', '/owner/agents');
-  const { owners } = await api.ask('GET', '/owner/owners');
+  const { owners, former } = await api.ask('GET', '/owner/owners');
   return new Map([
     ...agents.map(({ agent_id, name }) => [agent_id, name] as const),
-    ...owners.map(({ id, email }) => [id, email] as const),
+    ...[...former, ...owners].map(({ id, email }) => [id, email] as const),
   ]);
 }

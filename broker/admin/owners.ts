@@ -3,6 +3,7 @@ import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { listAgents } from '../store/agents.ts';
+import { forgetAddress, listFormerOwners } from '../store/former-owners.ts';
 import {
   deleteOwner,
   findOwnersByEmail,
@@ -17,7 +18,7 @@ import { listPasskeysOfAll } from '../store/passkeys.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import type { PasskeyTable } from '../store/tables/approvals.ts';
-import type { OwnerTable } from '../store/tables/organisations.ts';
+import type { FormerOwnerTable, OwnerTable } from '../store/tables/organisations.ts';
 import { agentsNamed } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
@@ -27,6 +28,10 @@ export const passkeysByOwner = async (db: Db, organisationId: string): Promise<M
 
 /** Lists owners, oldest first. */
 export const listOwners = (db: Db, organisationId: string): Promise<OwnerTable[]> => listStored(db, organisationId);
+
+/** Lists removed owners with the addresses that they had, oldest removal first. */
+export const listFormer = (db: Db, organisationId: string): Promise<FormerOwnerTable[]> =>
+  listFormerOwners(db, organisationId);
 
 /** Returns the id of the organisation with this name; without a name, of the only one. Throws ChangeRefused. */
 export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: string | undefined): Promise<string> {
@@ -93,6 +98,8 @@ export async function addOwner(
     const owner = { organisation_id: organisationId, id: uuidv4(), email, role, origin: 'added' } as const;
     const put = await putOwner(tx, { ...owner, created_at: clock() });
     if (forgets) await forgetIdentity(tx, put, clock());
+    // Decisions of a removed owner who had the address are not those of the person who has it now.
+    if (forgetsIdentity) await forgetAddress(tx, organisationId, email);
     note({ owner: put.id, role: put.role, ...(forgets && { identity: 'forgotten' }) });
     return put;
   });
@@ -131,7 +138,7 @@ export async function removeOwner(services: Changing, by: ChangingOwner, id: str
         'conflict',
         `${owner.email} answers for the agents ${agentsNamed(live)}. Revoke them or give them another owner first: npx agent-broker owner hand-over FROM TO, or Team in the console.`,
       );
-    await endOwner(tx, owner, heir);
+    await endOwner(tx, owner, heir, services.broker.clock());
     note({ owner: id, role: owner.role, agents_passed_on: agents.length });
   });
 }
@@ -146,9 +153,10 @@ export async function endOwner(
   tx: Db,
   { organisation_id: organisationId, id, email }: OwnerTable,
   heir: string,
+  now: number,
 ): Promise<void> {
   await transferToOwner(tx, { organisationId, from: id, to: heir });
-  await deleteOwner(tx, organisationId, id).catch((error) => {
+  await deleteOwner(tx, organisationId, id, now).catch((error) => {
     if (!isRowFault(error)) throw error;
     throw new ChangeRefused(
       'conflict',

@@ -3,6 +3,7 @@ import type { Broker } from '../broker.ts';
 import { findAgentNames } from '../store/agent-names.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { type CallHistory, findCallHistories } from '../store/call-histories.ts';
+import { listFormerOwners } from '../store/former-owners.ts';
 import { listOwners } from '../store/organisations.ts';
 import { listPipelines } from '../store/pipelines.ts';
 
@@ -18,14 +19,15 @@ export async function historiesOf(
   return await findCallHistories(store.db, organisationId, [...ids]);
 }
 
-/** Returns display names of possible authors of changes by uuid: addresses of the organisation's owners, names of its pipelines. */
+/** Returns display names of possible authors of changes by uuid: addresses of the organisation's owners, also removed ones, and names of its pipelines. */
 export async function changerNames({ store }: HasStore, organisationId: string): Promise<ReadonlyMap<string, string>> {
-  const [owners, pipelines] = await Promise.all([
+  const [former, owners, pipelines] = await Promise.all([
+    listFormerOwners(store.db, organisationId),
     listOwners(store.db, organisationId),
     listPipelines(store.db, organisationId),
   ]);
   return new Map([
-    ...owners.map(({ id, email }) => [id, email] as const),
+    ...[...former, ...owners].map(({ id, email }) => [id, email] as const),
     ...pipelines.map(({ id, name }) => [id, `the pipeline ${name}`] as const),
   ]);
 }

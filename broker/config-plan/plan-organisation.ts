@@ -111,7 +111,7 @@ export function planOwnerRemovals(planning: Planning): void {
       (agent) => `owner of the revoked agent ${agent.name}: ${owner.email} → ${firstAdmin.email}`,
     );
     addStep(planning, { action: 'delete', kind: 'owner', name: owner.email, details }, (db) =>
-      endOwner(db, owner, firstAdmin.id),
+      endOwner(db, owner, firstAdmin.id, planning.now),
     );
   }
 }

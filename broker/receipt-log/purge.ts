@@ -14,6 +14,7 @@ import { pause } from '../runtime/waits.ts';
 import { type AuditRow, findAuditRow } from '../store/audit.ts';
 import { deleteRowsOf, findPurge, listRetentions, moveAnnounced, moveDeleted } from '../store/audit-purges.ts';
 import { pushedTo } from '../store/audit-sinks.ts';
+import { purgeFormerOwners } from '../store/former-owners.ts';
 import { isHeld } from '../store/log-holds.ts';
 import { findReceiptLog } from '../store/receipt-logs.ts';
 import { readStored } from '../store/stored-json.ts';
@@ -143,6 +144,8 @@ async function deleteAnnounced(
   return await db.transaction().execute(async (tx) => {
     if (!(await moveDeleted(tx, purge, last.index + 1))) return false;
     await deleteRowsOf(tx, organisation_id, [...old]);
+    // Their removals are among the deleted rows, with the addresses.
+    if (purge.kind === 'events') await purgeFormerOwners(tx, organisation_id, announcedBefore(event, owed));
     return true;
   });
 }

@@ -1,6 +1,7 @@
 /** Access requests (specification, Access request): pending, decided, expired. */
 import type { AgentStatus } from '../policy/facts.ts';
 import { livingFamily } from './children.ts';
+import { addressOf } from './former-owners.ts';
 import type { Db } from './store.ts';
 import type { AccessRequestTable } from './tables/rules.ts';
 
@@ -89,15 +90,12 @@ const shownRequests = (db: Db, organisationId: string) =>
     .innerJoin('agents as a', (j) =>
       j.onRef('a.organisation_id', '=', 'r.organisation_id').onRef('a.id', '=', 'r.agent_id'),
     )
-    .leftJoin('owners as o', (j) =>
-      j.onRef('o.organisation_id', '=', 'r.organisation_id').onRef('o.id', '=', 'r.decided_by'),
-    )
     .select(SHOWN.map((column) => `r.${column}` as const))
     .select([
       'a.agent_id as agent_public_id',
       'a.name as agent_name',
       'a.status as agent_status',
-      'o.email as decided_by_email',
+      addressOf('r.organisation_id', 'r.decided_by').as('decided_by_email'),
     ])
     .where('r.organisation_id', '=', organisationId);
 

@@ -1,5 +1,6 @@
 /** Held calls for display: with their agent, connection, and the reason why they were held. */
 import { findApproval } from './approvals.ts';
+import { addressOf } from './former-owners.ts';
 import type { Db } from './store.ts';
 import type { ApprovalTable } from './tables/approvals.ts';
 
@@ -52,12 +53,6 @@ const heldCalls = (db: Db) =>
     .leftJoin('connections as c', (j) =>
       j.onRef('c.organisation_id', '=', 'p.organisation_id').onRef('c.id', '=', 'h.connection_id'),
     )
-    .leftJoin('owners as o', (j) =>
-      j.onRef('o.organisation_id', '=', 'p.organisation_id').onRef('o.id', '=', 'p.decided_by'),
-    )
-    .leftJoin('owners as co', (j) =>
-      j.onRef('co.organisation_id', '=', 'p.organisation_id').onRef('co.id', '=', 'p.corrected_by'),
-    )
     .selectAll('p')
     .select([
       'a.agent_id as agent_public_id',
@@ -70,8 +65,8 @@ const heldCalls = (db: Db) =>
       'h.agent_reason',
       'h.connection_id',
       'c.label as connection_label',
-      'o.email as decided_by_email',
-      'co.email as corrected_by_email',
+      addressOf('p.organisation_id', 'p.decided_by').as('decided_by_email'),
+      addressOf('p.organisation_id', 'p.corrected_by').as('corrected_by_email'),
       'h.reason as held_reason',
       'h.detail as held_detail',
       'h.decision as held_decision',

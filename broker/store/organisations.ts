@@ -1,3 +1,4 @@
+import { keepAddress } from './former-owners.ts';
 import type { Db } from './store.ts';
 import type { NewOrganisation, NewOwner, OrganisationTable, OwnerTable } from './tables/organisations.ts';
 
@@ -152,11 +153,13 @@ export async function endMadeBy(
 }
 
 /**
- * Deletes an owner, with the owner's passkeys, unused one-time tokens for others, invites, and registrations; call it in a transaction. A
- * foreign key rejects this while the owner still has agents.
+ * Deletes an owner, with the owner's passkeys, unused one-time tokens for others, invites, and registrations; call it in a transaction. Only the
+ * address stays, as that of a former owner. A foreign key rejects this while the owner still has agents.
  */
-export async function deleteOwner(db: Db, organisationId: string, id: string): Promise<void> {
-  await endMadeBy(db, { organisation_id: organisationId, id });
+export async function deleteOwner(db: Db, organisationId: string, id: string, now: number): Promise<void> {
+  const owner = { organisation_id: organisationId, id };
+  await keepAddress(db, owner, now);
+  await endMadeBy(db, owner);
   for (const table of ['passkeys', 'registrations', 'invites', 'secret_authorizations'] as const)
     await db.deleteFrom(table).where('organisation_id', '=', organisationId).where('owner_id', '=', id).execute();
   await db.deleteFrom('owners').where('organisation_id', '=', organisationId).where('id', '=', id).execute();

@@ -1,5 +1,6 @@
 /** Registrations of agents (specification, Registration): pending, decided, expired; and their keys until they are claimed. */
 import type { AgentRef } from './agents.ts';
+import { addressOf } from './former-owners.ts';
 import type { Db } from './store.ts';
 import type { AgentTable } from './tables/agents.ts';
 import type { RegistrationTable } from './tables/registrations.ts';
@@ -38,11 +39,7 @@ const ofOrganisation = (db: Db, organisationId: string) =>
     .selectAll()
     .select((eb) => [
       eb.selectFrom('owners').select('email').whereRef('owners.id', '=', 'registrations.owner_id').as('owner_email'),
-      eb
-        .selectFrom('owners')
-        .select('email')
-        .whereRef('owners.id', '=', 'registrations.decided_by')
-        .as('decided_by_email'),
+      addressOf('registrations.organisation_id', 'registrations.decided_by').as('decided_by_email'),
     ])
     .where('organisation_id', '=', organisationId);
 

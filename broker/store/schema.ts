@@ -47,6 +47,7 @@ import type {
   DefaultedOrganisationColumns,
   EndedSessionTable,
   FactVersionTable,
+  FormerOwnerTable,
   GovernanceApplyTable,
   GovernanceVersionTable,
   OrganisationTable,
@@ -91,6 +92,7 @@ import type {
 
 export type Schema = {
   organisations: WithDefaults<OrganisationTable, DefaultedOrganisationColumns>;
+  former_owners: FormerOwnerTable;
   owners: WithDefaults<OwnerTable, 'oidc_subject' | 'last_sign_in_at' | 'role_by_groups'>;
   pipelines: PipelineTable;
   agents: AgentTable & CountedChildren;

@@ -1,5 +1,6 @@
 /** Standing approvals: created, used, ended. A use is one guarded statement, in the transaction of the audit row of its call. */
 import { sql } from 'kysely';
+import { addressOf } from './former-owners.ts';
 import type { Db } from './store.ts';
 import type { StandingApprovalTable } from './tables/approvals.ts';
 
@@ -100,15 +101,12 @@ const listed = (db: Db, organisationId: string) =>
     .leftJoin('connections as c', (j) =>
       j.onRef('c.organisation_id', '=', 's.organisation_id').onRef('c.id', '=', 's.connection_id'),
     )
-    .leftJoin('owners as o', (j) =>
-      j.onRef('o.organisation_id', '=', 's.organisation_id').onRef('o.id', '=', 's.decided_by'),
-    )
     .selectAll('s')
     .select([
       'a.agent_id as agent_public_id',
       'a.name as agent_name',
       'c.label as connection_label',
-      'o.email as decided_by_email',
+      addressOf('s.organisation_id', 's.decided_by').as('decided_by_email'),
     ])
     .where('s.organisation_id', '=', organisationId);
 

@@ -113,6 +113,37 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     }
   });
 
+  test('what a removed owner decided keeps their address, until somebody else has it', async () => {
+    const [bob, eve] = [await organisation.addOwner('admin'), await organisation.addOwner('admin')];
+    await organisation.platform();
+    const agent = await organisation.agent();
+    const decidedBy = async (owner: OwnerTable) => {
+      const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} };
+      const id = (await agent.act(call)).body.approval_id;
+      expect((await organisation.ask('POST', `/owner/approvals/${id}/deny`, {}, owner)).status).toBe(200);
+      return async () => (await organisation.ask('GET', `/owner/approvals/${id}`)).body.decided_by_email;
+    };
+    const [bobs, eves] = [await decidedBy(bob), await decidedBy(eve)];
+    const former = async () => (await organisation.ask('GET', '/owner/owners')).body.former;
+    const table = async () => (await organisation.ask('GET', '/owner/audit/export?format=csv')).text;
+    expect(await former()).toEqual([]);
+    for (const { id } of [bob, eve]) expect((await remove(id)).status).toBe(200);
+    expect(await bobs()).toBe(bob.email);
+    expect(await former()).toMatchObject([
+      { id: bob.id, email: bob.email, removed_at: expect.stringMatching(/Z$/) },
+      { id: eve.id, email: eve.email },
+    ]);
+    expect(await table()).toMatch(new RegExp(`approval_denied.*${bob.email}`));
+    await add({ email: bob.email, role: 'viewer' });
+    expect(await bobs()).toBe(bob.email);
+    await add({ email: bob.email, role: 'viewer', forget_identity: true });
+    expect([await bobs(), await eves()]).toEqual([null, eve.email]);
+    expect(await former()).toMatchObject([{ id: eve.id }]);
+    expect(await table()).not.toMatch(new RegExp(`approval_denied.*${bob.email}`));
+    // Another organisation does not learn of them.
+    expect((await other.ask('GET', '/owner/owners')).body.former).toEqual([]);
+  });
+
   test('a removed owner is refused from the next request, with all sessions and passkeys', async () => {
     const bob = await organisation.addOwner('admin');
     await db()
@@ -187,7 +218,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
 
   // On SQLite a request that waits has not been authenticated yet.
   test.runIf(store === 'postgres').each([
-    ['removed', (db: Db, { id }: OwnerTable) => deleteOwner(db, organisation.id, id)],
+    ['removed', (db: Db, { id }: OwnerTable) => deleteOwner(db, organisation.id, id, Date.now())],
     ['demoted', (db: Db, bad: OwnerTable) => putOwner(db, { ...bad, role: 'viewer' })],
   ])('a request of an admin that waits is not carried out when the admin is %s meanwhile', async (_what, end) => {
     await organisation.platform();

@@ -89,7 +89,7 @@ describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => 
   test('removing an owner removes their passkeys', async () => {
     const approver = await organisation.addOwner('approver');
     const authenticator = await enrol(world, organisation, { by: approver });
-    await deleteOwner(db(), organisation.id, approver.id);
+    await deleteOwner(db(), organisation.id, approver.id, Date.now());
     const left = await db()
       .selectFrom('passkeys')
       .select('id')

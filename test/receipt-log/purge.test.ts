@@ -243,8 +243,11 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
 
   test('expired events are deleted, except announcements of deletions; a restored store deletes nothing before its review', async () => {
     const { db } = world.running.broker.store;
+    const bob = await organisation.addOwner('viewer');
+    expect((await organisation.ask('DELETE', `/owner/owners/${bob.id}`)).status).toBe(200);
+    const former = async () => (await organisation.ask('GET', '/owner/owners')).body.former;
     await keep({ events_days: 31 });
-    await settled(1);
+    await settled(2);
     const restored = (value: string | null) =>
       db.updateTable('organisations').set({ restored: value }).where('id', '=', organisation.id).execute();
     await restored(JSON.stringify({ at: 1 }));
@@ -252,6 +255,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     const changes = async () => (await organisation.ask('GET', '/owner/audit?reason=organisation_changed')).body.rows;
     await restored(null);
     expect(await changes()).toHaveLength(1);
+    expect(await former()).toMatchObject([{ email: bob.email }]);
     const made = await organisation.ask('POST', '/owner/audit-sinks', {
       name: 'siem',
       kind: 'webhook',
@@ -270,7 +274,8 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       .execute();
     await purge(40);
     expect(await changes()).toHaveLength(0);
-    await settled(2);
+    expect(await former()).toEqual([]);
+    await settled(3);
     await purge(100);
     await purge(200);
     const purges = (await organisation.ask('GET', '/owner/audit?reason=audit_purged')).body.rows;

@@ -111,6 +111,7 @@ const MIGRATIONS = [
   '0069-key-authenticators',
   '0070-retention-seals',
   '0071-refreshed-tokens',
+  '0072-former-owners',
 ];
 
 /** Creates an empty store and returns a function that opens it; on SQLite only one at a time. */

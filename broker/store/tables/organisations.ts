@@ -45,6 +45,9 @@ export type OwnerTable = {
   last_sign_in_at: number | null;
 };
 
+/** The address of a removed owner, for what the owner decided and changed. */
+export type FormerOwnerTable = { organisation_id: string; id: string; email: string; removed_at: number };
+
 /** A program that plans and applies governance files with tokens of its own platform, such as a CI job. */
 export type PipelineTable = {
   organisation_id: string;

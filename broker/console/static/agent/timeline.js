@@ -3,6 +3,7 @@
 import { ActivityRow } from '/console/activity/activity-row.js';
 import { Section } from '/console/agent/section.js';
 import { html } from '/console/html.js';
+import { useChangers } from '/console/shell/changers.js';
 import { Demo } from '/console/shell/demo.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { Link } from '/console/shell/router.js';
@@ -17,8 +18,7 @@ export function Timeline({ agent: { id, agent_id, name } }) {
     /** @type {const} */ (`/owner/audit?agent=${id}&limit=${SHOWN}`),
     EVERY_MS,
   );
-  const owners = useLoaded('/owner/owners', 60_000).answer?.owners ?? [];
-  const names = new Map([[agent_id, name], ...owners.map((one) => /** @type {const} */ ([one.id, one.email]))]);
+  const names = useChangers().set(agent_id, name);
   const rows = answer?.rows;
   const all = html`<${Link} to=${`/console/activity?agent=${agent_id}`} class="small" id="all-activity">All of it<span class="unseen"> in Activity</span><//>`;
   return html`<${Section} id="timeline" title="Timeline" action=${rows && rows.length > 0 && all}>

@@ -2,12 +2,12 @@ import { useLoaded } from '/console/shell/use-loaded.js';
 
 const EVERY_MS = 60_000;
 
-/** Returns the names of those who can make changes, by id: addresses of owners, and names of pipelines. @returns {Map<string, string>} */
+/** Returns the names of those who can make changes or could before, by id: addresses of owners, and names of pipelines. @returns {Map<string, string>} */
 export function useChangers() {
-  const owners = useLoaded('/owner/owners', EVERY_MS).answer?.owners ?? [];
+  const { owners = [], former = [] } = useLoaded('/owner/owners', EVERY_MS).answer ?? {};
   const pipelines = useLoaded('/owner/pipelines', EVERY_MS).answer?.pipelines ?? [];
   return new Map([
-    ...owners.map(({ id, email }) => /** @type {const} */ ([id, email])),
+    ...[...former, ...owners].map(({ id, email }) => /** @type {const} */ ([id, email])),
     ...pipelines.map(({ id, name }) => /** @type {const} */ ([id, `the pipeline ${name}`])),
   ]);
 }

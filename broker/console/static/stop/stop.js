@@ -25,9 +25,9 @@ export const StopButton = ({ stop: { ask } }) =>
 /** The banner above every page. @param {{ stop: Stop }} props */
 export function Stopped({ stop }) {
   const owner = useOwner();
-  const owners = useLoaded('/owner/owners', 60_000).answer?.owners ?? [];
+  const { owners = [], former = [] } = useLoaded('/owner/owners', 60_000).answer ?? {};
   const { stopped, asking, ask, reload } = stop;
-  const by = owners.find(({ id }) => id === stopped?.by)?.email;
+  const by = [...owners, ...former].find(({ id }) => id === stopped?.by)?.email;
   return html`
     ${
       stopped &&

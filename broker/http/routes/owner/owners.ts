@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { makeOwnerLink } from '../../../admin/owner-link.ts';
 import {
   addOwner as add,
+  listFormer,
   listOwners,
   organisationNamed,
   passkeysByOwner,
@@ -52,10 +53,21 @@ export const ownerOwners = route({
   role: 'viewer',
   capability: 'owner.owners.list',
   summary: "The organisation's owners.",
-  answers: { 200: { description: 'All owners, oldest first.', schema: z.object({ owners: z.array(OwnerListed) }) } },
+  answers: {
+    200: {
+      description: 'All owners, oldest first, and the addresses of removed ones.',
+      schema: z.object({
+        owners: z.array(OwnerListed),
+        former: z
+          .array(z.object({ id: z.guid(), email: z.string(), removed_at: z.iso.datetime() }))
+          .describe('removed owners, whose ids are in what they decided and changed'),
+      }),
+    },
+  },
   errors: [],
   handle: async ({ services: { broker }, who }) => {
     const owners = await listOwners(broker.store.db, who.organisationId);
+    const former = await listFormer(broker.store.db, who.organisationId);
     const passkeys = who.role === 'admin' ? await passkeysByOwner(broker.store.db, who.organisationId) : undefined;
     return json(200, {
       owners: owners.map(({ id, email, role, origin, created_at, oidc_subject, role_by_groups, last_sign_in_at }) => ({
@@ -76,6 +88,11 @@ export const ownerOwners = route({
               status: status === 'active' ? ('active' as const) : ('disabled' as const),
             }))
           : null,
+      })),
+      former: former.map(({ id, email, removed_at }) => ({
+        id,
+        email,
+        removed_at: new Date(removed_at).toISOString(),
       })),
     });
   },
