@@ -29,6 +29,7 @@ import { addPipelineCommands } from './commands/pipeline.ts';
 import { addPlatformCommands } from './commands/platform.ts';
 import { addPolicyCommands } from './commands/policy.ts';
 import { addRequestAccessCommand } from './commands/request-access.ts';
+import { addRequestConsentCommand } from './commands/request-consent.ts';
 import { addRestoreCommands } from './commands/restore.ts';
 import { addRunCommand } from './commands/run.ts';
 import { addSecretCommands } from './commands/secret.ts';
@@ -72,6 +73,7 @@ export function commandLine(stop?: AbortSignal): Command {
   addMcpCommand(program);
   addRunCommand(program);
   addRequestAccessCommand(program);
+  addRequestConsentCommand(program);
   addGitSetupCommand(program);
   addGitCredentialCommand(program);
   addDoctorCommand(program);

@@ -15,7 +15,17 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
     'github-app',
   ],
   'Governance as code:': ['plan', 'apply', 'export', 'pipeline'],
-  'On the agent’s side:': ['connect', 'mcp', 'run', 'request-access', 'token', 'git-setup', 'git-credential', 'doctor'],
+  'On the agent’s side:': [
+    'connect',
+    'mcp',
+    'run',
+    'request-access',
+    'request-consent',
+    'token',
+    'git-setup',
+    'git-credential',
+    'doctor',
+  ],
   'Running a broker:': [
     'serve',
     'demo',

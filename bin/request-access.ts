@@ -65,7 +65,10 @@ async function ask(
     return { status: 'granted', detail: opened.error.message };
   const { requestToken } = unwrap<AccessRequest>(opened);
   if (wait > 0) process.stderr.write(visible(`The owners are asked for ${what}: waiting ${wait} seconds at most.\n`));
-  const { status, note } = await decided(client, requestToken, wait);
+  const { status, note } = await polled<AccessStatus>(
+    (waitSeconds) => client.accessRequest(requestToken, { waitSeconds }),
+    wait,
+  );
   if (status !== 'approved') return { status, note, requestToken, detail: undecided(status, what) };
   // A run serves only the connections that existed when it began.
   const next = `Make the call again${isRun ? '; if its connection is new, start the run again' : ''}.`;
@@ -80,12 +83,15 @@ async function ask(
       };
 }
 
-async function decided(client: AgentClient, token: string, wait: number): Promise<AccessStatus> {
+/** Asks in long polls until it is not pending any more, for `wait` seconds at most. Returns the last answer. @throws CommandFailed */
+export async function polled<Found extends { status: string }>(
+  poll: (waitSeconds: number) => Promise<Answer<Found>>,
+  wait: number,
+): Promise<Found> {
   const endsAt = Date.now() + wait * 1000;
   for (;;) {
     const left = Math.max(0, Math.ceil((endsAt - Date.now()) / 1000));
-    const waitSeconds = Math.min(left, ONE_WAIT_SECONDS);
-    const found = unwrap(await client.accessRequest(token, { waitSeconds }));
+    const found = unwrap(await poll(Math.min(left, ONE_WAIT_SECONDS)));
     if (found.status !== 'pending' || Date.now() >= endsAt) return found;
   }
 }
@@ -101,7 +107,8 @@ function undecided(status: 'pending' | 'denied' | 'expired', what: string): stri
   }
 }
 
-function unwrap<T>(answer: Answer<T>): T {
+/** @throws CommandFailed with the broker's error */
+export function unwrap<T>(answer: Answer<T>): T {
   if (answer.ok) return answer.value;
   throw new CommandFailed(answer.error.message);
 }

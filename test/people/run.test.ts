@@ -1,10 +1,13 @@
 /** The caller of requests of `agent-broker run`, from its options and environment. */
+import { execFile } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
+import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
 import { shared } from '../world/fixtures.ts';
 import { consentVerified } from '../world/mcp-people.ts';
+import { confirmAll, consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -70,6 +73,58 @@ describe('agent-broker run for one person', () => {
     const ended = await start(words as string[]);
     expect([ended.code, ended.stdout]).toEqual([2, '']);
     expect(ended.stderr).toContain(said);
+  });
+
+  describe('request-consent, before the run', () => {
+    /** `told`: gets the output as it is written. */
+    const ask = (words: string[], env: Record<string, string> = {}, told = (_text: string) => {}) =>
+      new Promise<{ code: unknown; stdout: string; stderr: string }>((done) =>
+        execFile(
+          process.execPath,
+          [BIN, 'request-consent', ...words, '--profile', profile.file],
+          {
+            cwd: newFolder(),
+            env: { PATH: process.env.PATH ?? '', HOME: newFolder(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
+          },
+          (error, stdout, stderr) => done({ code: error?.code ?? 0, stdout, stderr }),
+        ).stdout?.on('data', told),
+      );
+
+    test('prints the link with which the person connects, and the run then works', async () => {
+      const words = ['--caller', 'slack:U-EVE'];
+      expect((await start(words)).body.error).toBe('consent_required');
+      const asked = await ask(['docs', ...words]);
+      expect([asked.code, asked.stdout], asked.stderr).toEqual([
+        0,
+        expect.stringMatching(/^Open this as the person, until .*:\nhttp:\S+\/me\/consent\/cns_\S+\n$/),
+      ]);
+      const [, url = ''] = asked.stdout.trim().split('\n');
+      // Asked again while the link is valid, it is the same one.
+      const pending = await ask(['docs', '--wait', '1', '--json'], { AGENT_BROKER_CALLER: 'slack:U-EVE' });
+      expect([pending.code, JSON.parse(pending.stdout)]).toEqual([
+        1,
+        { status: 'pending', consent_url: url, expires_at: expect.stringMatching(/Z$/) },
+      ]);
+      const printed = Promise.withResolvers<string>();
+      const waiting = ask(['docs', ...words, '--connection', 'main', '--wait', '60'], {}, printed.resolve);
+      expect(await printed.promise).toContain(`${url}\n`);
+      await consentAsserted(server, url, 'eve');
+      await confirmAll(people.organisation);
+      expect(await waiting).toMatchObject({ code: 0, stdout: expect.stringContaining('The person has consented.') });
+      expect((await start(words)).body.who).toBe('eve');
+    });
+
+    test.each([
+      [['docs'], 2, 'Name the person with --caller'],
+      [['docs', '--caller', 'U-EVE'], 2, 'write <source>:<id>'],
+      [['docs', '--caller', 'teams:U-EVE'], 1, 'does not accept this source'],
+      [['docs', '--caller', 'slack:U-EVE', '--connection', 'other'], 1, 'Its connections there: main'],
+      [['nothing', '--caller', 'slack:U-EVE'], 1, 'nothing'],
+    ])('%j is refused with the reason', async (words, code, said) => {
+      const ended = await ask(words);
+      expect([ended.code, ended.stdout]).toEqual([code, '']);
+      expect(ended.stderr).toContain(said);
+    });
   });
 
   test('the command’s environment contains nothing about the person', async () => {
