@@ -19,6 +19,8 @@ const COLUMNS = [
   { title: 'LEFT' },
   { title: 'UNTIL' },
   { title: 'STATUS' },
+  { title: 'APPROVED BY', least: 12 },
+  { title: 'AT' },
 ];
 
 const MOST = 200;
@@ -37,6 +39,8 @@ export async function listStanding(options: Options): Promise<void> {
     line`${one.left} of ${one.count}`,
     line`${localTime(one.expires_at)}`,
     line`${one.status === 'in_force' ? 'in force' : one.status}`,
+    line`${one.decided_by_email ?? 'a former owner'}`,
+    line`${localTime(one.created_at)}`,
   ]);
   printResult(options, found, () =>
     rows.length === 0 ? [line`There are no standing approvals in force.`] : table(COLUMNS, rows, terminalWidth()),

@@ -6,6 +6,8 @@ import { type CallHistory, findCallHistories } from '../store/call-histories.ts'
 import { listFormerOwners } from '../store/former-owners.ts';
 import { listOwners } from '../store/organisations.ts';
 import { listPipelines } from '../store/pipelines.ts';
+import { findStandingApprovals, type ListedStanding } from '../store/standing-approvals.ts';
+import { shownFlags } from './audit-flags.ts';
 
 type HasStore = Pick<Broker, 'store'>;
 
@@ -17,6 +19,28 @@ export async function historiesOf(
 ): Promise<ReadonlyMap<string, CallHistory>> {
   const ids = new Set(rows.flatMap(({ approval_id }) => approval_id ?? []));
   return await findCallHistories(store.db, organisationId, [...ids]);
+}
+
+/** Returns the standing approvals that let calls pass, by the id of the call's row, where they still exist. */
+export async function standingOf(
+  { store }: HasStore,
+  organisationId: string,
+  rows: readonly AuditRow[],
+): Promise<ReadonlyMap<string, ListedStanding>> {
+  const ids = new Map(
+    rows.flatMap((row) => {
+      const standing = row.kind === 'action' ? shownFlags(row).standing_approval : undefined;
+      return standing ? [[row.id, standing.id] as const] : [];
+    }),
+  );
+  const found = await findStandingApprovals(store.db, organisationId, [...new Set(ids.values())]);
+  const byId = new Map(found.map((one) => [one.id, one]));
+  return new Map(
+    [...ids].flatMap(([rowId, id]) => {
+      const one = byId.get(id);
+      return one ? [[rowId, one] as const] : [];
+    }),
+  );
 }
 
 /** Returns display names of possible authors of changes by uuid: addresses of the organisation's owners, also removed ones, and names of its pipelines. */

@@ -4,6 +4,7 @@ import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { AuditFilter } from '../store/audit-search.ts';
 import { openMembers, openStored } from '../store/open-json.ts';
+import type { ListedStanding } from '../store/standing-approvals.ts';
 import { text } from '../wire/action.ts';
 import { RESULTS } from './audit-result.ts';
 import { CallHistoryShown } from './call-history.ts';
@@ -70,6 +71,16 @@ export const AuditRowListed = AuditRowShown.extend({
     'what the call does: of a held call as it was said then, or when it was corrected; else as far as method and path tell, by the manifest of today; null: it is about no call',
   ),
   rules: MatchedRules,
+  standing: z
+    .object({
+      approval_id: z.guid().describe('the held call with which it was given'),
+      decided_by: z.guid(),
+      decided_by_email: z.string().nullable(),
+      how: z.enum(['console', 'api', 'passkey']),
+      created_at: z.iso.datetime(),
+    })
+    .nullable()
+    .describe('the standing approval that let the call pass; null: none did, or it was deleted, 90 days after its end'),
   history: CallHistoryShown.nullable()
     .optional()
     .describe(
@@ -101,6 +112,18 @@ export const auditRowShown = ({
   flags: membersShown(row.flags),
   pii: membersShown(row.pii),
 });
+
+/** Returns who gave the standing approval that let a call pass, and when. */
+export const standingShown = (standing: ListedStanding | undefined): z.output<typeof AuditRowListed>['standing'] =>
+  standing
+    ? {
+        approval_id: standing.approval_id,
+        decided_by: standing.decided_by,
+        decided_by_email: standing.decided_by_email,
+        how: standing.decided_how,
+        created_at: new Date(standing.created_at).toISOString(),
+      }
+    : null;
 
 /** Query parameters by which rows are filtered. */
 export const AUDIT_FILTER = {

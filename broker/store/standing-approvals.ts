@@ -119,6 +119,15 @@ export async function findStandingApproval(
   return await listed(db, organisationId).where('s.id', '=', id).executeTakeFirst();
 }
 
+/** Returns those of these standing approvals that still exist: ended ones are deleted after a while. */
+export async function findStandingApprovals(
+  db: Db,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<ListedStanding[]> {
+  return ids.length === 0 ? [] : await listed(db, organisationId).where('s.id', 'in', ids).execute();
+}
+
 /** Returns a page, newest first, after the id `before`. Ids sort by creation. `now`: only those in force at that time. */
 export async function listStandingApprovals(
   db: Db,

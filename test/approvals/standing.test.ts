@@ -58,7 +58,17 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(JSON.parse(row.flags!)).toMatchObject({ standing_approval: { id, left: 1 } });
     expect(payload).toMatchObject({ standing_approval: { id, left: 1 }, approval: null, reason: 'approved' });
     expect(row.receipt_format).toBe(5);
-    expect(await status(agent, { ...FIRST, to: 'evil' })).toBe(202);
+    const audit = async (audit: string) => (await organisation.ask('GET', `/owner/audit?text=${audit}`)).body.rows[0];
+    expect((await audit(row.id)).standing).toEqual({
+      approval_id: expect.any(String),
+      decided_by: organisation.owner.id,
+      decided_by_email: organisation.owner.email,
+      how: 'api',
+      created_at: expect.stringMatching(/Z$/),
+    });
+    const other = await agent.act(call({ ...FIRST, to: 'evil' }));
+    expect(other.status).toBe(202);
+    expect((await audit(other.body.approval_id)).standing).toBeNull();
     expect(await status(agent, { ...FIRST, text: 'third' })).toBe(200);
     expect(world.upstream.seen.length).toBe(before + 2);
     expect(await status(agent, { ...FIRST, text: 'fourth' })).toBe(202);

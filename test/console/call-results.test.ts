@@ -150,6 +150,13 @@ describe.skipIf(withoutChromium)(
         page.value(`import('/console/activity/words.js').then(({ reasonInWords, actorOf }) => reasonInWords({
           reason: 'approved', flags: { approval: { decided_by: 'o1', how: '${how}' } } }, actorOf({ flags: { approval: { decided_by: 'o1', how: '${how}' } } }, new Map([['o1', 'ann@acme.example']]))))`);
       expect(await reason('passkey')).toBe('approved by ann@acme.example, with a passkey');
+      const standing = (given: string) =>
+        page.value(`import('/console/activity/words.js').then(({ reasonInWords }) => reasonInWords({
+          reason: 'approved', flags: { standing_approval: { id: 's', left: 1 } }, standing: ${given} }, undefined))`);
+      expect(await standing(`{ decided_by_email: 'ann@acme.example' }`)).toBe(
+        'a standing approval by ann@acme.example allows it',
+      );
+      expect(await standing('null')).toBe('a standing approval allows it');
       const ended = (because: string) =>
         page.value(`import('/console/activity/words.js').then(({ reasonInWords }) => reasonInWords({
           reason: 'approved', flags: { ended: 'access_ended', ended_because: '${because}' } }, undefined))`);

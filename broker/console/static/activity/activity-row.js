@@ -1,7 +1,7 @@
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 import { History, Trail } from '/console/activity/history.js';
 import { outcomeOf } from '/console/activity/steps.js';
-import { actorOf, callInWords, deedInWords, reasonInWords, requesterOf } from '/console/activity/words.js';
+import { actorOf, callInWords, deedInWords, HOW, reasonInWords, requesterOf } from '/console/activity/words.js';
 import { html, useState } from '/console/html.js';
 import { receiptPath } from '/console/receipt/facts.js';
 import { Sentence } from '/console/request-view/sentence.js';
@@ -63,6 +63,7 @@ function Details({ row, names }) {
     ['By', actor],
     ['History', row.history && html`<${History} steps=${row.history} names=${names} />`],
     ['Changes', changesOf(row)],
+    ['Standing approval', row.standing && standingOf(row.standing)],
     ['Detail', row.detail && visibleLine(row.detail)],
     ['Call', row.method && html`<code>${visibleLine(callInWords(row))}</code>`],
     ['Platform', row.platform_id && html`<code>${visibleLine(row.platform_id)}</code>`],
@@ -87,6 +88,11 @@ function Details({ row, names }) {
     </dl>
   `;
 }
+
+/** @param {NonNullable<AuditRow['standing']>} standing */
+const standingOf = ({ approval_id, decided_by_email, how, created_at }) =>
+  html`given by ${visibleLine(decided_by_email ?? 'a former owner')} ${HOW[how]}, <time datetime=${created_at}>${exactly(created_at)}</time>,
+    with <a href=${`/approve/${approval_id}`}>this request</a>`;
 
 /** @param {AuditRow} row */
 const answerOf = ({ upstream_status: status, flags }) => {

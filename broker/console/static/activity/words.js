@@ -160,19 +160,26 @@ export const readable = (/** @type {string} */ code) => code.replaceAll('_', ' '
  * Returns the reason for the result of a call in words; a code without words is returned in readable form. `actor`: who approved it, as actorOf
  * returns it.
  *
- * @param {Pick<AuditRow, 'reason' | 'flags'>} row
+ * @param {Pick<AuditRow, 'reason' | 'flags'> & Partial<Pick<AuditRow, 'standing'>>} row
  * @param {string | undefined} actor
  */
-export function reasonInWords({ reason, flags }, actor) {
-  const why =
-    reason === 'approved' && flags?.approval
-      ? `approved by ${actor ?? 'an owner'}`
-      : (REASONS[reason] ?? readable(reason));
+export function reasonInWords({ reason, flags, standing }, actor) {
+  const approved = reason === 'approved' && (approvedInWords(flags, actor) ?? standingInWords(flags, standing));
+  const why = approved || (REASONS[reason] ?? readable(reason));
   const because = flags?.ended_because;
   return typeof because === 'string'
     ? `${why}; ended under way: ${ENDED[because] ?? REASONS[because] ?? readable(because)}`
     : why;
 }
+
+/** @param {AuditRow['flags']} flags @param {string | undefined} actor */
+const approvedInWords = (flags, actor) => (flags?.approval ? `approved by ${actor ?? 'an owner'}` : undefined);
+
+/** @param {AuditRow['flags']} flags @param {AuditRow['standing'] | undefined} standing */
+const standingInWords = (flags, standing) =>
+  flags?.standing_approval
+    ? `a standing approval${standing?.decided_by_email ? ` by ${visibleLine(standing.decided_by_email)}` : ''} allows it`
+    : undefined;
 
 /** Reasons for which a call in flight was aborted, in addition to the reasons to refuse a call. @type {Partial<Record<string, string>>} */
 const ENDED = {

@@ -60,6 +60,7 @@ export function ReceiptFacts({ payload, names }) {
     ['Decision', decisionOf(payload, names)],
     ['Rules', rulesOf(object(payload.decision))],
     ['Approval', approvalOf(object(payload.approval), names)],
+    ['Standing approval', standingOf(object(payload.standing_approval))],
     ['Change', changeOf(object(payload.change), names)],
     ['Platform answered', text(upstream_status)],
     ['Personal data', piiOf(object(payload.pii))],
@@ -92,8 +93,13 @@ export function ReceiptFacts({ payload, names }) {
  * @param {Names} names
  */
 function decisionOf(payload, names) {
-  const { result, reason, upstream_status: status, approval } = payload;
-  const flags = { ...(approval ? { approval: object(approval) } : {}), failed: refusedIn(payload) !== undefined };
+  const { result, reason, upstream_status: status } = payload;
+  const { approval, standing_approval: standing } = payload;
+  const flags = {
+    ...(approval ? { approval: object(approval) } : {}),
+    ...(standing ? { standing_approval: object(standing) } : {}),
+    failed: refusedIn(payload) !== undefined,
+  };
   const known = typeof result === 'string' && Object.hasOwn(RESULTS, result);
   const badge =
     known &&
@@ -139,6 +145,15 @@ function approvalOf(
     <div><a href=${`/approve/${encodeURIComponent(String(approval_id))}`}>The request</a>
     ${typeof hold_audit_id === 'string' && html` · <${Link} to=${receiptPath(hold_audit_id)}>Receipt of the hold<//>`}</div>`;
 }
+
+/**
+ * Describes the standing approval that allowed the call, by how many uses were left then; or the one that was given with this approval.
+ *
+ * @param {Json} standing
+ */
+const standingOf = ({ id, left, count, until }) =>
+  id !== undefined &&
+  html`${code(id)} ${left === undefined ? `for ${text(count)} calls, until ${text(until)}` : `${text(left)} left after this call`}`;
 
 /** @param {Json} change @param {Names} names */
 function changeOf({ by, how, ...facts }, names) {

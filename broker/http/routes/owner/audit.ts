@@ -2,13 +2,20 @@
 import { z } from 'zod';
 import { sentencesOfRows } from '../../../approvals/row-sentences.ts';
 import { receiptOf } from '../../../audit/receipt.ts';
-import { agentNames, changerNames, historiesOf } from '../../../audit/row-reading.ts';
+import { agentNames, changerNames, historiesOf, standingOf } from '../../../audit/row-reading.ts';
 import { exportRows, searchRows } from '../../../audit/search-rows.ts';
 import type { Broker } from '../../../broker.ts';
 import { describeMatched } from '../../../facts/matched-rules.ts';
 import { platformNames } from '../../../facts/platform-names.ts';
 import { AUDIT_CSV_HEAD, auditCsvLine } from '../../audit-csv.ts';
-import { AUDIT_FILTER, AuditRowListed, AuditRowWithReceipt, auditFilter, auditRowShown } from '../../audit-row.ts';
+import {
+  AUDIT_FILTER,
+  AuditRowListed,
+  AuditRowWithReceipt,
+  auditFilter,
+  auditRowShown,
+  standingShown,
+} from '../../audit-row.ts';
 import { callHistoryShown } from '../../call-history.ts';
 import { ndjson } from '../../ndjson.ts';
 import { answerPieces } from '../../pieces.ts';
@@ -46,6 +53,7 @@ export const ownerAudit = route({
     });
     const said = await sentencesOfRows(services, who.organisationId, rows);
     const histories = await historiesOf(services.broker, who.organisationId, query.history ? rows : []);
+    const standing = await standingOf(services.broker, who.organisationId, rows);
     const nameOf = await platformNames(
       services.broker.store.db,
       who.organisationId,
@@ -59,6 +67,7 @@ export const ownerAudit = route({
         ...auditRowShown(row),
         platform_name: row.platform_id === null ? null : nameOf(row.platform_id),
         sentence: sentence === undefined ? null : shownSentence(sentence),
+        standing: standingShown(standing.get(row.id)),
         rules: await describeMatched(services.compiled, who.organisationId, row.decision),
         ...(query.history && { history: call ? callHistoryShown(call, now) : null }),
       };
