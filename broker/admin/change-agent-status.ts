@@ -1,6 +1,6 @@
 /** Suspends, resumes, revokes and deletes agents for owners: in force from the next decision, on every replica. */
 
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import type { AgentStatus, HaltCause, Instant } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import { findAgent, moveAgent } from '../store/agents.ts';
@@ -60,7 +60,9 @@ export async function changeAgentStatus(
     if (!ended) throw refused(now);
     return now;
   }
-  return await recordChange(services, by, { reason, detail, agent }, async (db) => {
+  // What stops an agent waits for no other change; what lets it go on is refused to an admin who lost the role meanwhile.
+  const record = verb === 'resume' ? recordInTurn : recordChange;
+  return await record(services, by, { reason, detail, agent }, async (db) => {
     const moved = await setAgentStatus(db, agent, { ...move, detail }, broker.clock());
     const now = await find(db);
     if (!moved) throw refused(now);

@@ -1,8 +1,7 @@
 /** Reads and replaces an organisation's guardrails: a change applies to all of them, in force from the next decision. */
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import { findGuardrailRules, putGuardrails } from '../store/governed-versions.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import { listGuardrailVersions as listVersions } from '../store/policies.ts';
@@ -54,8 +53,8 @@ export async function changeGuardrails(
   const { organisation_id: organisationId } = by.owner;
   const given = { kind: 'guardrail', at: 'guardrails', rules: asked } as const;
   const { rules, warnings } = await checkRules(store.db, organisationId, given);
-  return await recordChange(services, by, { reason: 'guardrails_changed' }, async (db, note) => {
-    const before = present(await lockOrganisation(db, organisationId), 'organisation');
+  return await recordInTurn(services, by, { reason: 'guardrails_changed' }, async (db, note) => {
+    const before = present(await findOrganisation(db, organisationId), 'organisation');
     refuseOtherVersion(seen, before.guardrails_version);
     const version = await putGuardrails(db, organisationId, JSON.stringify(rules), clock());
     note({ guardrails: { version } });

@@ -1,5 +1,5 @@
 /** Tools of an MCP platform: those that an owner accepted, those that the server offers now, and the quarantined ones. */
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { effectOf, type ToolEffect, toolState } from '../policy/tool.ts';
@@ -51,7 +51,7 @@ export async function acceptTool(
   const { store, clock } = services.broker;
   const place = await placeOf(store.db, by.owner.organisation_id, platformId);
   if (!(await findTool(store.db, place, name))) throw new ChangeRefused('not_found', 'The server has no such tool.');
-  const accepted = await recordChange(
+  const accepted = await recordInTurn(
     services,
     by,
     { reason: 'mcp_tool_accepted', platform: platformId },

@@ -1,6 +1,6 @@
 /** The organisation's own settings. */
 import { isDeepStrictEqual } from 'node:util';
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import { type CallerIssuer, readCallerIssuers } from '../people/caller-issuer.ts';
 import type { AgentsStopped } from '../policy/agents-stopped.ts';
@@ -85,7 +85,7 @@ export async function changeOrganisation(
     ),
   );
   if (Object.keys(changed).length === 0) return before;
-  return await recordChange(services, by, { reason: 'organisation_changed' }, async (tx, note) => {
+  return await recordInTurn(services, by, { reason: 'organisation_changed' }, async (tx, note) => {
     const { caller_issuers: issuers, ...others } = changed;
     note({ ...others, ...(issuers && { caller_issuers: issuers.map(({ issuer }) => issuer) }) });
     await writeSettings(tx, vault, organisationId, changed);

@@ -1,5 +1,5 @@
 /** Reads an organisation's platforms and switches them off and on. */
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listConnections } from '../store/connections.ts';
@@ -45,7 +45,9 @@ export async function switchPlatform(
   // An unknown platform must not be recorded: audit rows name existing platforms only.
   await readPlatform(services.broker.store.db, organisationId, platformId);
   const change = { reason: suspended ? 'platform_suspended' : 'platform_resumed', detail, platform: platformId };
-  return await recordChange(services, by, change, async (tx) => {
+  // As for agents (change-agent-status.ts).
+  const record = suspended ? recordChange : recordInTurn;
+  return await record(services, by, change, async (tx) => {
     const moved = await switchStored(tx, { organisationId, platformId }, { suspended });
     if (!moved)
       throw new ChangeRefused('conflict', `This platform is ${suspended ? 'suspended already' : 'not suspended'}.`);

@@ -223,6 +223,9 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   ])('a request of an admin that waits is not carried out when the admin is %s meanwhile', async (_what, end) => {
     await organisation.platform();
     const agent = await organisation.agent();
+    const halted = await organisation.agent({ name: 'halted', grants: {}, agent: { status: 'suspended' } });
+    await organisation.platform({ id: 'off' });
+    expect((await organisation.ask('POST', '/owner/platforms/off/suspend', {})).status).toBe(200);
     const bob = await organisation.addOwner('viewer');
     await organisation.agent({ name: 'old', grants: {}, agent: { owner_id: bob.id, status: 'revoked' } });
     const asked: [string, string, ((bad: OwnerTable) => object)?][] = [
@@ -235,6 +238,10 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       ['POST', `/owner/agents/${agent.id}/bootstrap-token`, () => ({ rotate: true })],
       ['POST', `/owner/owners/${organisation.owner.id}/link`, () => ({})],
       ['DELETE', `/owner/owners/${bob.id}`],
+      ['POST', '/owner/guardrails', () => ({ guardrails: [] })],
+      ['POST', '/owner/organisation', () => ({ approval_ttl_seconds: 600 })],
+      ['POST', `/owner/agents/${halted.id}/resume`, () => ({})],
+      ['POST', '/owner/platforms/off/resume', () => ({})],
       [
         'POST',
         '/owner/governance/apply',
@@ -254,6 +261,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
         { waiters: 1 },
       );
       expectEnvelope(answer, 403, 'forbidden');
+      expect(answer.body.detail, path).toContain('You were removed, or your role was changed');
     }
     expect(await events()).toBe(before);
   });
