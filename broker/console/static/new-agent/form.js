@@ -72,7 +72,7 @@ export function Form({ invited }) {
       html`<div class="field">
         <label for="add-platform">${grants.length === 0 ? 'What it may do' : 'On another platform'} <span class="quiet">(optional)</span></label>
         <div class="buttons"><select id="add-platform" onChange=${valueTo(setNext)}>
-          <option value="" selected=${next === ''}>${grants.length === 0 ? 'Nothing yet: choose a platform' : 'Choose a platform'}</option>
+          <option value="" selected=${next === ''}>Choose a platform</option>
           ${left.map(({ platform_id, name: words }) => html`<option key=${platform_id} value=${platform_id} selected=${platform_id === next}>${visibleLine(words)}</option>`)}
         </select>
         <button type="button" id="add-grant" disabled=${next === ''} onClick=${add}>Add</button></div>
