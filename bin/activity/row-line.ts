@@ -1,9 +1,9 @@
 /** Formats an audit row in one line, with the same texts as the console's activity page. */
 import type { AuditRow } from '../../broker/console/answers.ts';
+import { deedInWords } from '../../broker/console/static/activity/deeds.js';
 import {
   actorOf,
   callInWords,
-  deedInWords,
   reasonInWords,
   requesterOf,
   resultOf,
@@ -30,7 +30,7 @@ function whatOf(row: AuditRow, names: Names): Line {
   const who = row.agent_public_id && (names.get(row.agent_public_id) ?? row.agent_public_id);
   const agent = who ? line`${styled('bold', who)} ` : line``;
   if (row.kind === 'event' && !row.method)
-    return line`${agent}${deedInWords(row.reason)}${row.platform_name ? ` · ${row.platform_name}` : ''}`;
+    return line`${agent}${deedInWords(row)}${row.platform_name ? ` · ${row.platform_name}` : ''}`;
   // Without a template the sentence only repeats method and path.
   const what = row.sentence?.template ? `${who ? 'asked to ' : ''}${row.sentence.text}` : callInWords(row);
   return line`${agent}${what}${row.platform_name ? ` on ${row.platform_name}` : ''}`;

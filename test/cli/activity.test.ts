@@ -42,6 +42,16 @@ describe('activity', () => {
     expect(found).toEqual(found.toSorted((a, b) => a - b));
   });
 
+  test('a change of owners names the owner', async () => {
+    const { body } = await daily.owner('POST', '/owner/owners', { email: 'rob@acme.example', role: 'viewer' });
+    await daily.owner('DELETE', `/owner/owners/${body.id}`);
+    const shown = await lines('--result', 'change', '--limit', '2');
+    expect(shown.map((each) => each.replace(/^.* Change +/, ''))).toEqual([
+      expect.stringMatching(/^owner added: rob@acme\.example, by owner@/),
+      expect.stringMatching(/^owner removed: rob@acme\.example, by owner@/),
+    ]);
+  });
+
   test('a row of a malformed call prints what is known of the call', async () => {
     await daily.act('reader', { endpoint: '/%zz' });
     await daily.act('reader', { method: 'SEND' });

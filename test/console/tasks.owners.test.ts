@@ -75,7 +75,7 @@ describe.skipIf(withoutChromium)(
       await has(page, '#no-agents', 'no agents');
       await use('#close-hand-over');
       await page.open(`${world.running.baseUrl}/console/activity`);
-      await has(page, '#activity', 'handed over to another owner');
+      await has(page, '#activity', 'handed over to another owner: ');
       await page.close();
     });
   },

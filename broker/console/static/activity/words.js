@@ -4,6 +4,7 @@
 import { testInWords } from '../connections/words.js';
 import { isSuccess } from '../request-view/answer.js';
 import { visibleLine } from '../visible.js';
+import { DEEDS, readable } from './deeds.js';
 
 /**
  * Results of a call. "Refused" when the agent is not allowed to make it; "denied" only when a person decided so.
@@ -103,44 +104,6 @@ export const REASONS = {
   platform_reauth_needed: 'the connection has to be connected again',
 };
 
-/** @type {Partial<Record<string, string>>} */
-const DEEDS = {
-  agent_suspended: 'was suspended',
-  agent_resumed: 'was resumed',
-  agent_revoked: 'was revoked',
-  agent_deleted: 'was deleted',
-  breaker_opened: 'is refused for a while: a circuit breaker opened',
-  breaker_closed: 'is accepted again: a circuit breaker closed',
-  secret_authorized: 'may be given a secret',
-  secret_bound: 'was given a secret',
-  policy_assigned: 'was given another policy',
-  agents_handed_over: 'handed over to another owner',
-  agent_labelled: 'was given other labels',
-  agent_created: 'was created, without a key',
-  workload_set: 'was given a workload',
-  workload_removed: 'has no workload any more',
-  demo_started: 'was asked for a demo',
-  governance_applied: 'a governance file was applied',
-  access_request_approved: 'was granted what it asked for',
-  access_request_denied: 'was denied what it asked for',
-  registration_approved: 'was approved as an agent',
-  registration_rejected: 'was rejected',
-  child_issued: 'was created as a child',
-  agent_expired: 'expired',
-  connection_tested: 'connection tested',
-  mcp_client_allowed: 'was connected to an MCP client',
-  mcp_client_revoked: 'was disconnected from an MCP client',
-  registration_key_claimed: 'collected its key',
-  bootstrap_token_made: 'got a token to bring a key',
-  agent_bound: 'brought its key',
-  agent_invited: 'came by an invite',
-  approval_corrected: 'had a held call corrected',
-  button_refused: 'was not decided: the person who pressed a button in a chat is not allowed to, or it was too late',
-  mcp_tools_found: 'An MCP server listed its tools',
-  mcp_tools_changed: 'An MCP server changed its tools: review them',
-  mcp_tool_accepted: 'accepted a tool',
-};
-
 /** Every reason that has words, for a list of choices. */
 export const OF_REASONS = new Map(
   Object.entries({ ...DEEDS, ...REASONS, approved: 'allowed by a rule, or approved' }).map(([code, words]) => [
@@ -153,8 +116,6 @@ export const OF_REASONS = new Map(
 function asTitle(words) {
   return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
 }
-
-export const readable = (/** @type {string} */ code) => code.replaceAll('_', ' ');
 
 /**
  * Returns the reason for the result of a call in words; a code without words is returned in readable form. `actor`: who approved it, as actorOf
@@ -197,9 +158,6 @@ const ENDED = {
  * @param {Pick<AuditRow, 'method' | 'path'>} row
  */
 export const callInWords = ({ method, path }) => [method, path].filter(Boolean).join(' ') || 'a call that was not read';
-
-/** Describes an owner's action, to follow the name of the agent that it concerned, if any. */
-export const deedInWords = (/** @type {string} */ reason) => DEEDS[reason] ?? readable(reason);
 
 /** What the broker records about a change and about a decision. @typedef {{ by?: string, decided_by?: string, how?: string, ok?: boolean, upstream_status?: number | null }} Deciding */
 
