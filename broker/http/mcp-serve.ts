@@ -28,6 +28,11 @@ const READ_ELSEWHERE = null;
 const MAX_REQUEST_MS = 120_000;
 /** Longer than a tool waits for a person and then for a platform, for which a connection may allow up to 600 s. */
 const MAX_CALL_MS = 720_000;
+/**
+ * Timeout for the permissions in a list: longer than a statement of the store may take. A request's server cannot send `tools/list_changed` after its
+ * answer, so a client would keep a list without permissions.
+ */
+const LIST_PATIENCE_MS = 20_000;
 /** Time for the last messages of a stream that ends regularly. */
 const GOODBYE_MS = 2_000;
 
@@ -90,7 +95,8 @@ function serve(
       // Only clients of 2026-07-28 open a stream for server notifications; stateless servers have no other.
       const tellsChanges = era === 'modern' && !untold;
       const opensByError = era === 'legacy' && session?.opensLinks === true;
-      const server = toolServer(host, { version, tellsChanges, untold, opensByError });
+      const listPatienceMs = LIST_PATIENCE_MS;
+      const server = toolServer(host, { version, tellsChanges, untold, opensByError, listPatienceMs });
       servers.push(server);
       return server;
     },

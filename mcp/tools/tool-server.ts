@@ -20,7 +20,7 @@ import { runTool } from './run-tool.ts';
 import { cancelTask, getTask, taskCreated } from './tasks.ts';
 import type { ToolHost } from './tool-host.ts';
 
-/** Timeout for the permissions in the first list: if the broker answers later, `tools/list_changed` follows. */
+/** Timeout for the permissions in the first list, where `tools/list_changed` follows if the broker answers later. */
 const LIST_PATIENCE_MS = 350;
 
 /** Advice after an unexpected error. Writes are stored before they are submitted, so an identical write is the same call. */
@@ -38,18 +38,20 @@ export type Served = {
   untold?: boolean;
   /** The client declared in the handshake of another request that it opens links. */
   opensByError?: boolean;
+  /** Timeout for the permissions in a list, after which the tools are listed without them. */
+  listPatienceMs?: number;
 };
 
 /** One server for each connection, or for each request of a stateless transport. */
 export function toolServer(
   host: ToolHost,
-  { version, tellsChanges, untold = false, opensByError = false }: Served,
+  { version, tellsChanges, untold = false, opensByError = false, listPatienceMs = LIST_PATIENCE_MS }: Served,
 ): Server {
   const { serverInfo, ...offered } = introduction(version, tellsChanges);
   const server = new Server(serverInfo, offered);
 
   server.setRequestHandler('tools/list', async () => ({
-    tools: listTools(untold ? 'untold' : await host.permissions.soon(LIST_PATIENCE_MS)),
+    tools: listTools(untold ? 'untold' : await host.permissions.soon(listPatienceMs)),
   }));
 
   server.setRequestHandler('tools/call', async ({ params }, context) => {

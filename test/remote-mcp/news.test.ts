@@ -1,10 +1,13 @@
 /** Notifications of changed permissions to remote MCP clients: sent where the protocol has a stream for them, and advertised nowhere else. */
 import { Client } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { sql } from 'kysely';
+import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ownersChangeIn } from '../../broker/audit/changes.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
+import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
@@ -59,6 +62,34 @@ describe.each(ONE_STORE)(`notifications of changed permissions to a remote clien
     expect(told.slice(1)).toEqual([expect.stringMatching(/- demo: demo:read$/m)]);
     await neighbour.close();
   });
+
+  test.runIf(store === 'postgres')(
+    'a list waits for the permissions, since no notification would follow it',
+    async () => {
+      const manifest = {
+        kind: 'mcp',
+        base_url: `${world.upstream.url}/mcp`,
+        scopes: { 'tools:read': ['tool search_*'] },
+      };
+      await organisation.platform({ id: 'tools', manifest });
+      const client = new OAuthClient(world);
+      const grants = [{ platformId: 'tools', scopes: ['tools:read'] }];
+      const { access_token } = await client.tokens(browserOf(world, organisation.owner), {}, { name: 'waits', grants });
+      const blocker = new pg.Client({ connectionString: world.environment.DATABASE_URL! });
+      await blocker.connect();
+      onTestFinished(() => blocker.end());
+      // The tools of servers are read for the permissions, and not for authentication.
+      await blocker.query('begin; lock table tools in access exclusive mode');
+      const listed = callMcp(world.running.baseUrl, access_token);
+      const waiting = sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+      and clock_timestamp() - query_start > interval '1 second'`;
+      await expect.poll(async () => (await waiting.execute(world.running.broker.store.db)).rows).toHaveLength(1);
+      await blocker.query('commit');
+      const { status, text } = await listed;
+      expect(status, text).toBe(200);
+      expect(text).toContain('- tools: tools:read');
+    },
+  );
 
   test('a subscription ends when the client disconnects, and when its access is revoked', async () => {
     await vi.waitUntil(() => listening() === 0, PATIENCE);
