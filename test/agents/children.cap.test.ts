@@ -13,7 +13,8 @@ import { postgresNote, STORES } from '../world/stores.ts';
 const GRANTS = [{ platform: 'demo', scopes: ['demo:read'] }];
 
 describe.each(STORES)(`the limit of children on %s${postgresNote}`, (store) => {
-  const world = givenWorld(store);
+  // A connection for each concurrent request: those that wait for one for five seconds, on a busy machine, are refused with 503.
+  const world = givenWorld(store, { DATABASE_CONNECTIONS: '32' });
   const organisation = shared(() => world.demoOrganisation());
   const parent = fresh(() => organisation.agent());
 
