@@ -68,7 +68,6 @@ describe.skipIf(withoutChromium)(
       await page.click('.enrol button');
       await page.until(`document.querySelector('#passkeys') !== null`);
       await signOut(page);
-      await page.open('about:blank');
       const [credential] = await device.credentials();
       await device.removeCredential(credential!.credentialId);
       const { userHandle: _, ...stored } = credential!;

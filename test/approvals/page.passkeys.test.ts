@@ -27,9 +27,6 @@ describe.skipIf(withoutChromium)(
       await page.click('.enrol button');
       await page.until(`document.querySelector('#passkeys') !== null`);
       await signOut(page);
-      // The console would redirect to sign-in with its first request.
-      await page.open('about:blank');
-      await page.until(`location.href === 'about:blank'`);
       return [page, device];
     }
     const approver = shared(() => organisation.addOwner('approver'));

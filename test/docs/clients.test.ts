@@ -19,6 +19,7 @@ import { ROOT } from '../world/checkout.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { commandHost } from '../world/command.ts';
 import { shared } from '../world/fixtures.ts';
+import { signOut } from '../world/held-page.ts';
 import { fencesOf } from '../world/markdown.ts';
 import { newcomer, withoutNewcomer } from '../world/new-user.ts';
 import { thorough } from '../world/thorough.ts';
@@ -206,12 +207,7 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
     await page.open(new URL('/console/passkeys', signIn).href);
     await page.click('.enrol button');
     await page.until(`document.querySelector('#passkeys .rename') !== null`);
-    await page.value(`fetch('/owner/sign-out', {
-      method: 'POST', headers: { 'X-Svc-Csrf': '1', 'Content-Type': 'application/json' }, body: '{}',
-    }).then(({ status }) => status)`);
-    // The console redirects to sign-in after a moment; leave the page, so that this does not replace the page opened next.
-    await page.open('about:blank');
-    await page.until(`location.href === 'about:blank'`);
+    await signOut(page);
   }
 
   /** Starts the MCP server as the client does: a call on a forbidden repository is refused; with `isApproved`, a call on an allowed one is approved. */
