@@ -4,7 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterFile } from './after-file.ts';
-import { ROOT } from './checkout.ts';
+import { COMPILE_CACHE, ROOT } from './checkout.ts';
 import { newFolder } from './stores.ts';
 import { type AtTerminal, LAST, missingScript, shellAtTerminal } from './terminal.ts';
 
@@ -54,7 +54,8 @@ export function newcomer(address: string, env: Record<string, string>): Newcomer
   const stash = changed.length > 0 ? execFileSync('git', ['stash', 'create'], { cwd: ROOT }).toString().trim() : '';
   execFileSync('git', ['push', '-q', bare, `${stash || 'HEAD'}:refs/heads/tested`], { cwd: ROOT });
   execFileSync('git', ['symbolic-ref', 'HEAD', 'refs/heads/tested'], { cwd: bare });
-  writeFileSync(join(home, '.gitconfig'), `[url "file://${bare}"]\n  insteadOf = ${address}\n`);
+  // A path, not a file URL: from a path git copies the objects, and does not pack and index them again.
+  writeFileSync(join(home, '.gitconfig'), `[url "${bare}"]\n  insteadOf = ${address}\n`);
   const environment = {
     HOME: home,
     // The machine's Node and tools, not those of the checkout.
@@ -71,6 +72,8 @@ export function newcomer(address: string, env: Record<string, string>): Newcomer
     npm_config_offline: 'true',
     npm_config_update_notifier: 'false',
     npm_config_progress: 'false',
+    // The commands and brokers of a test load the same sources from one checkout.
+    NODE_COMPILE_CACHE: COMPILE_CACHE,
     ...env,
   };
   const open = (lines: readonly string[], folder: string): AtTerminal => {
