@@ -2,7 +2,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { longFiles } from './test/long-files.ts';
 import { LongestFirst } from './test/world/longest-first.ts';
 import { SecondAttempts } from './test/world/second-attempts.ts';
-import { LeftOut } from './test/world/skipped-tests.ts';
+import { SkippedTests } from './test/world/skipped-tests.ts';
 
 /** Pictures are for people to look at, and the client programs are 2 GB: they run where the variable is set, or by their own command (CONTRIBUTING.md). */
 const ON_DEMAND = [
@@ -20,7 +20,7 @@ export default defineConfig({
     isolate: false,
     globalSetup: ['test/world/build-programs.ts', 'test/world/migrated-database.ts'],
     setupFiles: ['test/world/each-file.ts'],
-    reporters: ['default', new LeftOut(asked ? [] : long), new SecondAttempts()],
+    reporters: ['default', new SkippedTests(asked ? [] : long), new SecondAttempts()],
     // A rare race is listed at the end of the run, to be fixed, and stops nobody's landing.
     retry: process.env.CI ? 1 : 0,
     ...(process.env.CI && { sequence: { sequencer: LongestFirst } }),

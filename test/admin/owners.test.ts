@@ -10,7 +10,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { makeKeyPair, send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { heldUp } from '../world/lock-contention.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
 describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (store) => {
@@ -251,7 +251,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     const before = await events();
     for (const [method, path, body] of asked) {
       const bad = await organisation.addOwner('admin');
-      const answer = await heldUp(
+      const answer = await withLockContention(
         world,
         async (tx) => {
           await lockOrganisation(tx, organisation.id);

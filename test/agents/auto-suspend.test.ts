@@ -8,7 +8,7 @@ import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { childOf, issue } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { heldUp } from '../world/lock-contention.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
@@ -104,7 +104,7 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
     const place = { organisationId: organisation.id, id: agent.id };
     const moved = (db: Db, from: 'active' | 'suspended', to: 'active' | 'suspended') =>
       moveAgent(db, place, { from: [from], to, cause: null, detail: null }, Date.now());
-    const answer = await heldUp(
+    const answer = await withLockContention(
       world,
       async (db) => (await moved(db, 'active', 'suspended')) && (await moved(db, 'suspended', 'active')),
       () => agent.act(UNKNOWN),

@@ -13,7 +13,7 @@ import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { storedRows } from '../world/full-organisation.ts';
-import { heldUp } from '../world/lock-contention.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
@@ -179,7 +179,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
       Array.from({ length: 50 }, (_, i) => seal({ authorization, secret: `${OWN}-${i}` })),
     );
     const lock = (tx: Db) => tx.updateTable('organisations').set({ publish_identity_documents: 0 }).execute();
-    const answers = await heldUp(world, lock, () =>
+    const answers = await withLockContention(world, lock, () =>
       Promise.all(
         sealed.map((encrypted_secret) => post({ agent_id: agent.id, platform_id: 'demo', encrypted_secret })),
       ),

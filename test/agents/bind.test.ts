@@ -13,7 +13,7 @@ import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { heldUp } from '../world/lock-contention.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
@@ -159,7 +159,9 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     const token = await newToken(agent.id);
     const four = Array.from({ length: 4 }, () => makeKeyPair());
     const mine = Array.from({ length: 50 }, (_, i) => four[i % 4]!);
-    const answers = await heldUp(world, lockOrganisations, () => Promise.all(mine.map((keys) => bind(token, keys))));
+    const answers = await withLockContention(world, lockOrganisations, () =>
+      Promise.all(mine.map((keys) => bind(token, keys))),
+    );
     const won = answers.flatMap(({ status }, i) => (status === 200 ? [i] : []));
     expect(won).toHaveLength(1);
     for (const answer of answers.filter(({ status }) => status !== 200)) expectEnvelope(answer, 410, 'token_used');
@@ -241,7 +243,11 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
       expect(await moveAgent(db, { organisationId: organisation.id, id: agent.id }, move, Date.now())).toBe(true);
     };
     if (store === 'sqlite') await revoke(world.running.broker.store.db);
-    expectEnvelope(await heldUp(world, revoke, () => bind(token, makeKeyPair()), { waiters: 1 }), 410, 'token_used');
+    expectEnvelope(
+      await withLockContention(world, revoke, () => bind(token, makeKeyPair()), { waiters: 1 }),
+      410,
+      'token_used',
+    );
     const after = await findAgent(world.running.broker.store.db, organisation.id, agent.id);
     expect([after?.status, after?.public_key_pem]).toEqual(['revoked', agent.keys.publicPem]);
   });
@@ -414,7 +420,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
   test('50 parallel binds with one invite create one agent', async () => {
     const { bind_secret } = await invite({ agent_name: `race ${store}` });
     const keys = Array.from({ length: 4 }, () => makeKeyPair());
-    const answers = await heldUp(world, lockOrganisations, () =>
+    const answers = await withLockContention(world, lockOrganisations, () =>
       Promise.all(Array.from({ length: 50 }, (_, i) => bindInvite(bind_secret, keys[i % 4]!))),
     );
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);

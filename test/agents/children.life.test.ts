@@ -9,7 +9,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { childOf, issue } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
-import { heldUp } from '../world/lock-contention.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
@@ -48,7 +48,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
         return loaded;
       };
     }
-    const answer = await heldUp(world, end, () => child.act(POST), { waiters: 1 });
+    const answer = await withLockContention(world, end, () => child.act(POST), { waiters: 1 });
     expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'agent_revoked']);
     const { row, payload } = await evidenceOf(world, child, auditIdOf(answer));
     expect(row).toMatchObject({ result: 'denied', reason: 'agent_revoked', approval_id: null });

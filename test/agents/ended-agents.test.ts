@@ -6,7 +6,7 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
-import { heldUp } from '../world/lock-contention.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
 const POST = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
@@ -135,7 +135,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
         return loaded;
       };
     }
-    const answer = await heldUp(world, end, () => agent.act(POST), { waiters: 1 });
+    const answer = await withLockContention(world, end, () => agent.act(POST), { waiters: 1 });
     expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'agent_revoked']);
     expect(await waitingIds()).toEqual([]);
   });

@@ -14,7 +14,7 @@ import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { heldUp } from '../world/lock-contention.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
@@ -175,7 +175,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
   ])('50 claims and a revocation that comes %s: at most one key, and a revoked agent', async (_when, at) => {
     const newcomer = await approved();
     const claims = (times: number) => Array.from({ length: times }, () => claim(newcomer));
-    const { revocation, answers } = await heldUp(
+    const { revocation, answers } = await withLockContention(
       world,
       (tx) => tx.updateTable('agents').set({ live_children: 0 }).where('agent_id', '=', newcomer.agentId).execute(),
       async () => {
@@ -205,7 +205,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     const { id } = await agentRow(newcomer);
     const place = { organisationId: organisation.id, id };
     const revoked = { from: ['pending'], to: 'revoked', cause: 'owner_manual', detail: null } as const;
-    const answers = await heldUp(
+    const answers = await withLockContention(
       world,
       async (tx) => {
         expect(await moveAgent(tx, place, revoked, Date.now())).toBe(true);
@@ -261,7 +261,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
 
   test('of a concurrent claim and bootstrap token neither undoes the other', async () => {
     const newcomer = await approved();
-    const [made, ...answers] = await heldUp(
+    const [made, ...answers] = await withLockContention(
       world,
       (tx) => tx.updateTable('agents').set({ live_children: 0 }).where('agent_id', '=', newcomer.agentId).execute(),
       () => Promise.all([owner('bootstrap-token', newcomer), ...Array.from({ length: 10 }, () => claim(newcomer))]),
@@ -359,7 +359,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     test('is given its key while it collects the generated one: it ends with the file’s key in either order', async () => {
       const newcomer = await approved();
       const keys = makeKeyPair();
-      const [, ...answers] = await heldUp(
+      const [, ...answers] = await withLockContention(
         world,
         (tx) => tx.updateTable('agents').set({ live_children: 0 }).where('agent_id', '=', newcomer.agentId).execute(),
         () =>

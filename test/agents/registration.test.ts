@@ -14,7 +14,7 @@ import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { heldUp } from '../world/lock-contention.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
@@ -173,7 +173,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   test('RG-01 50 parallel claims: one key, 49 times 410, and no key in the store', async () => {
     const { token, agentId } = await approved();
-    const answers = await heldUp(
+    const answers = await withLockContention(
       world,
       (db) => db.updateTable('registrations').set({ source: 'held up' }).execute(),
       () => Promise.all(Array.from({ length: 50 }, () => claim(token))),
@@ -341,7 +341,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   test('of concurrent decisions one succeeds; a decision that cannot be recorded is not made', async () => {
     const { token, agentId } = await registered();
-    const answers = await heldUp(
+    const answers = await withLockContention(
       world,
       (db) => db.updateTable('registrations').set({ source: 'held up' }).execute(),
       () => Promise.all(Array.from({ length: 8 }, (_, i) => decide(i % 2 ? 'approve' : 'reject', token))),

@@ -4,7 +4,7 @@ import { axeFindings, expectAccessible, overflowing } from '../world/accessible.
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { hold, linkOf, lookAgain, openHeld, picture, signIn, signOut } from '../world/held-page.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { DAY_MS } from '../world/times.ts';
 
 const LONG = {
@@ -25,7 +25,7 @@ const LONG = {
 
 describe.skipIf(withoutChromium)(
   `accessible pages${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(120_000) },
+  { timeout: scaledTimeout(120_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() =>

@@ -13,14 +13,14 @@ import {
   signOut,
   text,
 } from '../world/held-page.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 /** The confirmation repeats six members of the body; the corrected member is not among them. */
 const BODY = { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, amount: 500 };
 
 describe.skipIf(withoutChromium)(
   `a call that is corrected while its page is open${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, hold, isDisabled, linkOf, openHeld, PHONE, pictures, signIn, text } from '../world/held-page.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const MARKUP = [
   `</p><script>document.title='owned'</script>`,
@@ -15,7 +15,7 @@ const MARKUP = [
 
 describe.skipIf(withoutChromium)(
   `hostile requests${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.organisation());

@@ -5,13 +5,13 @@ import type { Authenticator } from '../world/authenticator.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, hold, linkOf, openHeld, signIn, signOut, text } from '../world/held-page.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const PHONE = { width: 360, height: 740 };
 
 describe.skipIf(withoutChromium)(
   `deciding by passkey on the approval page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

@@ -19,7 +19,7 @@ import {
   signOut,
   text,
 } from '../world/held-page.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { DAY_MS } from '../world/times.ts';
 
 const REFUND = {
@@ -40,7 +40,7 @@ const REFUND = {
 
 describe.skipIf(withoutChromium)(
   `the approval page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     let agent: TestAgent;
 

@@ -4,11 +4,11 @@ import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, look, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, DESK, hold, PHONE, pictures, signIn, signOut, text } from '../world/held-page.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 describe.skipIf(withoutChromium)(
   `the passkeys page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const at = () => `${world.running.baseUrl}/console/passkeys`;
     const listed = () =>

@@ -11,7 +11,7 @@ import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
 import { WRITE } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -68,7 +68,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
       await decided;
     }
     // Polling the store, a second after the wait began, would take longer. A bench measures the exact time.
-    expect(took.sort((a, b) => a - b)[2], `in ms: ${took}`).toBeLessThan(patience(400));
+    expect(took.sort((a, b) => a - b)[2], `in ms: ${took}`).toBeLessThan(scaledTimeout(400));
   });
 
   test('a broken listening connection delays answers briefly, and loses none', async () => {
@@ -107,7 +107,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
       took.push(performance.now() - since);
     }
     // Polling the store, a second after the wait began, would take longer.
-    expect(Math.min(...took), `in ms: ${took}`).toBeLessThan(patience(400));
+    expect(Math.min(...took), `in ms: ${took}`).toBeLessThan(scaledTimeout(400));
   });
 
   test('while no notices arrive, the store is polled: the answer comes within two seconds', async () => {

@@ -32,7 +32,7 @@ describe.each(ONE_STORE)(`standing approvals at each entry point on %s${postgres
   const { world, organisation, server } = people;
 
   /** `call`: makes a call; `seen`: requests that the platform got; `children`: grants of the agent's child. */
-  type Door = {
+  type EntryPoint = {
     agent?: TestAgent;
     call: (by?: TestAgent) => Promise<unknown>;
     seen: () => number;
@@ -67,7 +67,7 @@ describe.each(ONE_STORE)(`standing approvals at each entry point on %s${postgres
   const ofDemo = { seen: () => platform.seen.length, free: [{ member: '/text' }] };
   const children = { platform: 'demo', scopes: ['demo:write'] };
 
-  const DOORS: Record<string, () => Promise<Door>> = {
+  const ENTRY_POINTS: Record<string, () => Promise<EntryPoint>> = {
     'POST /v1/actions': async () => {
       const agent = await organisation.agent({ policy: await demo() });
       return { ...ofDemo, agent, children, call: (by = agent) => by.act(write()) };
@@ -181,9 +181,9 @@ describe.each(ONE_STORE)(`standing approvals at each entry point on %s${postgres
     return receipts.filter((one) => one.terms_hash === undefined);
   };
 
-  test.each(Object.keys(DOORS))('%s', { timeout: 180_000 }, async (name) => {
+  test.each(Object.keys(ENTRY_POINTS))('%s', { timeout: 180_000 }, async (name) => {
     left = undefined;
-    const { agent, call, seen, free, children: granted } = await DOORS[name]!();
+    const { agent, call, seen, free, children: granted } = await ENTRY_POINTS[name]!();
     const first = call();
     const [held] = await pending(1);
     const id = await make(held!, 2, free);

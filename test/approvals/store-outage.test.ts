@@ -1,7 +1,7 @@
 /** The store becomes unavailable while an approved call is at the platform: no answer claims that nothing was sent. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
-import { startCut } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/fault-proxy.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
@@ -9,7 +9,7 @@ describe.runIf(STORES.includes('postgres'))(
   `the store is unavailable while an approved call is made${postgresNote}`,
   () => {
     test('owner and client get what is known, and the same request gets the answer when the store is available again', async () => {
-      const cut = await startCut(await newDatabase());
+      const cut = await startFaultProxy(await newDatabase());
       const world = await startWorld('sqlite', { DATABASE_URL: cut.url });
       const organisation = await world.demoOrganisation();
       const rules = [{ effect: 'require_approval' as const }];

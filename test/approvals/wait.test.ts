@@ -10,7 +10,7 @@ import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
 import type { Organisation } from '../world/world.ts';
@@ -64,7 +64,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
       await decide(id, verb);
       const [took, { status, body }] = await waiting;
       expect([status, body]).toEqual([200, expect.objectContaining(expected)]);
-      expect(took).toBeLessThan(patience(5));
+      expect(took).toBeLessThan(scaledTimeout(5));
     }
   });
 
@@ -84,7 +84,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
       await decided;
     }
     // Not the median: the speed on a busy machine says nothing about the broker.
-    expect(above.sort((a, b) => a - b)[2]).toBeLessThan(patience(100));
+    expect(above.sort((a, b) => a - b)[2]).toBeLessThan(scaledTimeout(100));
   });
 
   test('an agent whose key was replaced during the wait does not get the answer', async () => {
@@ -111,7 +111,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     await decide(id, 'deny');
     const [took, { body }] = await seconds(agent.get(`/v1/approvals/${id}?wait=50`));
     expect(body.status).toBe('denied');
-    expect(took).toBeLessThan(patience(5));
+    expect(took).toBeLessThan(scaledTimeout(5));
     for (const wrong of ['-1', '1.5', 'x', '', '9999999'])
       expectEnvelope(await agent.get(`/v1/approvals/${id}?wait=${wrong}`), 400, 'invalid_request');
     const twice = await agent.get(`/v1/approvals/${id}?wait=0&wait=50`);
@@ -247,7 +247,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     expect((process.memoryUsage().rss - before) / 1e6, 'MB for broker and clients').toBeLessThan(MOST_MB);
     const [id, one] = [...ids][777]!;
     const [took] = await seconds(Promise.all([waiting[777], decide(id, 'deny')]));
-    expect(took).toBeLessThan(patience(5));
+    expect(took).toBeLessThan(scaledTimeout(5));
     expect((await one.get(`/v1/approvals/${id}`)).body.status).toBe('denied');
     world.running.services.changes.release();
     await Promise.all(waiting);

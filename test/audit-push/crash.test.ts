@@ -6,7 +6,7 @@ import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { startReplica } from '../world/replica.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** Set KILLS for more of them in a manual run. */
@@ -123,7 +123,7 @@ describe.runIf(STORES.includes('postgres'))('two replicas', () => {
     const killed = Date.now();
     for (let i = 0; i < 3; i++) expect((await agent.act(READ)).status).toBe(200);
     await receiver.waitFor(10, 15_000);
-    expect(Date.now() - killed).toBeLessThan(patience(10_000));
+    expect(Date.now() - killed).toBeLessThan(scaledTimeout(10_000));
     expectAllInOrder(10);
   }, 180_000);
 });

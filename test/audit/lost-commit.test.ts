@@ -4,7 +4,7 @@ import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { type Answer, makeKeyPair, send } from '../world/agent.ts';
-import { startLossy } from '../world/answer-losing-proxy.ts';
+import { startAnswerLosingProxy } from '../world/answer-losing-proxy.ts';
 import { issue } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { startLoad } from '../world/load.ts';
@@ -26,7 +26,7 @@ const patch = (item: string) => ({
 
 /** A world with a proxy to the database that can lose answers. */
 async function lossyWorld() {
-  const lossy = await startLossy(await newMigratedDatabase());
+  const lossy = await startAnswerLosingProxy(await newMigratedDatabase());
   const world = await startWorld('sqlite', { DATABASE_URL: lossy.url, DATABASE_CONNECTIONS: '8' });
   // Stopped here and not at the end of the file: the server accepts a hundred connections, and each of these brokers holds several.
   onTestFinished(() => world.running.stop());

@@ -6,7 +6,7 @@ import { type Answer, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { heldUp } from '../world/lock-contention.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { decideWith, enrol } from '../world/passkeys.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
@@ -141,7 +141,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     const { id } = await member();
     const held = (db: Db) => db.updateTable('organisations').set({ publish_identity_documents: 0 }).execute();
     const came = () => signIn(['broker admins']);
-    await heldUp(world, held, came, { waiters: 1, last: (db) => change(db, id) });
+    await withLockContention(world, held, came, { waiters: 1, last: (db) => change(db, id) });
     const found = await member();
     expect(found && { role: found.role, role_by_groups: found.role_by_groups }).toEqual(expected);
   });

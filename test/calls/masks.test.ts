@@ -171,7 +171,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     ['a text', 'email ann', { 'content-type': 'text/plain' }, 200],
     ['an error page', '<h1>ann</h1>', { 'content-type': 'text/html' }, 404],
     ['a part of a whole', '{}', {}, 206],
-  ] as const)('by no door is anything handed out of %s', async (_, body, headers, status) => {
+  ] as const)('no entry point returns anything of %s', async (_, body, headers, status) => {
     await organisation.guardrails([BY_NAME]);
     answering(body as Buffer, headers as never, status);
     const answer = await agent.act(READ);

@@ -19,7 +19,7 @@ function readAction(text: string): CallRequest['asked'] {
 }
 
 /** One line per call: `<token> <key or -> <JSON>`. One line per answer: status and JSON. */
-function openLineDoor(services: Services): Server {
+function openLineServer(services: Services): Server {
   return createServer((socket) => {
     const lines = createInterface({ input: socket });
     lines.on('line', async (line) => {
@@ -67,12 +67,12 @@ describe.each(ONE_STORE)(`an entry point over a raw socket on %s${postgresNote}`
   });
 
   async function ask(agent: TestAgent, call: unknown, key = '-'): Promise<[string, Record<string, unknown>]> {
-    const door = openLineDoor(world.running.services).listen(0, '127.0.0.1');
-    await once(door, 'listening');
-    const socket = connect((door.address() as AddressInfo).port, '127.0.0.1');
+    const server = openLineServer(world.running.services).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
     onTestFinished(() => {
       socket.destroy();
-      door.close();
+      server.close();
     });
     socket.write(`${agent.token()} ${key} ${typeof call === 'string' ? call : JSON.stringify(call)}\n`);
     const [line] = (await once(createInterface({ input: socket }), 'line')) as [string];

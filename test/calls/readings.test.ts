@@ -1,6 +1,6 @@
 /** A call that servers may read differently passes a rule only if every reading does, through any entry point. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { actThrough, DOORS } from '../proxy/entry-points.ts';
+import { actThrough, ENTRY_POINTS } from '../proxy/entry-points.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 
@@ -16,11 +16,11 @@ async function agentUnder(...rules: readonly object[]) {
   return await organisation.agent({ policy: await organisation.policy(rules), grants: { demo: {} } });
 }
 
-describe.each(DOORS)('through %s', (door) => {
+describe.each(ENTRY_POINTS)('through %s', (entryPoint) => {
   test('a rule denies a call when a server that is strict about one name and lenient about another would match it', async () => {
     const agent = await agentUnder({ effect: 'allow' }, { effect: 'deny', when: PURGE });
     const act = async (data: object, endpoint = '/items') => {
-      const answer = await actThrough(door, agent, { ...WRITE, endpoint, data });
+      const answer = await actThrough(entryPoint, agent, { ...WRITE, endpoint, data });
       return answer.status === 200 ? 'sent' : answer.body.reason;
     };
     for (const data of [
@@ -40,7 +40,7 @@ describe.each(DOORS)('through %s', (door) => {
       effect: 'allow',
       when: '!has(request.body.live) || request.body.approved == true',
     });
-    const act = async (data: object) => (await actThrough(door, agent, { ...WRITE, data })).status;
+    const act = async (data: object) => (await actThrough(entryPoint, agent, { ...WRITE, data })).status;
     for (const data of [{ live: 1, approved: true }, { Live: 1, approved: true }, { text: 'x' }])
       expect(await act(data)).toBe(200);
     for (const data of [
@@ -55,13 +55,13 @@ describe.each(DOORS)('through %s', (door) => {
     const noEve = { effect: 'deny', when: 'has(request.body.to) && request.body.to.exists(a, a == "eve")' };
     const noAdmin = { effect: 'deny', when: 'has(request.body.roles) && "admin" in request.body.roles' };
     const agent = await agentUnder({ effect: 'allow' }, noEve, noAdmin);
-    const act = async (data: object) => (await actThrough(door, agent, { ...WRITE, data })).status;
+    const act = async (data: object) => (await actThrough(entryPoint, agent, { ...WRITE, data })).status;
     for (const data of [{ to: ['ann'] }, { roles: ['reader'] }, { text: 'x' }]) expect(await act(data)).toBe(200);
     for (const data of [{ to: ['eve'] }, { to: { 0: 'eve' } }, { roles: ['admin'] }, { roles: { 0: 'admin' } }])
       expect(await act(data)).toBe(403);
     const friends = 'has(request.body.to) && request.body.to.all(a, a.endsWith("@acme.example"))';
     const only = await agentUnder({ effect: 'allow', when: friends });
-    const send = async (to: object) => (await actThrough(door, only, { ...WRITE, data: { to } })).status;
+    const send = async (to: object) => (await actThrough(entryPoint, only, { ...WRITE, data: { to } })).status;
     expect(await send(['a@acme.example'])).toBe(200);
     expect(await send({ 'x@acme.example': 'eve@evil.example' })).toBe(403);
   });
@@ -70,7 +70,7 @@ describe.each(DOORS)('through %s', (door) => {
     const published = { effect: 'deny', when: 'has(request.body.public) && request.body.public == true' };
     const large = { effect: 'deny', when: 'has(request.body.amount) && request.body.amount == 1000' };
     const agent = await agentUnder({ effect: 'allow' }, published, large);
-    const act = async (data: object) => (await actThrough(door, agent, { ...WRITE, data })).status;
+    const act = async (data: object) => (await actThrough(entryPoint, agent, { ...WRITE, data })).status;
     for (const data of [{ public: false }, { public: null }, { amount: 999 }, { amount: '999' }])
       expect(await act(data)).toBe(200);
     for (const value of [true, 2, 'enabled', `true${' '.repeat(40)}`]) expect(await act({ public: value })).toBe(403);

@@ -1,7 +1,7 @@
 /** Grants with `refs` and `ref_changes`, tested by real calls against a stand-in for GitHub. */
 import { describe, expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
-import { actThrough, DOORS, deniedThrough } from '../proxy/entry-points.ts';
+import { actThrough, deniedThrough, ENTRY_POINTS } from '../proxy/entry-points.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -43,9 +43,9 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       policy: await organisation.policy(rules),
       grants: { codehost: { scopeList: Object.keys(scopes), constraints: JSON.stringify(constraints) } },
     });
-  describe.each(DOORS)('through %s', (door) => {
+  describe.each(ENTRY_POINTS)('through %s', (entryPoint) => {
     const refused = async (agent: TestAgent, call: ReturnType<typeof request>, violating: string[]) => {
-      const answer = await deniedThrough(door, world, agent, call, 'repo_not_allowed');
+      const answer = await deniedThrough(entryPoint, world, agent, call, 'repo_not_allowed');
       expect(answer.body.violating).toEqual(violating);
       expect(answer.body.constraint).toEqual({ kind: 'repos', reason: 'repo_not_allowed', violating });
       const { row } = await evidenceOf(world, agent, auditIdOf(answer));
@@ -53,7 +53,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       return answer.body.detail;
     };
     const passes = async (agent: TestAgent, call: ReturnType<typeof request>) => {
-      const answer = await actThrough(door, agent, call);
+      const answer = await actThrough(entryPoint, agent, call);
       expect(answer.status, answer.text).toBe(200);
     };
 
@@ -111,9 +111,9 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
         { effect: 'require_approval', methods: ['POST', 'DELETE'] },
       ]);
       await refused(agent, request('contents.write', `DELETE ${R}/git/refs/heads/main`), ['refs/heads/main']);
-      expect((await actThrough(door, agent, request('issues.write', `POST ${R}/issues`, { title: 'x' }))).status).toBe(
-        202,
-      );
+      expect(
+        (await actThrough(entryPoint, agent, request('issues.write', `POST ${R}/issues`, { title: 'x' }))).status,
+      ).toBe(202);
       await passes(agent, request('contents.read', `GET ${R}/contents/a.md`));
     });
 
@@ -138,7 +138,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
     });
   });
 
-  describe.each(DOORS)('a guardrail that protects main for all agents, through %s', (door) => {
+  describe.each(ENTRY_POINTS)('a guardrail that protects main for all agents, through %s', (entryPoint) => {
     const guarded = shared(async () => {
       const made = await world.organisation({
         guardrails: [
@@ -154,12 +154,12 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       return await made.agent({ rules: ALLOW_ALL, grants: { codehost: { scopeList: Object.keys(scopes) } } });
     });
     const denied = async (call: ReturnType<typeof request>) =>
-      (await deniedThrough(door, world, guarded, call, 'denied_by_guardrail')).body.detail;
+      (await deniedThrough(entryPoint, world, guarded, call, 'denied_by_guardrail')).body.detail;
 
     test('every operation that writes main is refused, and the same on agent/x passes', async () => {
       for (const way of WAYS) {
         expect(await denied(onto(way, 'main'))).toContain('nobody-writes-main');
-        const answer = await actThrough(door, guarded, onto(way, 'agent/x'));
+        const answer = await actThrough(entryPoint, guarded, onto(way, 'agent/x'));
         expect(answer.status, answer.text).toBe(200);
       }
     });
@@ -182,7 +182,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
         ['contents.read', `GET ${R}/contents/a.md`],
         ['graphql.read', 'POST /graphql', { query: 'query { viewer { login } }' }],
       ] as const) {
-        const answer = await actThrough(door, guarded, request(scope, line, data));
+        const answer = await actThrough(entryPoint, guarded, request(scope, line, data));
         expect(answer.status, answer.text).toBe(200);
       }
     });

@@ -1,6 +1,6 @@
 /** The table of the specification's "Repository constraint", by real calls: each row with a counter-example that passes. */
 import { describe, expect, test } from 'vitest';
-import { actThrough, DOORS, deniedThrough } from '../proxy/entry-points.ts';
+import { actThrough, deniedThrough, ENTRY_POINTS } from '../proxy/entry-points.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -30,16 +30,16 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
     const [method, endpoint] = line.split(' ');
     return { platform: 'codehost', scope: 'codehost:any', method, endpoint, ...(data && { data }) };
   };
-  describe.each(DOORS)('through %s', (door) => {
+  describe.each(ENTRY_POINTS)('through %s', (entryPoint) => {
     const refused = async (agent: TestAgent, line: string, violating: string[], data?: object) => {
-      const answer = await deniedThrough(door, world, agent, request(line, data), 'repo_not_allowed');
+      const answer = await deniedThrough(entryPoint, world, agent, request(line, data), 'repo_not_allowed');
       expect(answer.body.violating).toEqual(violating);
       expect(answer.body.constraint).toEqual({ kind: 'repos', reason: 'repo_not_allowed', violating });
       const { row } = await evidenceOf(world, agent, auditIdOf(answer));
       expect(JSON.parse(row.violating ?? 'null')).toEqual(violating);
     };
     const passes = async (agent: TestAgent, line: string, data?: object) => {
-      const answer = await actThrough(door, agent, request(line, data));
+      const answer = await actThrough(entryPoint, agent, request(line, data));
       expect(answer.status, answer.text).toBe(200);
     };
 
@@ -89,7 +89,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
     test('the refusal is never an approval request', async () => {
       const agent = await limited(LIST, [{ effect: 'require_approval' }]);
       await refused(agent, 'GET /repos/evil/app', ['evil/app']);
-      expect((await actThrough(door, agent, request('GET /repos/acme/app'))).status).toBe(202);
+      expect((await actThrough(entryPoint, agent, request('GET /repos/acme/app'))).status).toBe(202);
     });
 
     test('GT-19 renaming and publishing depend on the policy only, and a renamed repository is no longer listed', async () => {
@@ -104,7 +104,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
         { effect: 'allow' },
       ]);
       for (const data of [{ name: 'x' }, { visibility: 'public' }, { private: false }, { description: 'x', name: 'x' }])
-        await deniedThrough(door, world, wary, request('PATCH /repos/acme/app', data), 'denied_by_policy');
+        await deniedThrough(entryPoint, world, wary, request('PATCH /repos/acme/app', data), 'denied_by_policy');
       await passes(wary, 'PATCH /repos/acme/app', { description: 'x' });
     });
 
@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
         response.end();
       };
       const before = world.upstream.seen.length;
-      const answer = await actThrough(door, agent, request('GET /repos/acme/app')).finally(() => {
+      const answer = await actThrough(entryPoint, agent, request('GET /repos/acme/app')).finally(() => {
         world.upstream.answer = undefined;
       });
       expect([answer.status, answer.body._meta.upstream_status]).toEqual([200, 301]);

@@ -1,6 +1,6 @@
 /** Spellings of names and paths that lenient servers read alike do not bypass denials, constraints or conditions. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { actThrough, DOORS, type DoorCall } from '../proxy/entry-points.ts';
+import { actThrough, ENTRY_POINTS, type EntryPointCall } from '../proxy/entry-points.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
@@ -158,11 +158,11 @@ describe('methods', () => {
     },
   );
 
-  test.each(DOORS)('a JSON member _method that holds a method is refused through %s', async (door) => {
+  test.each(ENTRY_POINTS)('a JSON member _method that holds a method is refused through %s', async (entryPoint) => {
     const agent = await agentUnder();
     for (const name of ['_method', '_METHOD', '.method', '＿method', 'X-Tunneled-Method'])
       for (const value of ['DELETE', ' patch ']) {
-        const answer = await actThrough(door, agent, { ...WRITE, data: { a: 1, [name]: value } });
+        const answer = await actThrough(entryPoint, agent, { ...WRITE, data: { a: 1, [name]: value } });
         expect([answer.status, answer.body.error], answer.text).toEqual([400, 'invalid_request']);
         expect(answer.body.detail).toContain('names a method');
       }
@@ -174,16 +174,16 @@ describe('methods', () => {
     const data = { method: 'card', payment: { _method: 'card' } };
     expect((await agent.act({ ...WRITE, platform: 'formed', data })).status).toBe(200);
     expect(last()).toMatchObject({ method: 'POST', form: { method: 'card' } });
-    for (const door of DOORS) {
+    for (const entryPoint of ENTRY_POINTS) {
       const members = { _method: 'card', inner: { _method: 'DELETE' }, method: 'DELETE' };
-      expect((await actThrough(door, agent, { ...WRITE, data: members })).status).toBe(200);
+      expect((await actThrough(entryPoint, agent, { ...WRITE, data: members })).status).toBe(200);
       expect(last().method).toBe('POST');
     }
   });
 });
 
-describe.each(DOORS)('through %s', (door) => {
-  const act = (agent: TestAgent, call: DoorCall) => actThrough(door, agent, call);
+describe.each(ENTRY_POINTS)('through %s', (entryPoint) => {
+  const act = (agent: TestAgent, call: EntryPointCall) => actThrough(entryPoint, agent, call);
 
   describe('endpoints that are not in normal form', () => {
     const caller = shared(() => agentUnder());
@@ -429,7 +429,7 @@ describe.each(DOORS)('through %s', (door) => {
     });
 
     // Through /proxy a body declares itself whether it is a form.
-    if (door === 'POST /v1/actions')
+    if (entryPoint === 'POST /v1/actions')
       test('members of a form match like the query', async () => {
         const when = 'has(request.body.amount) && request.body.amount > 10';
         const formed = await agentUnder([{ effect: 'deny', when }], { formed: {}, demo: {} });

@@ -17,7 +17,7 @@ import { CANARY, type Organisation, startWorld, type World } from '../world/worl
  * Accepts one line, `<token> <JSON>`. Answers `<audit id> <status>`, then pieces with their length before each, and `end` once the call is
  * recorded; anything but a stream is one line.
  */
-function openStreamDoor(services: Services): Server {
+function openStreamServer(services: Services): Server {
   return createServer((socket) => {
     socket.on('error', () => {});
     const gone = once(socket, 'close').then(() => Promise.reject(new Error('the client has left')));
@@ -81,12 +81,12 @@ describe.each(ONE_STORE)(`a streamed call on %s${postgresNote}`, (store) => {
   });
 
   async function ask(call: Record<string, unknown> = READ): Promise<Socket> {
-    const door = openStreamDoor(world.running.services).listen(0, '127.0.0.1');
-    await once(door, 'listening');
-    const socket = connect((door.address() as AddressInfo).port, '127.0.0.1');
+    const server = openStreamServer(world.running.services).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
     onTestFinished(() => {
       socket.destroy();
-      door.close();
+      server.close();
     });
     socket.on('error', () => {});
     socket.write(`${agent.token()} ${JSON.stringify(call)}\n`);

@@ -5,23 +5,23 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { BIN } from '../world/checkout.ts';
-import { type Daily, startDaily } from '../world/cli-world.ts';
+import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
 import { newFolder } from '../world/stores.ts';
 import { actingIn } from '../world/terminal.ts';
 
-let daily: Daily;
+let cli: CliWorld;
 beforeAll(async () => {
-  daily = await startDaily();
-  await daily.agent('clerk');
-  await daily.agent('reader');
-  await daily.act('clerk', {});
-  await daily.act('reader', { method: 'DELETE', endpoint: '/repos/acme/shop/issues/1', scope: 'codehost:issues.read' });
-  const id = await daily.hold('clerk', { reason: 'because \u001b[2J\u202e' });
-  await daily.run('approve', id, '--yes');
+  cli = await startCliWorld();
+  await cli.agent('clerk');
+  await cli.agent('reader');
+  await cli.act('clerk', {});
+  await cli.act('reader', { method: 'DELETE', endpoint: '/repos/acme/shop/issues/1', scope: 'codehost:issues.read' });
+  const id = await cli.hold('clerk', { reason: 'because \u001b[2J\u202e' });
+  await cli.run('approve', id, '--yes');
 });
 
 const lines = async (...words: string[]) => {
-  const { code, stdout, stderr } = await daily.run('activity', ...words);
+  const { code, stdout, stderr } = await cli.run('activity', ...words);
   expect(code, stderr).toBe(0);
   expect(actingIn(stdout)).toEqual([]);
   return stdout.trimEnd().split('\n');
@@ -53,8 +53,8 @@ describe('activity', () => {
   });
 
   test('a row of a malformed call prints what is known of the call', async () => {
-    await daily.act('reader', { endpoint: '/%zz' });
-    await daily.act('reader', { method: 'SEND' });
+    await cli.act('reader', { endpoint: '/%zz' });
+    await cli.act('reader', { method: 'SEND' });
     const shown = (await lines('--agent', 'reader')).slice(-2).map((each) => each.slice(each.indexOf('reader')));
     expect(shown).toEqual([
       'reader GET on GitHub: invalid endpoint',
@@ -70,14 +70,14 @@ describe('activity', () => {
     ).toBe(true);
     expect(await lines('--platform', 'none')).toEqual(['No rows match.']);
     expect(await lines('--since', '2200-01-01T00:00:00Z')).toEqual(['No rows match.']);
-    const wrong = await daily.run('activity', '--agent', 'clrek');
+    const wrong = await cli.run('activity', '--agent', 'clrek');
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Did you mean "clerk"?')]);
-    expect((await daily.run('activity', '--since', 'yesterday')).code).toBe(2);
+    expect((await cli.run('activity', '--since', 'yesterday')).code).toBe(2);
   });
 
   test('export writes rows with receipts as JSON, or a table as CSV, by the same filters; --text searches', async () => {
     expect((await lines('--text', 'because')).length).toBeGreaterThan(0);
-    const all = await daily.run('activity', 'export', '--agent', 'clerk');
+    const all = await cli.run('activity', 'export', '--agent', 'clerk');
     const rows = all.stdout
       .trimEnd()
       .split('\n')
@@ -85,7 +85,7 @@ describe('activity', () => {
     expect(rows.length).toBeGreaterThan(2);
     expect(rows.every(({ receipt }) => receipt.split('.').length === 3)).toBe(true);
     const file = join(newFolder(), 'activity.csv');
-    const { code, stdout, stderr } = await daily.run(
+    const { code, stdout, stderr } = await cli.run(
       'activity',
       'export',
       '--format',
@@ -98,10 +98,10 @@ describe('activity', () => {
     expect([code, stdout], stderr).toEqual([0, '']);
     const [head, row, ...more] = readFileSync(file, 'utf8').split('\r\n');
     expect([head?.split(',')[0], row?.includes('reader'), more]).toEqual(['created_at', true, ['']]);
-    const wrong = await daily.run('activity', 'export', '--agent', 'clrek', '--output', file);
+    const wrong = await cli.run('activity', 'export', '--agent', 'clrek', '--output', file);
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Did you mean "clerk"?')]);
-    expect((await daily.run('activity', 'export', '--format', 'xml')).code).toBe(2);
-    const nowhere = await daily.run('activity', 'export', '--output', join(file, 'none'));
+    expect((await cli.run('activity', 'export', '--format', 'xml')).code).toBe(2);
+    const nowhere = await cli.run('activity', 'export', '--output', join(file, 'none'));
     expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('The export is incomplete')]);
   });
 
@@ -123,8 +123,8 @@ describe('activity --follow', () => {
   };
   function follow(...words: string[]): Following {
     const child = spawn(process.execPath, [BIN, 'activity', '--follow', ...words], {
-      cwd: daily.folder,
-      env: { PATH: process.env.PATH!, ...daily.env },
+      cwd: cli.folder,
+      env: { PATH: process.env.PATH!, ...cli.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     afterFile(() => {
@@ -151,25 +151,25 @@ describe('activity --follow', () => {
   test('continues after a restart of the broker without losing or repeating a row, and exits 0 on SIGINT', async () => {
     const following = follow('--json', '--agent', 'clerk', '--limit', '1');
     await expect.poll(() => following.rows().length).toBe(1);
-    await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/2' });
+    await cli.act('clerk', { endpoint: '/repos/acme/shop/issues/2' });
     await expect.poll(() => paths(following)).toContain('/repos/acme/shop/issues/2');
     // The last row before the broker stops: it may not be printed yet.
-    await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/3' });
-    await daily.restart(async () => {
+    await cli.act('clerk', { endpoint: '/repos/acme/shop/issues/3' });
+    await cli.restart(async () => {
       await expect.poll(following.errors).toContain('does not answer');
     });
-    await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/4' });
+    await cli.act('clerk', { endpoint: '/repos/acme/shop/issues/4' });
     await expect.poll(() => paths(following)).toContain('/repos/acme/shop/issues/4');
     expect(following.errors()).toContain('answers again');
     // A slow call is printed once, after it ends, even when later calls ended before.
     let answer = () => {};
-    daily.upstream.answer = (_request, response) => {
-      daily.upstream.answer = undefined;
+    cli.upstream.answer = (_request, response) => {
+      cli.upstream.answer = undefined;
       answer = () => response.end('{}');
     };
-    const slow = daily.act('clerk', { endpoint: '/repos/acme/shop/issues/5' });
-    await expect.poll(() => daily.upstream.seen.at(-1)!.target).toContain('/issues/5');
-    await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/6' });
+    const slow = cli.act('clerk', { endpoint: '/repos/acme/shop/issues/5' });
+    await expect.poll(() => cli.upstream.seen.at(-1)!.target).toContain('/issues/5');
+    await cli.act('clerk', { endpoint: '/repos/acme/shop/issues/6' });
     await expect.poll(() => paths(following)).toContain('/repos/acme/shop/issues/6');
     expect(paths(following)).not.toContain('/repos/acme/shop/issues/5');
     answer();
@@ -177,7 +177,7 @@ describe('activity --follow', () => {
     await expect.poll(() => paths(following), { timeout: 20_000 }).toContain('/repos/acme/shop/issues/5');
     following.child.kill('SIGINT');
     expect(await following.ended).toBe(0);
-    const { stdout } = await daily.run('activity', '--agent', 'clerk', '--json');
+    const { stdout } = await cli.run('activity', '--agent', 'clerk', '--json');
     const all = stdout
       .trimEnd()
       .split('\n')
@@ -194,8 +194,8 @@ describe('activity --follow', () => {
   test('without --json prints the lines of activity, with control characters of agents escaped', async () => {
     const following = follow('--agent', 'clerk', '--limit', '1');
     await expect.poll(() => following.lines().length).toBe(1);
-    await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/7' });
-    await daily.hold('clerk', { data: { title: 'Ends \u001b[31mred\u202e' } });
+    await cli.act('clerk', { endpoint: '/repos/acme/shop/issues/7' });
+    await cli.hold('clerk', { data: { title: 'Ends \u001b[31mred\u202e' } });
     await expect.poll(() => following.lines().length).toBe(3);
     following.child.kill('SIGINT');
     expect(await following.ended).toBe(0);
@@ -210,7 +210,7 @@ describe('activity --follow', () => {
     const following = follow('--limit', '3');
     await expect.poll(() => following.lines().length).toBe(3);
     following.child.stdout!.destroy();
-    await daily.act('clerk', {});
+    await cli.act('clerk', {});
     expect(await following.ended).toBe(0);
     expect(following.errors()).toBe('');
   });

@@ -4,26 +4,26 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { type Daily, startDaily } from '../world/cli-world.ts';
+import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
-let daily: Daily;
+let cli: CliWorld;
 beforeAll(async () => {
-  daily = await startDaily();
-  await daily.agent('clerk');
+  cli = await startCliWorld();
+  await cli.agent('clerk');
 });
 afterEach(() => {
-  daily.upstream.answer = undefined;
+  cli.upstream.answer = undefined;
 });
 
-const written = () => daily.upstream.seen.filter(({ method }) => method === 'POST').length;
-const stateOf = async (id: string) => (await daily.owner('GET', `/owner/approvals/${id}`)).body;
+const written = () => cli.upstream.seen.filter(({ method }) => method === 'POST').length;
+const stateOf = async (id: string) => (await cli.owner('GET', `/owner/approvals/${id}`)).body;
 
 describe('approve', () => {
   test('makes the call, prints the platform’s answer, and exits 0', async () => {
-    const id = await daily.hold('clerk');
+    const id = await cli.hold('clerk');
     const before = written();
-    const { code, stdout, stderr } = await daily.run('approve', id.slice(0, 8), '--yes');
+    const { code, stdout, stderr } = await cli.run('approve', id.slice(0, 8), '--yes');
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^\w+ {2}clerk: .+ on GitHub. Approved by \S+@\S+ and made: .*status 200, .*\n$/);
     expect(written()).toBe(before + 1);
@@ -31,10 +31,10 @@ describe('approve', () => {
   });
 
   test('correct prints the corrected and the original request, refuses invalid corrections, and approve makes the corrected call', async () => {
-    const id = await daily.hold('clerk', { data: { title: 'Two cups' } });
-    const { code, stdout, stderr } = await daily.run('correct', id.slice(0, 8), '--body', '{"title": "One cup"}');
+    const id = await cli.hold('clerk', { data: { title: 'Two cups' } });
+    const { code, stdout, stderr } = await cli.run('correct', id.slice(0, 8), '--body', '{"title": "One cup"}');
     expect([code, stderr]).toEqual([0, '']);
-    expect((await daily.run('inbox', 'show', id)).stdout).toContain('The agent had asked:');
+    expect((await cli.run('inbox', 'show', id)).stdout).toContain('The agent had asked:');
     const wrongs: [string[], number, string][] = [
       [[], 2, '--body, or --endpoint'],
       [['--body', '[1]'], 2, 'takes a JSON object'],
@@ -49,19 +49,19 @@ describe('approve', () => {
       [['--endpoint', '/user/keys'], 1, 'would be refused'],
     ];
     for (const [words, exit, said] of wrongs) {
-      const refused = await daily.run('correct', id, ...words);
+      const refused = await cli.run('correct', id, ...words);
       expect([refused.code, refused.stderr], words.join(' ')).toEqual([exit, expect.stringContaining(said)]);
     }
-    expect((await daily.json('correct', id, '--body', '{"title": "One cup", "body": "x"}')).request.body).toEqual({
+    expect((await cli.json('correct', id, '--body', '{"title": "One cup", "body": "x"}')).request.body).toEqual({
       title: 'One cup',
       body: 'x',
     });
-    await daily.run('correct', id, '--body', '{"title": "One cup"}');
+    await cli.run('correct', id, '--body', '{"title": "One cup"}');
     expect(stdout).toMatch(
       /"title": "One cup"[\s\S]*Corrected by \S+@\S+\. The agent had asked:[\s\S]*"title": "Two cups"/,
     );
-    expect((await daily.run('approve', id, '--yes')).code).toBe(0);
-    expect(JSON.parse(daily.upstream.seen.at(-1)!.body)).toEqual({ title: 'One cup' });
+    expect((await cli.run('approve', id, '--yes')).code).toBe(0);
+    expect(JSON.parse(cli.upstream.seen.at(-1)!.body)).toEqual({ title: 'One cup' });
   });
 
   test('with --next makes a standing approval, which standing list shows with who gave it and when, and standing revoke ends', async () => {
@@ -78,35 +78,35 @@ describe('approve', () => {
   });
 
   test('exits 1 when the platform refuses the approved call', async () => {
-    daily.upstream.answer = (_request, response) => response.writeHead(404).end();
-    const id = await daily.hold('clerk');
-    const { code, stdout } = await daily.run('approve', id, '--yes');
+    cli.upstream.answer = (_request, response) => response.writeHead(404).end();
+    const id = await cli.hold('clerk');
+    const { code, stdout } = await cli.run('approve', id, '--yes');
     expect(code).toBe(1);
     expect(stdout).toContain('the platform refused it: status 404');
   });
 
   test('decides nothing without a terminal or --yes, or when one of the ids is wrong', async () => {
-    const id = await daily.hold('clerk');
-    const unasked = await daily.run('approve', id);
+    const id = await cli.hold('clerk');
+    const unasked = await cli.run('approve', id);
     expect([unasked.code, unasked.stdout, unasked.stderr]).toEqual([2, '', expect.stringContaining('--yes')]);
-    const wrong = await daily.run('approve', id, '00000000-0000-4000-8000-000000000000', '--yes');
+    const wrong = await cli.run('approve', id, '00000000-0000-4000-8000-000000000000', '--yes');
     expect([wrong.code, wrong.stdout]).toEqual([1, '']);
     expect(await stateOf(id)).toMatchObject({ status: 'pending' });
-    await daily.run('deny', id, '--yes');
+    await cli.run('deny', id, '--yes');
   });
 
   test('decides several calls one by one, with one result each', async () => {
-    const ids = [await daily.hold('clerk'), await daily.hold('clerk', { data: { title: 'Another' } })];
+    const ids = [await cli.hold('clerk'), await cli.hold('clerk', { data: { title: 'Another' } })];
     const before = written();
-    const results = await daily.json('approve', ...ids, '--yes');
+    const results = await cli.json('approve', ...ids, '--yes');
     expect(results.map(({ id, ok }: { id: string; ok: boolean }) => [id, ok])).toEqual(ids.map((id) => [id, true]));
     expect(written()).toBe(before + 2);
   });
 
   test('of two concurrent approvals one succeeds, and the other names who decided', async () => {
-    const id = await daily.hold('clerk');
+    const id = await cli.hold('clerk');
     const before = written();
-    const approve = () => daily.runApart('approve', id, '--yes');
+    const approve = () => cli.runApart('approve', id, '--yes');
     const [one, two] = await Promise.all([approve(), approve()]);
     expect([one.code, two.code].toSorted()).toEqual([0, 1]);
     const late = one.code === 0 ? two : one;
@@ -115,14 +115,14 @@ describe('approve', () => {
   });
 
   test('a request that changed after it was shown is not approved', async () => {
-    const id = await daily.hold('clerk');
+    const id = await cli.hold('clerk');
     const before = written();
     // A proxy that shows another request hash than the stored one.
     const between = createServer(async (request, response) => {
       let body = '';
       for await (const chunk of request) body += chunk;
       const { authorization = '' } = request.headers;
-      const answer = await fetch(daily.url() + request.url, {
+      const answer = await fetch(cli.url() + request.url, {
         method: request.method!,
         headers: { authorization, ...(body && { 'content-type': 'application/json' }) },
         ...(body && { body }),
@@ -139,22 +139,22 @@ describe('approve', () => {
     afterFile(() => {
       between.close();
     });
-    const token = (await daily.run('owner', 'token')).stdout.trim();
+    const token = (await cli.run('owner', 'token')).stdout.trim();
     const url = `http://127.0.0.1:${(between.address() as AddressInfo).port}`;
-    const { code, stdout } = await daily.run('approve', id, '--yes', '--url', url, '--owner-token', token);
+    const { code, stdout } = await cli.run('approve', id, '--yes', '--url', url, '--owner-token', token);
     expect([code, stdout]).toEqual([1, expect.stringContaining('The item has changed since it was shown')]);
     expect([written(), (await stateOf(id)).status]).toEqual([before, 'pending']);
-    await daily.run('deny', id, '--yes');
+    await cli.run('deny', id, '--yes');
   });
 
   test('--no-wait returns before the call is answered', async () => {
     let answer = () => {};
-    daily.upstream.answer = (_request, response) => {
+    cli.upstream.answer = (_request, response) => {
       answer = () => response.end('{}');
     };
-    const first = await daily.hold('clerk');
+    const first = await cli.hold('clerk');
     const began = performance.now();
-    const left = await daily.run('approve', first, '--yes', '--no-wait');
+    const left = await cli.run('approve', first, '--yes', '--no-wait');
     expect([left.code, left.stdout]).toEqual([0, expect.stringContaining('The call is under way.')]);
     // Without --no-wait, the broker would have waited for 15 seconds.
     expect(performance.now() - began).toBeLessThan(12_000);
@@ -165,10 +165,10 @@ describe('approve', () => {
 
 describe('deny', () => {
   test('records the reason for the agent, and no call is made', async () => {
-    const id = await daily.hold('clerk');
+    const id = await cli.hold('clerk');
     const before = written();
     const reason = 'Ask \u001b[31mme first';
-    const { code, stdout } = await daily.run('deny', id, '--reason', reason, '--yes');
+    const { code, stdout } = await cli.run('deny', id, '--reason', reason, '--yes');
     expect([code, stdout]).toEqual([
       0,
       expect.stringMatching(/^\w+ {2}clerk: .* Denied.*\. The call is never made\.\n$/),
@@ -178,13 +178,13 @@ describe('deny', () => {
   });
 
   test('--json prints one result per id with its new state, and exits 1 when one was refused', async () => {
-    const id = await daily.hold('clerk');
+    const id = await cli.hold('clerk');
     const before = written();
-    const results = await daily.json('deny', id, '--reason', 'not \u202e now', '--yes');
+    const results = await cli.json('deny', id, '--reason', 'not \u202e now', '--yes');
     expect(results).toMatchObject([{ id, ok: true, answer: { status: 'denied', note: 'not \u202e now' } }]);
-    const raw = await daily.run('deny', await daily.hold('clerk'), '--reason', 'not \u202e now', '--yes', '--json');
+    const raw = await cli.run('deny', await cli.hold('clerk'), '--reason', 'not \u202e now', '--yes', '--json');
     expect(raw.stdout).not.toContain('\u202e');
-    const again = await daily.run('deny', id, '--yes', '--json');
+    const again = await cli.run('deny', id, '--yes', '--json');
     expect([again.code, again.stdout]).toEqual([1, '']);
     expect(written()).toBe(before);
   });
@@ -192,78 +192,78 @@ describe('deny', () => {
 
 describe('access requests and registrations', () => {
   const request = async (scope: string | undefined) => {
-    const bearer = (await daily.run('token', '--profile', join(daily.folder, 'clerk.json'))).stdout.trim();
-    await fetch(`${daily.url()}/v1/access-request`, {
+    const bearer = (await cli.run('token', '--profile', join(cli.folder, 'clerk.json'))).stdout.trim();
+    await fetch(`${cli.url()}/v1/access-request`, {
       method: 'POST',
       headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
       body: JSON.stringify({ platform: 'codehost', ...(scope && { scope }), reason: 'to read code' }),
     });
-    const waiting = await daily.json('inbox');
+    const waiting = await cli.json('inbox');
     return waiting.find(({ kind }: { kind: string }) => kind === 'access').id as string;
   };
 
   test('an access request is approved with the requested scopes, and with --expires', async () => {
     const plain = await request('codehost:contents.read');
-    const wrong = await daily.run('approve', plain, '--yes', '--name', 'x');
+    const wrong = await cli.run('approve', plain, '--yes', '--name', 'x');
     expect([wrong.code, wrong.stdout]).toEqual([1, expect.stringContaining('--name says nothing about this')]);
-    const { code, stdout } = await daily.run('approve', plain, '--yes', '--expires', '30d');
+    const { code, stdout } = await cli.run('approve', plain, '--yes', '--expires', '30d');
     expect([code, stdout]).toEqual([0, expect.stringContaining('Granted')]);
-    const { grants } = (await daily.owner('GET', `/owner/agents/${await idOf('clerk')}/grants`)).body;
+    const { grants } = (await cli.owner('GET', `/owner/agents/${await idOf('clerk')}/grants`)).body;
     expect(grants[0].scopes).toContain('codehost:contents.read');
     expect(Date.parse(grants[0].expires_at) - Date.now()).toBeGreaterThan(29 * 24 * 3600_000);
   });
 
   test('a registration is approved, with another name or fewer scopes when needed, or rejected', async () => {
-    const me = (await daily.owner('GET', '/owner/me')).body;
+    const me = (await cli.owner('GET', '/owner/me')).body;
     const registered = async (agent_name: string, requested_scopes: object[] = []) => {
-      const response = await fetch(`${daily.url()}/v1/register`, {
+      const response = await fetch(`${cli.url()}/v1/register`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ agent_name, owner_id: me.id, requested_scopes }),
       });
       expect(response.status).toBeLessThan(300);
-      const waiting = await daily.json('inbox');
+      const waiting = await cli.json('inbox');
       return waiting.find(({ kind }: { kind: string }) => kind === 'registration').id as string;
     };
     const same = await registered('clerk');
-    const refused = await daily.run('approve', same, '--yes');
+    const refused = await cli.run('approve', same, '--yes');
     expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining('--name')]);
-    const named = await daily.run('approve', same, '--yes', '--name', 'clerk two');
+    const named = await cli.run('approve', same, '--yes', '--name', 'clerk two');
     expect([named.code, named.stdout]).toEqual([0, expect.stringContaining('it is an agent now')]);
     const scopes = ['codehost:issues.read', 'codehost:issues.write', 'codehost:contents.read'];
     const narrow = await registered('reader', [{ platformId: 'codehost', scopes }]);
-    const more = await daily.run('approve', narrow, '--yes', '--scopes', 'issues.read,codehost:pulls.read');
+    const more = await cli.run('approve', narrow, '--yes', '--scopes', 'issues.read,codehost:pulls.read');
     expect([more.code, more.stdout]).toEqual([1, expect.stringContaining('It does not ask for codehost:pulls.read.')]);
-    const less = await daily.run(
+    const less = await cli.run(
       ...['approve', narrow, '--yes', '--scopes', 'issues.read,codehost:contents.read on codehost'],
     );
     expect(less.code, less.stdout).toBe(0);
-    const { grants } = (await daily.owner('GET', `/owner/agents/${await idOf('reader')}/grants`)).body;
+    const { grants } = (await cli.owner('GET', `/owner/agents/${await idOf('reader')}/grants`)).body;
     expect(grants.map((one: { scopes: string[] }) => one.scopes.toSorted())).toEqual([[scopes[2], scopes[0]]]);
     const other = await registered('stranger');
-    const told = await daily.run('deny', other, '--yes', '--reason', 'no');
+    const told = await cli.run('deny', other, '--yes', '--reason', 'no');
     expect([told.code, told.stdout]).toEqual([1, expect.stringContaining('leave out --reason')]);
-    const rejected = await daily.run('deny', other, '--yes');
+    const rejected = await cli.run('deny', other, '--yes');
     expect([rejected.code, rejected.stdout]).toEqual([0, expect.stringContaining('Rejected')]);
     const [one] = [await registered('first of two'), await registered('second of two')];
-    const held = await daily.hold('clerk');
-    const mixed = await daily.run('deny', one, held, '--network', '--yes');
+    const held = await cli.hold('clerk');
+    const mixed = await cli.run('deny', one, held, '--network', '--yes');
     expect([mixed.code, mixed.stderr]).toEqual([1, expect.stringContaining('no agent that registers itself')]);
-    const both = await daily.run('deny', one, '--network', '--yes');
+    const both = await cli.run('deny', one, '--network', '--yes');
     expect([both.code, both.stdout]).toEqual([0, 'Rejected 2.\n']);
-    await daily.run('deny', held, '--yes');
-    expect(await daily.json('inbox')).toEqual([]);
+    await cli.run('deny', held, '--yes');
+    expect(await cli.json('inbox')).toEqual([]);
   });
 
   const idOf = async (name: string) =>
-    (await daily.json('agent', 'list')).find((one: { name: string }) => one.name === name).agent_id;
+    (await cli.json('agent', 'list')).find((one: { name: string }) => one.name === name).agent_id;
 });
 
 describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${missingScript})` : ''}`, () => {
-  const at = (...words: string[]) => atTerminal(words, { cwd: daily.folder, env: daily.env });
+  const at = (...words: string[]) => atTerminal(words, { cwd: cli.folder, env: cli.env });
 
   test('shows the whole request, and approves only after “y”', async () => {
-    const id = await daily.hold('clerk', { data: { title: 'Broken \u001b[2Jcup' }, reason: 'It \u202efell' });
+    const id = await cli.hold('clerk', { data: { title: 'Broken \u001b[2Jcup' }, reason: 'It \u202efell' });
     const { request_hash: hash } = await stateOf(id);
     const before = written();
     const no = at('approve', id);
@@ -289,7 +289,7 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
   });
 
   test('deny prompts for a reason', async () => {
-    const id = await daily.hold('clerk');
+    const id = await cli.hold('clerk');
     const asked = at('deny', id);
     await asked.shows('Reason, for the agent to read');
     asked.type('Not today\n');

@@ -2,31 +2,31 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type Daily, startDaily } from '../world/cli-world.ts';
+import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
-let daily: Daily;
+let cli: CliWorld;
 let clerk = '';
 beforeAll(async () => {
-  daily = await startDaily();
-  clerk = await daily.agent('clerk');
+  cli = await startCliWorld();
+  clerk = await cli.agent('clerk');
 });
 
 const good = async (...words: string[]) => {
-  const { code, stdout, stderr } = await daily.run(...words);
+  const { code, stdout, stderr } = await cli.run(...words);
   expect(code, stderr).toBe(0);
   expect(actingIn(stdout)).toEqual([]);
   return stdout;
 };
 const bad = async (...words: string[]) => {
-  const { code, stdout, stderr } = await daily.run(...words);
+  const { code, stdout, stderr } = await cli.run(...words);
   expect(stdout).toBe('');
   return `${code} ${stderr}`;
 };
 
 describe('grant', () => {
   test('grants are added, changed, listed and removed, with every limit', async () => {
-    await daily.agent('writer', '--grant', 'codehost=codehost:issues.read');
+    await cli.agent('writer', '--grant', 'codehost=codehost:issues.read');
     await good('grant', 'remove', 'writer', 'codehost', '--yes');
     expect(await good('grant', 'list', 'writer')).toBe('writer is granted nothing.\n');
     const made = await good(
@@ -37,8 +37,8 @@ describe('grant', () => {
       /codehost: codehost:issues.read, codehost:issues.write\n {2}repositories: acme\/shop, acme\/site; until \S+ \S+; every call needs an approval/,
     );
     expect(await bad('grant', 'add', 'writer', 'codehost', '--scopes', 'issues.read')).toMatch(/^1 .*grant change/);
-    const [before] = await daily.json('grant', 'list', 'writer');
-    const changed = await daily.json(
+    const [before] = await cli.json('grant', 'list', 'writer');
+    const changed = await cli.json(
       'grant',
       'change',
       'writer',
@@ -53,12 +53,12 @@ describe('grant', () => {
       expires_at: before.expires_at,
       require_approval: false,
     });
-    const freed = await daily.json('grant', 'change', 'writer', 'codehost', '--repos', 'all', '--expires', 'never');
+    const freed = await cli.json('grant', 'change', 'writer', 'codehost', '--repos', 'all', '--expires', 'never');
     expect(freed.grant).toMatchObject({ repos: null, expires_at: null, scopes: changed.grant.scopes });
   });
 
   test('invalid input is refused with a reason, and changes nothing', async () => {
-    const before = await daily.json('grant', 'list', 'clerk');
+    const before = await cli.json('grant', 'list', 'clerk');
     expect(await bad('grant', 'list', 'clrek')).toMatch(/^1 .*Did you mean "clerk"\?/);
     expect(await bad('grant', 'change', 'clerk', 'mailhost', '--scopes', 'x:y')).toMatch(
       /^1 There is no platform "mailhost"/,
@@ -69,42 +69,42 @@ describe('grant', () => {
     expect(await bad('grant', 'change', 'clerk', 'codehost', '--expires', 'soon')).toMatch(/^2 /);
     expect(await bad('grant', 'change', 'clerk', 'codehost', '--repos', 'not a repo')).toMatch(/^1 /);
     expect(await bad('grant', 'remove', 'clerk', 'codehost')).toMatch(/^2 .*--yes/);
-    expect(await daily.json('grant', 'list', 'clerk')).toEqual(before);
+    expect(await cli.json('grant', 'list', 'clerk')).toEqual(before);
   });
 
   test.skipIf(missingScript)('remove asks for confirmation', async () => {
-    await daily.agent('leaver');
-    const asked = atTerminal(['grant', 'remove', 'leaver', 'codehost'], { cwd: daily.folder, env: daily.env });
+    await cli.agent('leaver');
+    const asked = atTerminal(['grant', 'remove', 'leaver', 'codehost'], { cwd: cli.folder, env: cli.env });
     expect(await asked.shows('Take this away?')).toContain('codehost:issues.read');
     asked.type('n\n');
     expect((await asked.ended).code).toBe(1);
-    expect(await daily.json('grant', 'list', 'leaver')).toHaveLength(1);
+    expect(await cli.json('grant', 'list', 'leaver')).toHaveLength(1);
   });
 });
 
 describe('agent', () => {
   test.skipIf(missingScript)('revoke asks for confirmation', async () => {
-    const { agent_id } = await daily.json('agent', 'show', 'clerk');
-    const asked = atTerminal(['agent', 'revoke', 'clerk'], { cwd: daily.folder, env: daily.env });
+    const { agent_id } = await cli.json('agent', 'show', 'clerk');
+    const asked = atTerminal(['agent', 'revoke', 'clerk'], { cwd: cli.folder, env: cli.env });
     expect(await asked.shows('This cannot be undone.')).toMatch(new RegExp(`clerk\\S* \\(${agent_id}\\) is active`));
     asked.type('n\n');
     expect((await asked.ended).code).toBe(1);
-    expect(await daily.json('agent', 'show', agent_id)).toMatchObject({ status: 'active' });
+    expect(await cli.json('agent', 'show', agent_id)).toMatchObject({ status: 'active' });
   });
 
   test('revoke and delete need --yes without a terminal, and with --json', async () => {
-    await daily.agent('final');
-    const status = async () => (await daily.json('agent', 'show', 'final')).status;
+    await cli.agent('final');
+    const status = async () => (await cli.json('agent', 'show', 'final')).status;
     for (const [verb, before, after] of [
       ['revoke', 'active', 'revoked'],
       ['delete', 'revoked', 'deleted'],
     ] as const) {
       for (const words of [[], ['--json']]) {
-        const { code, stdout, stderr } = await daily.run('agent', verb, 'final', ...words);
+        const { code, stdout, stderr } = await cli.run('agent', verb, 'final', ...words);
         expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining('add --yes')]);
       }
       expect(await status()).toBe(before);
-      expect((await daily.json('agent', verb, 'final', '--yes')).status).toBe(after);
+      expect((await cli.json('agent', verb, 'final', '--yes')).status).toBe(after);
     }
   });
 });
@@ -113,16 +113,16 @@ describe('policy', () => {
   const tried = (...words: string[]) => good('policy', 'try', '--agent', 'clerk', '--platform', 'codehost', ...words);
 
   test('try prints the decision for a call and the deciding rule, without sending the call', async () => {
-    const body = join(daily.folder, 'body.json');
+    const body = join(cli.folder, 'body.json');
     writeFileSync(body, '{"title":"It leaks"}');
-    const sent = daily.upstream.seen.length;
+    const sent = cli.upstream.seen.length;
     const held = await tried('--method', 'post', '--endpoint', '/repos/acme/shop/issues', '--body', `@${body}`);
     expect(held).toMatch(/^It would be held for a person\.\n/);
     expect(held).toMatch(/Scope +codehost:issues.write\n/);
     expect(held).toMatch(/Rules +policy .*POST, PUT, PATCH wait/);
     expect(held).toMatch(/Policy +careful, version 1/);
     expect(await tried('--endpoint', '/repos/acme/shop/issues')).toMatch(/^It would be made\./);
-    await daily.agent('looker', '--grant', 'codehost=codehost:metadata.read');
+    await cli.agent('looker', '--grant', 'codehost=codehost:metadata.read');
     const look = ['--agent', 'looker', '--platform', 'codehost', '--endpoint', '/repos/acme/shop'];
     const masked = await good('policy', 'try', ...look);
     expect(masked).toMatch(/Masked +temp_clone_token, in what it is answered\n/);
@@ -135,7 +135,7 @@ describe('policy', () => {
       'codehost:contents.read',
     );
     expect(refused).toMatch(/^It would be refused\.\nWhy .*\nReason +denied_by_policy/);
-    const { decision } = await daily.json(
+    const { decision } = await cli.json(
       'policy',
       'try',
       '--agent',
@@ -146,7 +146,7 @@ describe('policy', () => {
       '/repos/acme/shop/issues',
     );
     expect(decision).toBe('allow');
-    expect(daily.upstream.seen.length).toBe(sent);
+    expect(cli.upstream.seen.length).toBe(sent);
   });
 
   test('list and show', async () => {
@@ -157,9 +157,9 @@ describe('policy', () => {
     const shown = await good('policy', 'show', 'careful');
     expect(shown).toContain('POST, PUT, PATCH wait');
     expect(shown).toContain('DELETE is denied');
-    const all = await daily.json('policy', 'list');
+    const all = await cli.json('policy', 'list');
     expect(all).toContainEqual(expect.objectContaining({ name: 'careful', version: 1 }));
-    const { rules, ...careful } = await daily.json('policy', 'show', 'careful');
+    const { rules, ...careful } = await cli.json('policy', 'show', 'careful');
     expect(careful).toMatchObject({ name: 'careful', version: 1 });
     expect(rules).toMatchObject([
       { effect: 'allow', scopes: ['codehost:*.read'] },
@@ -182,58 +182,58 @@ describe('policy', () => {
 
 describe('connection', () => {
   const answers = (status: number) => {
-    daily.upstream.answer = (_request, response) => response.writeHead(status).end();
+    cli.upstream.answer = (_request, response) => response.writeHead(status).end();
   };
   const listed = async () => (await good('connection', 'list')).split('\n')[1];
   afterEach(() => {
-    daily.upstream.answer = undefined;
+    cli.upstream.answer = undefined;
   });
 
   test('list and test print the states of the console, and test exits 1 when a connection was refused or failed', async () => {
     expect(await good('connection', 'list')).toBe(
       'NAME  PLATFORM  STATE          USED\nmain  codehost  Not tried yet  where none is named\n',
     );
-    const took = await daily.run('connection', 'test', 'main');
+    const took = await cli.run('connection', 'test', 'main');
     expect([took.code, took.stdout]).toEqual([0, expect.stringMatching(/^main \(codehost\) {2}Worked: /)]);
     expect(await listed()).toMatch(/ Worked just now /);
     answers(404);
-    const reached = await daily.run('connection', 'test', 'main');
+    const reached = await cli.run('connection', 'test', 'main');
     expect([reached.code, reached.stdout]).toEqual([0, expect.stringMatching(/^main \(codehost\) {2}Reached: /)]);
     expect(await listed()).toMatch(/ Reached just now /);
     answers(401);
-    const refused = await daily.run('connection', 'test');
+    const refused = await cli.run('connection', 'test');
     expect([refused.code, refused.stdout]).toEqual([1, expect.stringMatching(/^main \(codehost\) {2}Refused: /)]);
     expect(await listed()).toMatch(/ Refused just now /);
     answers(500);
-    const failed = await daily.run('connection', 'test');
+    const failed = await cli.run('connection', 'test');
     expect([failed.code, failed.stdout]).toEqual([1, expect.stringMatching(/^main \(codehost\) {2}Failed: /)]);
     const told = (await good('activity')).split('\n').filter((each) => each.includes('connection tested'));
     expect(told.map((each) => /(Worked|Reached|Refused|Failed) +connection tested/.exec(each)?.[1])).toEqual([
       ...['Worked', 'Reached', 'Refused', 'Failed'],
     ]);
     expect(await bad('connection', 'test', 'mian')).toMatch(/^1 .*Did you mean "main"\?/);
-    const failedAsJson = await daily.run('connection', 'test', 'main', '--json');
+    const failedAsJson = await cli.run('connection', 'test', 'main', '--json');
     expect([failedAsJson.code, JSON.parse(failedAsJson.stdout)]).toMatchObject([
       1,
       [{ label: 'main', ok: false, upstream_status: 500 }],
     ]);
-    daily.upstream.answer = undefined;
-    expect(await daily.json('connection', 'test')).toMatchObject([{ label: 'main', ok: true, upstream_status: 200 }]);
+    cli.upstream.answer = undefined;
+    expect(await cli.json('connection', 'test')).toMatchObject([{ label: 'main', ok: true, upstream_status: 200 }]);
   });
 
   test('a connection with a token per person is tested only when named', async () => {
     const auth = { type: 'oauth2', issuer: 'https://id.example', client_id: 'broker', scopes: ['openid'] };
     const mine = { kind: 'rest', base_url: 'https://mine.example', auth, per_person: { enabled: true, asserted: [] } };
     const text = JSON.stringify({
-      platforms: { codehost: { use: 'github', base_url: daily.upstream.url }, mine: { ...mine, scopes: {} } },
+      platforms: { codehost: { use: 'github', base_url: cli.upstream.url }, mine: { ...mine, scopes: {} } },
       connections: { main: { platform: 'codehost', secret: { env: 'CODEHOST_TOKEN' } }, own: { platform: 'mine' } },
     });
     const values = { 'env:CODEHOST_TOKEN': 'codehost-token-0123456789' };
-    const applied = await daily.owner('POST', '/owner/governance/apply', { text, values });
+    const applied = await cli.owner('POST', '/owner/governance/apply', { text, values });
     expect(applied.status, JSON.stringify(applied.body)).toBe(200);
     expect(await good('connection', 'list')).toMatch(/^own +mine +One token per person /m);
-    expect(await daily.json('connection', 'test')).toMatchObject([{ label: 'main', ok: true }]);
-    expect(await daily.run('connection', 'test', 'own')).toMatchObject({
+    expect(await cli.json('connection', 'test')).toMatchObject([{ label: 'main', ok: true }]);
+    expect(await cli.run('connection', 'test', 'own')).toMatchObject({
       code: 1,
       stdout: expect.stringContaining('Each person gives their own token for this connection'),
     });
@@ -242,8 +242,8 @@ describe('connection', () => {
 
 describe('agent show', () => {
   test('prints the agent, its grants, what waits, and its last call', async () => {
-    await daily.act('clerk', {});
-    const id = await daily.hold('clerk');
+    await cli.act('clerk', {});
+    const id = await cli.hold('clerk');
     const shown = await good('agent', 'show', 'clerk');
     for (const words of [
       new RegExp(`^clerk  ${clerk}$`, 'm'),
@@ -256,44 +256,44 @@ describe('agent show', () => {
       /^Last call .* Held +clerk .+ on GitHub/m,
     ])
       expect(shown).toMatch(words);
-    const whole = await daily.json('agent', 'show', clerk);
+    const whole = await cli.json('agent', 'show', clerk);
     expect(whole).toMatchObject({ name: 'clerk', policy: 'careful', waiting: [{ id }], last_call: { result: 'held' } });
   });
 
   test('prints how much of the rules’ limits is used', async () => {
     const limit = { most: 20, of: '2', per: 'month', together: true };
     const put = async (guardrails: unknown) => {
-      const { version } = (await daily.owner('GET', '/owner/guardrails')).body;
-      const answer = await daily.owner('POST', '/owner/guardrails', { guardrails, version });
+      const { version } = (await cli.owner('GET', '/owner/guardrails')).body;
+      const answer = await cli.owner('POST', '/owner/guardrails', { guardrails, version });
       expect(answer.status, JSON.stringify(answer.body)).toBe(200);
     };
-    const { guardrails } = (await daily.owner('GET', '/owner/guardrails')).body;
+    const { guardrails } = (await cli.owner('GET', '/owner/guardrails')).body;
     await put([{ name: 'twenty', effect: 'deny', scopes: ['codehost:issues.read'], limit }]);
     onTestFinished(() => put(guardrails));
-    await daily.act('clerk', {});
+    await cli.act('clerk', {});
     expect(await good('agent', 'show', 'clerk')).toMatch(
       /^Limits +twenty \(guardrail\): 2 of 20 a month of 2, of all agents together used,\s+until \d/m,
     );
-    const { limits } = await daily.json('agent', 'show', clerk);
+    const { limits } = await cli.json('agent', 'show', clerk);
     expect(limits).toMatchObject([{ rule: 'twenty', used: 2, together: true }]);
   });
 
   test('prints which rule applies because of which call', async () => {
-    const { guardrails, version } = (await daily.owner('GET', '/owner/guardrails')).body;
+    const { guardrails, version } = (await cli.owner('GET', '/owner/guardrails')).body;
     const after = { scopes: ['codehost:issues.read'], within: '1h' };
     const put = async (rules: unknown, at: number) =>
-      await daily.owner('POST', '/owner/guardrails', { guardrails: rules, version: at });
+      await cli.owner('POST', '/owner/guardrails', { guardrails: rules, version: at });
     const made = await put([{ name: 'quiet', effect: 'deny', methods: ['DELETE'], after }], version);
     expect(made.status, JSON.stringify(made.body)).toBe(200);
     onTestFinished(async () => void (await put(guardrails, made.body.version)));
-    await daily.act('clerk', {});
+    await cli.act('clerk', {});
     expect(await good('agent', 'show', 'clerk')).toMatch(
       /^Applies +quiet \(guardrail\) until .+, because of the call\s+[0-9a-f-]{36}$/m,
     );
   });
 
   test('finds a suspended agent by its name, too', async () => {
-    await daily.agent('halted');
+    await cli.agent('halted');
     expect(await good('agent', 'suspend', 'halted', '--reason', 'looked \u001b[31modd')).toMatch(
       /^halted .* is suspended/,
     );
@@ -302,19 +302,19 @@ describe('agent show', () => {
 });
 
 test('--help groups the commands by topic, and a mistyped command gets a suggestion', async () => {
-  const { stdout } = await daily.run('--help');
+  const { stdout } = await cli.run('--help');
   const groups = stdout.split('\n').filter((each) => /^[A-Z].*:$/.test(each));
   expect(groups.length).toBeGreaterThan(4);
-  expect(groups).toContain('Daily work:');
-  const wrong = await daily.run('aprove', 'x');
+  expect(groups).toContain('CliWorld work:');
+  const wrong = await cli.run('aprove', 'x');
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Did you mean approve?')]);
 });
 
 describe('agent static-key', () => {
-  const list = () => daily.json('agent', 'static-key', 'list', 'clerk');
+  const list = () => cli.json('agent', 'static-key', 'list', 'clerk');
 
   test('issue prints a key once, list omits its secret, and revoke ends it', async () => {
-    const connection = (await daily.json('connection', 'list'))[0].label;
+    const connection = (await cli.json('connection', 'list'))[0].label;
     const made = await good(
       ...[
         'agent',
@@ -350,11 +350,11 @@ describe('agent static-key', () => {
 });
 
 test('connection set changes the idle and wait limits, and prints the new values', async () => {
-  const { label } = (await daily.json('connection', 'list'))[0];
+  const { label } = (await cli.json('connection', 'list'))[0];
   expect(await good('connection', 'set', label, '--idle', '600')).toContain(
     'silent for 600 seconds, and a request waits for a person for 25 seconds',
   );
-  expect(await daily.json('connection', 'set', label, '--idle', 'default', '--wait', '0')).toMatchObject({
+  expect(await cli.json('connection', 'set', label, '--idle', 'default', '--wait', '0')).toMatchObject({
     idle_seconds: null,
     wait_seconds: 0,
   });
@@ -379,10 +379,10 @@ describe('connection list', () => {
     });
     const labels: string[] = [];
     for (const perPerson of [true, false]) {
-      const made = await daily.owner('POST', '/owner/platforms', platform(perPerson));
+      const made = await cli.owner('POST', '/owner/platforms', platform(perPerson));
       expect(made.status, JSON.stringify(made.body)).toBe(201);
       const connection = { platform: platform(perPerson).platform, label: `shared-${perPerson}` };
-      const there = await daily.owner('POST', '/owner/connections', connection);
+      const there = await cli.owner('POST', '/owner/connections', connection);
       expect(there.status, JSON.stringify(there.body)).toBe(201);
       labels.push(connection.label);
     }
@@ -392,7 +392,7 @@ describe('connection list', () => {
       expect.stringContaining(' One token per person '),
       expect.stringContaining(' Not connected '),
     ]);
-    const listed = await daily.json('connection', 'list');
+    const listed = await cli.json('connection', 'list');
     expect(labels.map((label) => listed.find((one: { label: string }) => one.label === label).per_person)).toEqual([
       true,
       false,

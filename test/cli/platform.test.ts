@@ -4,20 +4,20 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { listPlatforms } from '../../broker/store/platforms.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
-import { type Daily, startDaily } from '../world/cli-world.ts';
+import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
 describe('platform', () => {
-  let daily: Daily;
+  let cli: CliWorld;
   beforeAll(async () => {
-    daily = await startDaily();
+    cli = await startCliWorld();
   });
 
-  const listed = async () => (await daily.json('platform', 'list'))[0];
+  const listed = async () => (await cli.json('platform', 'list'))[0];
   /** Stores a manifest as an earlier release created it: without masks, and without one scope. */
   const age = () =>
-    daily.restart(async () => {
-      const store = openSqlite(join(daily.folder, 'data', 'store'));
+    cli.restart(async () => {
+      const store = openSqlite(join(cli.folder, 'data', 'store'));
       try {
         const { organisation_id: of } = await store.db.selectFrom('platforms').selectAll().executeTakeFirstOrThrow();
         const [stored] = await listPlatforms(store.db, of);
@@ -36,28 +36,28 @@ describe('platform', () => {
     });
 
   test('update changes nothing when every manifest is up to date', async () => {
-    const { stdout } = await daily.run('platform', 'list');
+    const { stdout } = await cli.run('platform', 'list');
     expect(stdout).toMatch(/^PLATFORM +NAME +STATE +CONNECTIONS\ncodehost +GitHub +up to date +main\n$/);
-    expect((await daily.run('platform', 'update', '--yes')).stdout).toBe(
+    expect((await cli.run('platform', 'update', '--yes')).stdout).toBe(
       'All platforms have the manifests of this release.\n',
     );
-    const named = await daily.run('platform', 'update', 'github', '--yes');
+    const named = await cli.run('platform', 'update', 'github', '--yes');
     expect([named.code, named.stdout]).toEqual([0, 'codehost has nothing to update to in this release.\n']);
-    const unknown = await daily.run('platform', 'update', 'gihtub', '--yes');
+    const unknown = await cli.run('platform', 'update', 'gihtub', '--yes');
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There is no platform "gihtub"')]);
   });
 
   test('update is shown by --dry-run, and made only with --yes', async () => {
     await age();
-    expect((await daily.run('platform', 'list')).stdout).toMatch(
+    expect((await cli.run('platform', 'list')).stdout).toMatch(
       /codehost +GitHub +has an update +main\n\nWhat an update changes: .*agent-broker platform update --dry-run\n$/,
     );
     for (const words of [[], ['--json'], ['codehost']]) {
-      const { code, stdout, stderr } = await daily.run('platform', 'update', ...words);
+      const { code, stdout, stderr } = await cli.run('platform', 'update', ...words);
       expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(/add --yes, or --dry-run/)]);
     }
     const { version } = await listed();
-    const tried = await daily.run('platform', 'update', '--dry-run');
+    const tried = await cli.run('platform', 'update', '--dry-run');
     expect(tried.code, tried.stderr).toBe(0);
     expect(tried.stdout).toMatch(/^codehost \(GitHub\):\n/);
     expect(tried.stdout).toContain('scope codehost:gists.read: added');
@@ -65,9 +65,9 @@ describe('platform', () => {
     expect(actingIn(tried.stdout)).toEqual([]);
     expect(await listed()).toMatchObject({ version, update_available: true });
 
-    const [told] = await daily.json('platform', 'update', '--dry-run');
+    const [told] = await cli.json('platform', 'update', '--dry-run');
     expect(told).toMatchObject({ platform_id: 'codehost', version, updated: false });
-    const [updated, ...others] = await daily.json('platform', 'update', '--yes');
+    const [updated, ...others] = await cli.json('platform', 'update', '--yes');
     expect(updated).toEqual({ ...told, version: version + 1, updated: true });
     expect(others).toEqual([]);
     expect(await listed()).toMatchObject({ version: version + 1, update_available: false });
@@ -76,7 +76,7 @@ describe('platform', () => {
   test.skipIf(missingScript)('update asks for confirmation at a terminal', async () => {
     await age();
     const { version } = await listed();
-    const at = { cwd: daily.folder, env: daily.env };
+    const at = { cwd: cli.folder, env: cli.env };
     const declined = atTerminal(['platform', 'update'], at);
     expect(await declined.shows('Update codehost?')).toContain('scope codehost:gists.read: added');
     declined.type('n\n');

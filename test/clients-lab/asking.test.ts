@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { profileOf, run, startRun } from '../sidecar/run-world.ts';
 import { BIN } from '../world/checkout.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 
@@ -24,7 +24,7 @@ const PROGRAM = `
 
 test.skipIf(withoutLab)(
   `Octokit's error names the command that requests the scope, and the call works once it is granted${withoutLab ? ` (skipped: ${withoutLab})` : ''}`,
-  { timeout: patience(120_000) },
+  { timeout: scaledTimeout(120_000) },
   async () => {
     const { world, organisation, agent } = lab;
     const holder = await agent('github', { without: 'codehost:metadata.read', heldScope: 'codehost:issues.write' });

@@ -8,7 +8,7 @@ import { npm } from '../../broker/platforms/builtin/npm.ts';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { CANARY } from '../world/world.ts';
 import { withoutLab } from './installed.ts';
 
@@ -23,7 +23,7 @@ const MANAGERS = {
 
 describe.skipIf(withoutLab)(
   `package managers${withoutLab ? ` (skipped: ${withoutLab})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const profile = shared(async () => {

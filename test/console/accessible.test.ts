@@ -9,7 +9,7 @@ import { goTo, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { picture } from '../world/pictures.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 /** A rule of each effect. */
 const CAREFUL = [
@@ -22,7 +22,7 @@ const LONG = `support_triage_${'of_a_long_name_without_any_space_'.repeat(3)}`.s
 
 describe.skipIf(withoutChromium)(
   `accessible pages of the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(120_000) },
+  { timeout: scaledTimeout(120_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

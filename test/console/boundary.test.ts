@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 /** Replaces an API response with data that the console's code does not expect. */
 const breaking = (path: string, broken: string) => `{
@@ -20,7 +20,7 @@ const CANNOT = 'cannot be shown, because of an error in the console: ';
 
 describe.skipIf(withoutChromium)(
   `data that cannot be rendered${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

@@ -13,11 +13,11 @@ describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${w
   test.each([
     ['the mouse', mouse, DESKTOP],
     ['the keyboard', keyboard, PHONE],
-  ] as const)('a call is corrected and approved, with %s', async (_hand, hands, size) => {
+  ] as const)('a call is corrected and approved, with %s', async (_hand, input, size) => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent({ name: 'triage' });
     const page = await openConsole(world, browser, organisation.owner, size);
-    const { use, fill } = hands(page);
+    const { use, fill } = input(page);
     const data = { note: 'refund', amount: 500 };
     const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data };
     const id = (await agent.act(call)).body.approval_id as string;

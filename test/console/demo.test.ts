@@ -7,7 +7,7 @@ import { shared } from '../world/fixtures.ts';
 import { keyboard, mouse } from '../world/input-device.ts';
 import { picture } from '../world/pictures.ts';
 import { givenSandbox } from '../world/sandbox.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const HANDS = { keyboard, mouse };
 const SAID =
@@ -37,7 +37,7 @@ const PAGES: Record<string, { path: string; live: (page: Page) => Promise<void> 
 
 describe.skipIf(withoutChromium)(
   `the demo of an empty page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(120_000) },
+  { timeout: scaledTimeout(120_000) },
   () => {
     const browser = shared(() => startBrowser());
 

@@ -7,14 +7,14 @@ import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 
 const HOSTILE = '24 calls sandbox-agent wants to POST on demo';
 
 describe.skipIf(withoutChromium)(
   `an inbox of many calls${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const browser = shared(() => startBrowser());

@@ -5,13 +5,13 @@ import { startChannelServer } from '../world/channel-server.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const PICTURES = process.env.PICTURES !== undefined;
 
 describe.skipIf(withoutChromium)(
   `notices in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const server = shared(() => startChannelServer());
     const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));

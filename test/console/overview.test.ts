@@ -9,12 +9,12 @@ import { DESKTOP, goTo, isLive, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { HOUR_MS } from '../world/times.ts';
 
 describe.skipIf(withoutChromium)(
   `the overview${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

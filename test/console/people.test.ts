@@ -5,7 +5,7 @@ import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { shared } from '../world/fixtures.ts';
 import { agentOfPeople, consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
@@ -21,7 +21,7 @@ async function typeLogin(page: Page, login: string): Promise<void> {
 
 describe.skipIf(withoutChromium)(
   `people in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const { server, issuer, world, organisation, act, assertion, connected } = givenPeople('sqlite');
     const browser = shared(() => startBrowser());

@@ -6,7 +6,7 @@ import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { picture } from '../world/held-page.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const SCOPES = Object.keys(SANDBOX_MANIFEST.scopes);
 const RULES = [{ name: 'writes-wait', effect: 'require_approval', scopes: ['*:*'] }];
@@ -18,7 +18,7 @@ const SIZES = [
 
 describe.skipIf(withoutChromium)(
   `pictures of an inbox of thirty calls${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(120_000) },
+  { timeout: scaledTimeout(120_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.organisation({ name: 'Acme' }));

@@ -4,13 +4,13 @@ import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const DELETES = { name: 'deletes-wait', effect: 'require_approval', methods: ['DELETE'] };
 
 describe.skipIf(withoutChromium)(
   `policies in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

@@ -6,7 +6,7 @@ import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { mouse } from '../world/input-device.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const HOSTILE = 'has(request.body.note) && request.body.note == "<img src=x onerror=alert(1)>\u202e"';
 const RULES = [
@@ -16,7 +16,7 @@ const RULES = [
 
 describe.skipIf(withoutChromium)(
   `the rule editor in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation({ name: 'acme' }));

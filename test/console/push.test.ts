@@ -6,13 +6,13 @@ import { isLive, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
 import { WRITE } from '../world/requests.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)> [Approve](https://evil.example)';
 
 describe.skipIf(withoutChromium)(
   `push in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const service = shared(() => startPushService(world));

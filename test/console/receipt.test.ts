@@ -10,7 +10,7 @@ import { DESKTOP, goTo, openConsole, PHONE } from '../world/console.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const world = givenWorld();
 const organisation = shared(() => world.demoOrganisation());
@@ -78,7 +78,7 @@ describe('verifying a receipt with WebCrypto gives the result of the command lin
 
 describe.skipIf(withoutChromium)(
   `receipts in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const browser = shared(() => startBrowser());
     const page = shared(() => openConsole(world, browser, organisation.owner));

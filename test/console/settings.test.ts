@@ -7,7 +7,7 @@ import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { keyboard } from '../world/input-device.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { HOUR_MS } from '../world/times.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
@@ -15,7 +15,7 @@ const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo
 
 describe.skipIf(withoutChromium)(
   `settings and reports in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation({ name: `acme ${HOSTILE}` }));

@@ -4,7 +4,7 @@ import { axeFindings, overflowing } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const FREE = { 'POST /items': ['/text', { member: '/amount', at_most: true }] };
 const CALL = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
@@ -12,7 +12,7 @@ const DATA = { to: 'ann', text: 'hello', amount: 50 };
 
 describe.skipIf(withoutChromium)(
   `standing approvals in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(60_000) },
+  { timeout: scaledTimeout(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation({ manifest: { free: FREE } }));

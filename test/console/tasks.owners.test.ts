@@ -20,13 +20,13 @@ describe.skipIf(withoutChromium)(
     test.each([
       ['the mouse', mouse, DESKTOP],
       ['the keyboard', keyboard, PHONE],
-    ] as const)('an admin labels agents, finds them, and hands them over, with %s', async (hand, hands, size) => {
+    ] as const)('an admin labels agents, finds them, and hands them over, with %s', async (hand, input, size) => {
       const organisation = await world.demoOrganisation();
       const bob = await organisation.addOwner('approver');
       const one = await organisation.agent({ name: 'one <b>' });
       await organisation.agent({ name: 'two' });
       const page = await openConsole(world, browser, organisation.owner, size);
-      const { use, fill, choose } = hands(page);
+      const { use, fill, choose } = input(page);
       const look = async (name: string, within?: string) => {
         await expectAccessible(page, `${name} (${hand})`, within);
         for (const theme of ['light', 'dark'] as const) {

@@ -5,16 +5,16 @@ import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
 import { DESKTOP, openConsole, says } from '../world/console.ts';
 import { shared } from '../world/fixtures.ts';
-import { type Hands, keyboard, mouse } from '../world/input-device.ts';
+import { type InputDevice, keyboard, mouse } from '../world/input-device.ts';
 import { browserOf as personOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 describe.skipIf(withoutChromium)(
   `rare tasks of an owner${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: patience(120_000) },
+  { timeout: scaledTimeout(120_000) },
   () => {
     const { server, world, organisation, act, connected } = givenPeople('sqlite');
     const browser = shared(() => startBrowser());
@@ -27,7 +27,7 @@ describe.skipIf(withoutChromium)(
         const page = await openConsole(world, browser, organisation.owner);
         await prepare?.(page);
         await page.open(world.running.baseUrl + path);
-        const hands: Hands = (by === 'keyboard' ? keyboard : mouse)(page);
+        const input: InputDevice = (by === 'keyboard' ? keyboard : mouse)(page);
         const look = async (name: string, within = 'dialog') => {
           await page.until(
             `document.querySelector('${within}') !== null && !document.querySelector('${within} .loading')`,
@@ -43,7 +43,7 @@ describe.skipIf(withoutChromium)(
           // The window was resized, so the focused element may be out of view.
           await page.value(`document.activeElement.scrollIntoView({ block: 'center' })`);
         };
-        return { ...hands, look, leave };
+        return { ...input, look, leave };
       };
 
       test('an account of a person is confirmed, and the connections of people are ended', async () => {

@@ -10,9 +10,9 @@ import { startChannelServer } from '../world/channel-server.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { type Hands, keyboard, mouse } from '../world/input-device.ts';
+import { type InputDevice, keyboard, mouse } from '../world/input-device.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { startUpstream } from '../world/upstream.ts';
 import type { Organisation } from '../world/world.ts';
 
@@ -37,12 +37,12 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
 
     /** `look`: checks what is open now with axe; `name` is for messages. */
-    type Walk = Hands & { organisation: Organisation; look: (name: string, within?: string) => Promise<void> };
+    type Walk = InputDevice & { organisation: Organisation; look: (name: string, within?: string) => Promise<void> };
     const there = (page: Page, selector: string, words = '') =>
       page.until(
         `document.querySelector(${JSON.stringify(selector)})?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)}) ?? false`,
       );
-    const goTo = async ({ page, use }: Hands, place: string) => {
+    const goTo = async ({ page, use }: InputDevice, place: string) => {
       await use(`nav a[href="/console${place}"]`);
       await page.until(`location.pathname === '/console${place}'`);
       await isLive(page);
@@ -365,7 +365,7 @@ describe.skipIf(withoutChromium)(
 
     test.each(['keyboard', 'mouse'] as const)(
       'from an empty organisation, with the %s alone',
-      { timeout: patience(180_000) },
+      { timeout: scaledTimeout(180_000) },
       async (by) => {
         const organisation = await world.organisation();
         const page = await openConsole(world, browser, organisation.owner);

@@ -9,7 +9,7 @@ import { DESKTOP } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 describe.skipIf(withoutChromium)(
   `verifying a receipt log in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
@@ -30,7 +30,7 @@ describe.skipIf(withoutChromium)(
           const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
           return waiting === 0 && size >= 3 && checkpoint?.size === size;
         },
-        { timeout: patience(30_000) },
+        { timeout: scaledTimeout(30_000) },
       );
       const save = async (path: string, name: string) => {
         const headers = { authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}` };

@@ -5,7 +5,7 @@ import { mirrored, mirroredArguments, parameterHeaders } from '../../broker/egre
 import { readingRpc, readRpc, untilAnswered } from '../../broker/egress/mcp-rpc.ts';
 import { atOnce } from '../../broker/runtime/pace.ts';
 import { longestTurn, machineMs } from '../world/longest-turn.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const ID = '3b1f6c1e-0000-4000-8000-000000000001';
 const answer = (body: string, type = 'application/json', status = 200) => ({
@@ -94,7 +94,7 @@ describe('an answer of 9 MB is read in slices', () => {
     ['that is an error is refused in turns', message('error'), 'application/json', 'unreachable'],
     ['of a thousand notices is read in turns', `data: ${message('method')}\n\n`, 'text/event-stream', 'unreachable'],
     ['without the end of an event is read in turns', 'data: x\n'.repeat(1_100_000), 'text/event-stream', 'unreachable'],
-  ])('%s', { timeout: patience(90_000) }, async (_, body, type, kind) => {
+  ])('%s', { timeout: scaledTimeout(90_000) }, async (_, body, type, kind) => {
     const whole = answer(body, type);
     let read: string | undefined;
     const longest = await longestTurn(async () => {

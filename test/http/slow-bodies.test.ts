@@ -123,8 +123,8 @@ describe.each(ONE_STORE)(`slow bodies on %s${postgresNote}`, (store) => {
     await meanwhile();
     await pause(2 * LONG_WAIT_MS);
   };
-  type Door = [string, (token: string, meanwhile: () => Promise<unknown>) => ReturnType<typeof slowly>];
-  const MCP: Door = [
+  type EntryPoint = [string, (token: string, meanwhile: () => Promise<unknown>) => ReturnType<typeof slowly>];
+  const MCP: EntryPoint = [
     '/mcp',
     (token, meanwhile) => {
       const params = { name: 'read_platform', arguments: { ...READ, method: undefined } };
@@ -133,7 +133,7 @@ describe.each(ONE_STORE)(`slow bodies on %s${postgresNote}`, (store) => {
       return slowly('/mcp', token, message, meanwhile, headers);
     },
   ];
-  const DOORS: Door[] = [
+  const ENTRY_POINTS: EntryPoint[] = [
     ['/v1/actions', (token, meanwhile) => slowly('/v1/actions', token, WRITE, meanwhile)],
     ['/proxy', (token, meanwhile) => slowly('/proxy/demo-main/items', token, WRITE.data, meanwhile)],
     MCP,
@@ -145,7 +145,7 @@ describe.each(ONE_STORE)(`slow bodies on %s${postgresNote}`, (store) => {
   };
   const endWorkload = () => organisation.ask('DELETE', `/owner/agents/${agent.agentId}/workload`);
 
-  test.each(DOORS)('%s: an agent whose key or workload was removed makes no call', async (_path, ask) => {
+  test.each(ENTRY_POINTS)('%s: an agent whose key or workload was removed makes no call', async (_path, ask) => {
     const { seen } = world.upstream;
     const [before, issued] = [seen.length, await workload()];
     for (const token of [agent.token(), issued]) await ask(token, async () => {});
@@ -162,7 +162,7 @@ describe.each(ONE_STORE)(`slow bodies on %s${postgresNote}`, (store) => {
   });
 
   test('/git: an agent whose key or workload was removed makes no call', async () => {
-    const ask: Door[1] = (token, meanwhile) =>
+    const ask: EntryPoint[1] = (token, meanwhile) =>
       slowly('/git/acme/app/git-receive-pack', '', PROBE, meanwhile, {
         authorization: `Basic ${btoa(`agent:${token}`)}`,
         'content-type': 'application/x-git-receive-pack-request',

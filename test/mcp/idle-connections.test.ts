@@ -8,7 +8,7 @@ import { agentClient } from '../../mcp/client/agent-client.ts';
 import type { BrokerRequest } from '../../mcp/client/send.ts';
 import { signedSend } from '../../mcp/client/signed-send.ts';
 import { afterFile } from '../world/after-file.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 /** Returns the server's address; closes the server at the end of the file. */
 async function listening(server: Server): Promise<string> {
@@ -49,7 +49,7 @@ test('a timeout given with a request replaces the default', async () => {
   });
   const send = signedSend({ url: await listening(server), timeoutMs: 100 });
   await expect(send({ method: 'GET', path: '/' })).rejects.toThrow('does not answer (timeout)');
-  expect((await send({ method: 'GET', path: '/', timeoutMs: patience(20_000) })).status).toBe(200);
+  expect((await send({ method: 'GET', path: '/', timeoutMs: scaledTimeout(20_000) })).status).toBe(200);
 });
 
 test('a governed call has a timeout longer than a platform may take; other requests have the default', async () => {

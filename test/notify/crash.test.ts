@@ -7,7 +7,7 @@ import { startReplica } from '../world/replica.ts';
 import { WRITE } from '../world/requests.ts';
 import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { startWorld } from '../world/world.ts';
 
 const HELD = 12;
@@ -63,7 +63,7 @@ describe.each(STORES)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
     await expect.poll(() => told().size, { timeout: 10_000, interval: 10 }).toBe(HELD);
     // On a store of its own the next process sends immediately; on a shared one the lease of the dead one has to expire.
     expect(Date.now() - (store === 'sqlite' ? ready : killed)).toBeLessThan(
-      patience(store === 'sqlite' ? 2_000 : 5_500),
+      scaledTimeout(store === 'sqlite' ? 2_000 : 5_500),
     );
     await expect
       .poll(() => query(environment, "select count(*) as due from notice_deliveries where state = 'due'"))
@@ -101,7 +101,7 @@ describe.runIf(STORES.includes('postgres'))('two replicas', () => {
     const stopped = Date.now();
     await replica.asks(agent).act({ ...WRITE, data: { i: 2 } });
     await server.waitFor(2, 3_000);
-    expect(Date.now() - stopped).toBeLessThan(patience(2_500));
+    expect(Date.now() - stopped).toBeLessThan(scaledTimeout(2_500));
     await world.restart();
     await pause(1_200);
     expect(await holder()).not.toBe(world.running.broker.instanceId);
@@ -110,7 +110,7 @@ describe.runIf(STORES.includes('postgres'))('two replicas', () => {
     const killed = Date.now();
     await agent.act({ ...WRITE, data: { i: 3 } });
     await server.waitFor(3, 6_000);
-    expect(Date.now() - killed).toBeLessThan(patience(5_000));
+    expect(Date.now() - killed).toBeLessThan(scaledTimeout(5_000));
     expect(server.seen).toHaveLength(3);
   }, 180_000);
 });

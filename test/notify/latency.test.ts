@@ -9,7 +9,7 @@ import { type ChannelServer, startChannelServer } from '../world/channel-server.
 import { givenWorld } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 
 /** One more than the messages that a channel sends at a time. */
@@ -55,7 +55,7 @@ describe.each(STORES)(`latency on %s${postgresNote}`, (store) => {
     const at = (share: number) => taken[Math.ceil(share * taken.length) - 1]!;
     const told = `held to notice on ${store}: p25 ${at(0.25).toFixed()} ms, p75 ${at(0.75).toFixed()} ms, p99 ${at(0.99).toFixed()} ms, of ${taken.length}`;
     process.stdout.write(`${told}\n`);
-    expect(at(0.99), told).toBeLessThan(patience(2_000));
+    expect(at(0.99), told).toBeLessThan(scaledTimeout(2_000));
     // However slow the machine is, most are in time, and the fastest are due to the announcement that wakes the sender: it polls only once a second.
     expect(at(0.75), told).toBeLessThan(2_000);
     expect(at(0.25), told).toBeLessThan(600);

@@ -5,7 +5,7 @@ import { type Answer, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { leaksOf } from '../world/canary.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
-import { startCut } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/fault-proxy.ts';
 import type { LyingServer } from '../world/lying-authorization-server.ts';
 import { startReplica } from '../world/replica.ts';
 import { everythingStored, placesOf, query } from '../world/store-contents.ts';
@@ -47,7 +47,7 @@ describe.runIf(STORES.includes('postgres'))(`refreshing on replicas on postgres$
 
 describe.runIf(STORES.includes('postgres'))(`an unavailable store on postgres${postgresNote}`, () => {
   test('new tokens that arrive meanwhile are stored once the store is back, and the connection stays usable', async () => {
-    const cut = await startCut(await newDatabase());
+    const cut = await startFaultProxy(await newDatabase());
     const { server, world, organisation, agent, connection } = await place('sqlite', { DATABASE_URL: cut.url });
     await connectAtOnce(world, organisation.owner, connection);
     await outlive(world, connection);

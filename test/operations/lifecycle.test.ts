@@ -17,7 +17,7 @@ import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
 import { givenWorld } from '../world/fixtures.ts';
 import { query } from '../world/store-contents.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 const PATCH = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
@@ -26,7 +26,7 @@ const GRACE_MS = 10_000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function until(what: string, done: () => boolean | Promise<boolean>, patienceMs = 5_000): Promise<void> {
-  const end = performance.now() + patience(patienceMs);
+  const end = performance.now() + scaledTimeout(patienceMs);
   while (!(await done())) {
     if (performance.now() > end) throw new Error(`waited in vain: ${what}`);
     await pause(10);
@@ -228,7 +228,7 @@ test.runIf(mayUnshare)(
 );
 
 // The tests above cover what is closed, on both stores.
-describe('SIGTERM aborts a hanging call after 10 s', { timeout: patience(120_000) }, () => {
+describe('SIGTERM aborts a hanging call after 10 s', { timeout: scaledTimeout(120_000) }, () => {
   test.each(ONE_STORE)(
     'the call is recorded and answered as unknown, and no call is left open, on %s',
     async (store) => {

@@ -9,7 +9,7 @@ import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { BIN } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 test('a crash writes no report, and no core dump with memory, although both are enabled', {
   timeout: 180_000,
@@ -43,7 +43,7 @@ test('a crash writes no report, and no core dump with memory, although both are 
         return false;
       }
     },
-    { timeout: patience(40_000) },
+    { timeout: scaledTimeout(40_000) },
   );
   const ended = once(child, 'exit');
   child.kill('SIGABRT');

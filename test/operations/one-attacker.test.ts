@@ -92,7 +92,7 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
     action: { name: 'demo:read' },
     resource: { type: 'platform', id: 'demo' },
   });
-  const doors: [limit: keyof typeof LIMITS, ask: (by: TestAgent) => Promise<Answer>][] = [
+  const entryPoints: [limit: keyof typeof LIMITS, ask: (by: TestAgent) => Promise<Answer>][] = [
     ['actions', (by) => by.act(READ)],
     ['actions', (by) => by.act({ ...READ, endpoint: '/items/slow' })],
     [
@@ -141,7 +141,7 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
       isOver = true;
     });
     const answers = new Map<keyof typeof LIMITS, Answer[]>();
-    const connections = doors.flatMap(([limit, ask]) =>
+    const connections = entryPoints.flatMap(([limit, ask]) =>
       replicas.flatMap((replica) =>
         Array.from({ length: AT_ONCE }, async () => {
           while (!isOver) {
@@ -154,9 +154,9 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
     const attack = Promise.all(connections);
     attack.catch(() => {});
     await expect.poll(() => answers.size, { timeout: 30_000 }).toBe(Object.keys(LIMITS).length);
-    const before = new Map([...answers].map(([door, { length }]) => [door, length]));
+    const before = new Map([...answers].map(([entryPoint, { length }]) => [entryPoint, length]));
     const busy = median(await callsOfNeighbour(CALLS));
-    const during = [...answers].map(([door, { length }]) => length - (before.get(door) ?? 0));
+    const during = [...answers].map(([entryPoint, { length }]) => length - (before.get(entryPoint) ?? 0));
     isOver = true;
     const answering = setInterval(answerSlow, 20);
     await attack;

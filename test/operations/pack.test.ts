@@ -25,9 +25,9 @@ describe('the packed package', () => {
     const tarball = readdirSync(folder).find((file) => file.endsWith('.tgz'))!;
     await npm('init', '-y');
     try {
-      const patience = ['--fetch-retries', '1', '--fetch-retry-mintimeout', '500', '--fetch-timeout', '30000'];
+      const scaledTimeout = ['--fetch-retries', '1', '--fetch-retry-mintimeout', '500', '--fetch-timeout', '30000'];
       const quiet = ['--omit=dev', '--no-audit', '--no-fund', '--prefer-offline'];
-      await npm('install', ...quiet, ...patience, join(folder, tarball));
+      await npm('install', ...quiet, ...scaledTimeout, join(folder, tarball));
       installed = true;
     } catch (error) {
       // Installing needs the registry for what is not in npm's cache; without a registry this cannot be tested here.

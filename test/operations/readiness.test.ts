@@ -5,7 +5,7 @@ import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { withoutCalls } from '../world/evidence.ts';
-import { startCut } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/fault-proxy.ts';
 import { READ } from '../world/requests.ts';
 import { newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
@@ -114,7 +114,7 @@ describe.runIf(STORES.includes('postgres'))(`a broker whose PostgreSQL cannot be
   });
 
   test('hanging: probes are answered within a second, and the broker is ready again once the database is', async () => {
-    const cut = await startCut(await newMigratedDatabase());
+    const cut = await startFaultProxy(await newMigratedDatabase());
     const { world } = await startWithAgent({ DATABASE_URL: cut.url });
     const { baseUrl } = world.running;
     cut.freeze();

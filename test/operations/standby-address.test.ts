@@ -3,7 +3,7 @@ import pg from 'pg';
 import { expect, test, vi } from 'vitest';
 import { startPostgres } from '../../bench/postgres.ts';
 import { afterFile } from '../world/after-file.ts';
-import { startCut } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/fault-proxy.ts';
 import { READ } from '../world/requests.ts';
 import { STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
@@ -17,7 +17,7 @@ test.runIf(STORES.includes('postgres'))(
     const url = await primary.createDatabase('broker');
     const standby = await primary.addStandby();
     afterFile(() => standby.stop());
-    const wire = await startCut(url);
+    const wire = await startFaultProxy(url);
     const world = await startWorld('sqlite', { DATABASE_URL: wire.url });
     const organisation = await world.organisation();
     await organisation.platform();

@@ -1,12 +1,12 @@
 /** Stopping a broker while PostgreSQL hangs. */
 import { describe, expect, test } from 'vitest';
 import { spawnBroker } from '../world/broker-process.ts';
-import { startCut } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/fault-proxy.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
 describe.runIf(STORES.includes('postgres'))(`stopping${postgresNote}`, () => {
   test('does not wait for a hanging PostgreSQL at each step, and exits with 0', { timeout: 180_000 }, async () => {
-    const cut = await startCut(await newDatabase());
+    const cut = await startFaultProxy(await newDatabase());
     const broker = spawnBroker({
       DATABASE_URL: cut.url,
       PORT: '0',

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { hideTables, startCut } from '../world/fault-proxy.ts';
+import { hideTables, startFaultProxy } from '../world/fault-proxy.ts';
 import { READ } from '../world/requests.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
@@ -25,7 +25,7 @@ function linesOf({ running: { broker } }: World): string[] {
 
 describe.each(STORES)(`the store is unavailable on %s${postgresNote}`, (store) => {
   test('ST-01 every route reports it, nothing is sent, and calls succeed when the store is available again', async () => {
-    const cut = store === 'postgres' ? await startCut(await newDatabase()) : undefined;
+    const cut = store === 'postgres' ? await startFaultProxy(await newDatabase()) : undefined;
     const world = await startWorld('sqlite', { ...(cut && { DATABASE_URL: cut.url }) });
     const organisation = await world.organisation();
     await organisation.platform();

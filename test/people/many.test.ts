@@ -57,7 +57,7 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
         ...(one.place.id && { connection_id: one.place.id }),
       });
     /** The two entry points; each returns the account whose token the platform received. */
-    const doors = [
+    const entryPoints = [
       async (agent: TestAgent, one: (typeof given)[number]) => {
         const { status, text, body } = await call(agent, one);
         return { status, text, who: body.data?.who };
@@ -81,12 +81,12 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
     const wrong: unknown[] = [];
     const calls = Array.from({ length: CALLS }, () => ({
       agent: pick(everywhere),
-      door: pick(doors),
+      entryPoint: pick(entryPoints),
       one: pick(given),
     }));
     const make = (some: typeof calls) =>
-      inTurns(some, AT_ONCE, async ({ agent, door, one }) => {
-        const { status, text, who } = await door(agent, one);
+      inTurns(some, AT_ONCE, async ({ agent, entryPoint, one }) => {
+        const { status, text, who } = await entryPoint(agent, one);
         if (status !== 200 || who !== accountOf(one)) wrong.push([accountOf(one), status, text]);
       });
     const half = Math.ceil(CALLS / 2);

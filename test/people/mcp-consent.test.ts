@@ -5,10 +5,10 @@ import {
   type CallTool,
   consentLinkIn,
   consentVerified,
-  DOORS,
   HANDSHAKE,
   STATELESS,
   STDIO,
+  TRANSPORTS,
 } from '../world/mcp-people.ts';
 import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
@@ -38,7 +38,7 @@ describe.each(ONE_STORE)(`the MCP tools and consents of people on %s${postgresNo
     return { told: told.promise, answer };
   }
 
-  describe.each(DOORS)('over %s', (_name, connect) => {
+  describe.each(TRANSPORTS)('over %s', (_name, connect) => {
     test('the call waits with the request open, and continues when the person has finished', async () => {
       const call = await connect(world, organisation);
       const { told, answer } = waiting(call, 'write_platform', { ...WRITE, caller: await assertion('ann') });

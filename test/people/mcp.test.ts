@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { envelope, startMcp, writeProfile } from '../world/mcp.ts';
-import { consentVerified, DOORS, STATELESS, waitingCalls } from '../world/mcp-people.ts';
+import { consentVerified, STATELESS, TRANSPORTS, waitingCalls } from '../world/mcp-people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -25,7 +25,7 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
       await consentVerified(people, (await act(await byAssertion(person))).body.consent_url, person);
   });
 
-  describe.each(DOORS)('over %s', (_name, connect) => {
+  describe.each(TRANSPORTS)('over %s', (_name, connect) => {
     test('each person gets their own data, and a malformed caller is refused with the reason', async () => {
       const call = await connect(world, organisation);
       const whoReads = async (caller: object) => (await call('read_platform', { ...READ, caller })).data?.who;

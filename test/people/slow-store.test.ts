@@ -1,12 +1,12 @@
 /** A store with a high latency: calls on behalf of a person are slow, but succeed. */
 import { describe, expect, test } from 'vitest';
 import { HOLDERS, place } from '../oauth-client/holders.ts';
-import { startCut } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/fault-proxy.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 
 describe.runIf(STORES.includes('postgres'))(`a PostgreSQL 120 ms away${postgresNote}`, () => {
   test.each(HOLDERS)('calls with tokens in $table succeed', async ({ perPerson, call, give }) => {
-    const wire = await startCut(await newDatabase());
+    const wire = await startFaultProxy(await newDatabase());
     const made = await place('sqlite', { DATABASE_URL: wire.url }, perPerson);
     await give(made);
     wire.slow(60);

@@ -9,9 +9,9 @@ import { isReadOfSlack, manifestOf } from './classified.ts';
 import { coverageOf, LISTED } from './coverage/count.ts';
 import { githubLeftOut, slackLeftOut, stripeLeftOut } from './unscoped-operations.ts';
 
-type LeftOut = Readonly<Record<string, readonly string[]>>;
+type SkippedTests = Readonly<Record<string, readonly string[]>>;
 
-const LEFT_OUT: Record<(typeof LISTED)[number], LeftOut> = {
+const LEFT_OUT: Record<(typeof LISTED)[number], SkippedTests> = {
   github: githubLeftOut,
   slack: slackLeftOut,
   stripe: stripeLeftOut,

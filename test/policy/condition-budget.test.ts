@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { machineMs } from '../world/longest-turn.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { agent, call, NOW } from './world.ts';
 
 /** Milliseconds of thread time that the most expensive evaluation may take; on a slow machine half of what `machineMs` returns. */
@@ -82,7 +82,7 @@ test('all conditions of a call share one budget, which many rules together canno
 });
 
 describe('no condition takes more than 30 ms of thread time', () => {
-  test.each(CONDITIONS)('%s', { timeout: patience(60_000) }, (source, make) => {
+  test.each(CONDITIONS)('%s', { timeout: scaledTimeout(60_000) }, (source, make) => {
     const compiled = compileCondition(source);
     if (!compiled.ok) throw new Error(compiled.error);
     for (const n of [1000, 2500, 3500]) {

@@ -3,7 +3,7 @@ import { compileCondition, conditionInput } from '../../broker/policy/condition.
 import { type CallAsk, type JsonObject, UnreadBody } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import type { PlatformRules } from '../../broker/policy/platform-rules.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { agent, call, NOW } from './world.ts';
 
 const body: JsonObject = JSON.parse(`{
@@ -344,7 +344,7 @@ describe('DOS-06 and DOS-07: no condition stalls the broker', () => {
     const runs = [timed(source), timed(source), timed(source)];
     for (const { result } of runs) expect(result).toEqual(expected);
     // The best of three, in CPU time of this thread, so that other processes on a busy machine do not count.
-    expect(Math.min(...runs.map(({ ms }) => ms))).toBeLessThan(patience(250));
+    expect(Math.min(...runs.map(({ ms }) => ms))).toBeLessThan(scaledTimeout(250));
   });
 
   test('a costly condition does not reduce the budget of the next call', () => {

@@ -4,7 +4,7 @@ import { classify, compilePlatformRules } from '../../broker/policy/operation.ts
 import { graphqlCall as call } from './world.ts';
 
 describe('the GraphQL endpoint of a REST platform', () => {
-  const door = compilePlatformRules({
+  const rules = compilePlatformRules({
     kind: 'rest',
     graphql: { path: '/graphql' },
     scopes: {
@@ -15,7 +15,7 @@ describe('the GraphQL endpoint of a REST platform', () => {
     },
   });
   const at = (path: string, rest: Partial<CallAsk> = {}) =>
-    classify(door, call({ query: '{ viewer }' }, { path, ...rest }));
+    classify(rules, call({ query: '{ viewer }' }, { path, ...rest }));
 
   test('is classified by the document and never by an http rule', () => {
     expect(at('/graphql')).toMatchObject({ scopes: ['d:query'] });

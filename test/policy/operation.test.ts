@@ -60,9 +60,11 @@ describe('an operation', () => {
     expect(() => rest({ 'demo:x': ['query a'] })).toThrow('only with a GraphQL endpoint');
     expect(() => compilePlatformRules({ kind: 'graphql', scopes: { 'd:x': ['GET /a'] } })).toThrow('graphql platform');
     expect(() => compilePlatformRules({ kind: 'mcp', scopes: { 'd:x': ['GET /a'] } })).toThrow('mcp platform');
-    const door = { kind: 'rest' as const, graphql: { path: '/graphql' } };
-    expect(() => compilePlatformRules({ ...door, scopes: { 'd:x': ['POST /graphql'] } })).toThrow('by their document');
-    expect(() => compilePlatformRules({ ...door, scopes: { 'd:x': ['query a', 'GET /a'] } })).not.toThrow();
+    const withGraphql = { kind: 'rest' as const, graphql: { path: '/graphql' } };
+    expect(() => compilePlatformRules({ ...withGraphql, scopes: { 'd:x': ['POST /graphql'] } })).toThrow(
+      'by their document',
+    );
+    expect(() => compilePlatformRules({ ...withGraphql, scopes: { 'd:x': ['query a', 'GET /a'] } })).not.toThrow();
   });
 });
 

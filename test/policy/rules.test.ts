@@ -73,13 +73,17 @@ describe('how many operations of a scope a rule covers', () => {
 
   test('GraphQL operations count as a POST to the GraphQL endpoint, tools as a POST to their path', () => {
     const graphql = compilePlatformRules({ kind: 'graphql', scopes: { read: ['query *'] } });
-    const door = compilePlatformRules({ kind: 'rest', scopes: { read: ['query *'] }, graphql: { path: '/graphql' } });
+    const platform = compilePlatformRules({
+      kind: 'rest',
+      scopes: { read: ['query *'] },
+      graphql: { path: '/graphql' },
+    });
     const mcp = compilePlatformRules({ kind: 'mcp', scopes: { search: ['tool search_*', 'tool find'] } });
     expect(coverage({ methods: ['POST'] }, 'read', graphql)).toBe('all');
     expect(coverage({ methods: ['GET'] }, 'read', graphql)).toBe('none');
     expect(coverage({ endpoints: ['/'] }, 'read', graphql)).toBe('all');
-    expect(coverage({ endpoints: ['/graphql'] }, 'read', door)).toBe('all');
-    expect(coverage({ endpoints: ['/repos/**'] }, 'read', door)).toBe('none');
+    expect(coverage({ endpoints: ['/graphql'] }, 'read', platform)).toBe('all');
+    expect(coverage({ endpoints: ['/repos/**'] }, 'read', platform)).toBe('none');
     expect(coverage({ endpoints: ['/tools/search_*'] }, 'search', mcp)).toBe('some');
     // A scope that has tools also covers their listing.
     expect(coverage({ endpoints: ['/tools/*'] }, 'search', mcp)).toBe('some');

@@ -9,7 +9,7 @@ import { describe, expect, test } from 'vitest';
 import { type Postgres, startPostgres } from '../../bench/postgres.ts';
 import { afterFile } from '../world/after-file.ts';
 import { failingSync } from '../world/failing-sync.ts';
-import { startCut } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/fault-proxy.ts';
 import { makeRandom } from '../world/random.ts';
 import { newDatabase, STORES, type StoreKind } from '../world/stores.ts';
 import { fill, ownExt4, ownFileSystem } from './file-systems.ts';
@@ -145,7 +145,7 @@ const FAULTS: Record<string, Fault> = {
       const standby = await server.addStandby();
       afterFile(() => standby.stop());
       // Simulates a host name or an address that moves to another server.
-      const wire = await startCut(url);
+      const wire = await startFaultProxy(url);
       const breaking = async () => {
         await killAll(server);
         await wire.cut();

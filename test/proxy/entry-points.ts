@@ -5,11 +5,11 @@ import { auditIdOf, evidenceOf, expectDenied } from '../world/evidence.ts';
 import type { World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
-export const DOORS = ['POST /v1/actions', '/proxy'] as const;
-export type Door = (typeof DOORS)[number];
+export const ENTRY_POINTS = ['POST /v1/actions', '/proxy'] as const;
+export type EntryPoint = (typeof ENTRY_POINTS)[number];
 
 /** A call as an agent writes it for `POST /v1/actions`. /proxy infers the scope itself. */
-export type DoorCall = {
+export type EntryPointCall = {
   platform: string;
   scope: string;
   method: string | undefined;
@@ -18,8 +18,8 @@ export type DoorCall = {
 };
 
 /** The agent's answer, in the form of `POST /v1/actions`: 200 for any answer of the platform, 202 for a held call. */
-export async function actThrough(door: Door, agent: TestAgent, call: DoorCall): Promise<Answer> {
-  if (door === 'POST /v1/actions') return await agent.act(call);
+export async function actThrough(entryPoint: EntryPoint, agent: TestAgent, call: EntryPointCall): Promise<Answer> {
+  if (entryPoint === 'POST /v1/actions') return await agent.act(call);
   const { platform, method = 'GET', endpoint = '', data } = call;
   const answer = await rawClient(() => agent)(method, `/proxy/${platform}-main${endpoint}`, {
     headers: { 'x-svc-wait': '0' },
@@ -36,15 +36,15 @@ export async function actThrough(door: Door, agent: TestAgent, call: DoorCall): 
 
 /** Expects a denial for this reason, with nothing sent, and a row with it. */
 export async function deniedThrough(
-  door: Door,
+  entryPoint: EntryPoint,
   world: World,
   agent: TestAgent,
-  call: DoorCall,
+  call: EntryPointCall,
   reason: string,
 ): Promise<Answer> {
-  if (door === 'POST /v1/actions') return await expectDenied(world, agent, call, reason);
+  if (entryPoint === 'POST /v1/actions') return await expectDenied(world, agent, call, reason);
   const before = world.upstream.seen.length;
-  const answer = await actThrough(door, agent, call);
+  const answer = await actThrough(entryPoint, agent, call);
   expect([answer.status, answer.body.error, answer.body.reason], answer.text).toEqual([403, reason, reason]);
   expect(world.upstream.seen.length).toBe(before);
   const { row } = await evidenceOf(world, agent, auditIdOf(answer));

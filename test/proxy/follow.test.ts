@@ -13,8 +13,8 @@ import { startUpstream, type Upstream } from '../world/upstream.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
-const DOORS = ['POST /v1/actions', '/proxy'] as const;
-type Door = (typeof DOORS)[number];
+const ENTRY_POINTS = ['POST /v1/actions', '/proxy'] as const;
+type EntryPoint = (typeof ENTRY_POINTS)[number];
 
 /** The signature of a URL, which is a credential of the platform. */
 const SIGNED = 'SIGNATURE-c29tZXRoaW5nLXNpZ25lZA';
@@ -94,8 +94,8 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
   };
   const signed = (path = '/blob/abc') => `${storage.url}${path}?X-Amz-Signature=${SIGNED}`;
 
-  const read = async (door: Door, path: string, headers: Record<string, string> = {}): Promise<Got> =>
-    door === '/proxy'
+  const read = async (entryPoint: EntryPoint, path: string, headers: Record<string, string> = {}): Promise<Got> =>
+    entryPoint === '/proxy'
       ? ofProxy(await raw('GET', `/proxy/demo-main${path}`, { headers }))
       : ofActions(await agent.act({ platform: 'demo', endpoint: path, method: 'GET', scope: 'demo:read', headers }));
   const ofProxy = (answer: Answer): Got => ({
@@ -117,11 +117,11 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
     return JSON.parse(row.flags ?? '{}');
   };
 
-  describe.each(DOORS)('through %s', (door) => {
+  describe.each(ENTRY_POINTS)('through %s', (entryPoint) => {
     test.each([302, 303, 307, 308])('a %i is followed to the answer, without the credential', async (status) => {
       redirect(signed(), status);
       const sent = { accept: 'text/plain', 'if-none-match': '"a"', prefer: 'x-of-the-agent' };
-      const got = await read(door, '/items/1/download', sent);
+      const got = await read(entryPoint, '/items/1/download', sent);
       expect(got).toMatchObject({ status: 200, text: LINES, followed: 'localhost', location: undefined });
       expect(platform.seen).toHaveLength(1);
       expect(platform.seen[0]?.headers).toMatchObject({ authorization: `Bearer ${CANARY}`, prefer: 'x-of-the-agent' });
@@ -138,7 +138,7 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
     test('its row has the host, the status and the number of bytes', async () => {
       redirect(signed());
       storage.answer = (_, response) => response.writeHead(404, { 'content-type': 'text/plain' }).end('gone');
-      const got = await read(door, '/items/1/log/full');
+      const got = await read(entryPoint, '/items/1/log/full');
       expect(got).toMatchObject({ status: 404, text: 'gone' });
       const { row, payload } = await evidenceOf(world, agent, got.auditId);
       expect(row).toMatchObject({ result: 'allowed', upstream_status: 404, path: '/items/1/log/full' });
@@ -153,14 +153,14 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
       ['a permanent redirect (301)', '/items/1/download', 301],
     ])('%s returns the redirect itself', async (_, path, status) => {
       redirect(signed(), status);
-      const got = await read(door, path);
+      const got = await read(entryPoint, path);
       expect(got).toMatchObject({ status, followed: undefined, location: `${storage.url}/blob/abc` });
       expect(storage.seen).toEqual([]);
     });
 
     test('a redirect to the platform itself is returned to the agent', async () => {
       redirect(`${platform.url}/v1/items/2/download`);
-      const got = await read(door, '/items/1/download');
+      const got = await read(entryPoint, '/items/1/download');
       expect(got).toMatchObject({ status: 302, followed: undefined });
       expect(got.location).toMatch(/\/items\/2\/download$/);
       expect(platform.seen).toHaveLength(1);
@@ -186,7 +186,7 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
       ['the credential in base64', () => `${storage.url}/${Buffer.from(CANARY).toString('base64')}`],
     ])('a redirect to %s is not followed', async (_, location) => {
       redirect(location());
-      const got = await read(door, '/items/1/download');
+      const got = await read(entryPoint, '/items/1/download');
       expect(got).toMatchObject({ status: 502, followed: undefined });
       expect(got.text).toContain('an address that is not followed');
       expect(got.text).not.toContain(SIGNED);
@@ -201,7 +201,7 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
     test('a second redirect is not followed, to avoid loops', async () => {
       redirect(signed());
       storage.answer = (_, response) => response.writeHead(302, { location: signed() }).end();
-      const got = await read(door, '/items/1/download');
+      const got = await read(entryPoint, '/items/1/download');
       expect(got.status).toBe(502);
       expect(got.text).toContain('Only one redirect is followed.');
       expect(storage.seen).toHaveLength(1);
@@ -211,7 +211,11 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
     test('a 401 of the target does not mark the connection', async () => {
       redirect(signed());
       storage.answer = (_, response) => response.writeHead(401, { 'content-type': 'text/plain' }).end('no');
-      expect(await read(door, '/items/1/download')).toMatchObject({ status: 401, text: 'no', followed: 'localhost' });
+      expect(await read(entryPoint, '/items/1/download')).toMatchObject({
+        status: 401,
+        text: 'no',
+        followed: 'localhost',
+      });
       const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
       expect(connections[0].status).toBe('active');
     });
@@ -222,7 +226,7 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
         response.setHeader('content-type', 'text/plain');
         response.end(`key ${CANARY}.`);
       };
-      const got = await read(door, '/items/1/download');
+      const got = await read(entryPoint, '/items/1/download');
       expect(got).toMatchObject({ status: 200, text: expect.stringMatching(/^key .+\.$/) });
       expect(got.text).not.toContain(CANARY);
     });
@@ -230,7 +234,7 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
     test('an unreachable target is reported as such, and not as the platform', async () => {
       redirect(signed());
       storage.answer = (request) => request.socket.destroy();
-      const got = await read(door, '/items/1/download');
+      const got = await read(entryPoint, '/items/1/download');
       expect(got.status).toBe(502);
       expect(got.text).toContain('redirected this read to localhost');
       expect(await flagsOf(got)).toMatchObject({ code: 'connection_lost', followed: { host: 'localhost' } });

@@ -774,9 +774,9 @@ describe('answers', () => {
   test('a redirect to the platform leads through the broker; any other loses its query and fragment', async () => {
     const to = async (location: string) =>
       (await answering((_, response) => response.writeHead(302, { location }).end())).headers.get('location');
-    const door = `${agent.baseUrl}/proxy/demo-main`;
-    expect(await to('/v1/items/2?a=b')).toBe(`${door}/items/2?a=b`);
-    expect(await to(`${world.upstream.url}/v1/items/3`)).toBe(`${door}/items/3`);
+    const proxyUrl = `${agent.baseUrl}/proxy/demo-main`;
+    expect(await to('/v1/items/2?a=b')).toBe(`${proxyUrl}/items/2?a=b`);
+    expect(await to(`${world.upstream.url}/v1/items/3`)).toBe(`${proxyUrl}/items/3`);
     expect(await to(`${world.upstream.url}/v2/items`)).toBe(`${world.upstream.url}/v2/items`);
     expect(await to('https://files.example/a?X-Amz-Signature=secret')).toBe('https://files.example/a');
     expect(await to('https://app.example/back#access_token=secret')).toBe('https://app.example/back');

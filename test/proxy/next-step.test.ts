@@ -20,7 +20,7 @@ describe.each(STORES)(`the next step in refusals of /proxy, on %s${postgresNote}
       grants: { demo: { scopeList: ['demo:read'], ...grant } },
     });
   /** How each kind of caller authenticates. */
-  const DOORS = {
+  const CALLERS = {
     token: async () => ({}),
     run: async () => ({ headers: { 'x-svc-via': 'run' } }),
     static_key: async ({ agentId }: TestAgent) => {
@@ -31,12 +31,12 @@ describe.each(STORES)(`the next step in refusals of /proxy, on %s${postgresNote}
     },
   } satisfies Record<string, (agent: TestAgent) => Promise<Asked>>;
   const tell = async (
-    door: keyof typeof DOORS,
+    caller: keyof typeof CALLERS,
     agent: TestAgent,
     asked: Asked & { method?: string; path?: string } = {},
   ) => {
     const { method = 'POST', path = '/proxy/demo-main/items', ...more } = asked;
-    const { headers, ...by }: Asked = await DOORS[door](agent);
+    const { headers, ...by }: Asked = await CALLERS[caller](agent);
     const answer = await rawClient(() => agent)(method, path, {
       ...by,
       ...more,
@@ -76,8 +76,10 @@ describe.each(STORES)(`the next step in refusals of /proxy, on %s${postgresNote}
 
   test('for a call denied by a rule, no caller is advised to ask for access', async () => {
     const agent = await agentWith({ rules: [{ effect: 'deny' }] });
-    for (const door of ['token', 'run', 'static_key'] as const)
-      expect(await tell(door, agent, { method: 'GET' })).toMatch(/Do not repeat it; an owner can change the policy\.$/);
+    for (const caller of ['token', 'run', 'static_key'] as const)
+      expect(await tell(caller, agent, { method: 'GET' })).toMatch(
+        /Do not repeat it; an owner can change the policy\.$/,
+      );
   });
 
   test('for a connection without a grant', async () => {

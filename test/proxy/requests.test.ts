@@ -330,8 +330,8 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
     world.upstream.answer = (_, response) => response.writeHead(200, { [name]: value }).end();
     const answer = await ask('GET', '/proxy/demo-main/items?page=1');
     world.upstream.answer = undefined;
-    const door = `${agent.baseUrl}/proxy/demo-main`;
-    const through = expected === undefined ? `${world.upstream.url}/other` : expected.replace(/^<?/, `$&${door}`);
+    const proxyUrl = `${agent.baseUrl}/proxy/demo-main`;
+    const through = expected === undefined ? `${world.upstream.url}/other` : expected.replace(/^<?/, `$&${proxyUrl}`);
     expect(answer.headers.get(name)).toBe(through);
   });
 

@@ -202,12 +202,12 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     });
     expect(git).toMatchObject({ status: 401, text: expect.stringContaining('static key') });
 
-    const elsewhereOnTheDoor: [string, string][] = [
+    const elsewhereOnTheBroker: [string, string][] = [
       ['/proxy/other-main/items', 'one connection only: use /proxy/demo-main/'],
       [`/proxy/${await connectionId('other-main')}/items`, 'one connection only'],
       ['/proxy/nothing/items', 'one connection only'],
     ];
-    for (const [path, words] of elsewhereOnTheDoor) {
+    for (const [path, words] of elsewhereOnTheBroker) {
       const answer = await ask(made, path);
       expect(answer, path).toMatchObject({ status: 404, text: expect.stringContaining(words) });
       const { row } = await evidenceOf(world, agent, answer.headers.get('x-svc-audit-id') ?? answer.body.audit_id);

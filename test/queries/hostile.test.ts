@@ -6,7 +6,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
-import { hideTables, startCut } from '../world/fault-proxy.ts';
+import { hideTables, startFaultProxy } from '../world/fault-proxy.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
 import { exchange } from '../world/raw.ts';
@@ -132,7 +132,7 @@ describe('hostile requests', () => {
 
 describe.each(ONE_STORE)(`the store is unavailable on %s${postgresNote}`, (store) => {
   test('ST-01 no query is answered with yes while the store is unavailable, and all are once it is back', async () => {
-    const cut = store === 'postgres' ? await startCut(await newDatabase()) : undefined;
+    const cut = store === 'postgres' ? await startFaultProxy(await newDatabase()) : undefined;
     const world = await startWorld('sqlite', { ...(cut && { DATABASE_URL: cut.url }) });
     const organisation = await world.organisation();
     await organisation.platform();

@@ -9,7 +9,7 @@ import { runCommand } from '../world/command.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { hashOf } from './tampered.ts';
 
 describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`, (store) => {
@@ -25,7 +25,7 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
         const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
         return waiting === 0 && size >= atLeast && checkpoint?.size === size ? (size as number) : undefined;
       },
-      { timeout: patience(30_000) },
+      { timeout: scaledTimeout(30_000) },
     );
   const rowsThere = async () =>
     await world.running.broker.store.db

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
@@ -77,12 +77,12 @@ test('a concurrent identical write gets the same answer as the one in progress',
   const made = Promise.withResolvers<void>();
   answers(`{"id":${LONG},"list":[1.0,"\\u00e9"]}`, made.promise);
   const first = call('write_platform', WRITE);
-  await expect.poll(() => world.upstream.seen.length, { timeout: patience(10_000) }).toBe(1);
+  await expect.poll(() => world.upstream.seen.length, { timeout: scaledTimeout(10_000) }).toBe(1);
   const { db } = world.running.broker.store;
   const begunAt = async () => (await db.selectFrom('mcp_repeats').selectAll().executeTakeFirst())?.expires_at;
   const before = await begunAt();
   const second = call('write_platform', WRITE);
-  await expect.poll(begunAt, { timeout: patience(10_000) }).not.toBe(before);
+  await expect.poll(begunAt, { timeout: scaledTimeout(10_000) }).not.toBe(before);
   made.resolve();
   const [one, other] = [(await first).structuredContent, (await second).structuredContent];
   expect(one.data).toEqual({ id: LONG, list: [1, 'é'] });

@@ -10,7 +10,7 @@ import { startLyingProvider } from '../world/lying-provider.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { DEMO_RULES, startWorld } from '../world/world.ts';
 
@@ -44,7 +44,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
     return client;
   }
   const tool = async (client: Client, name: string, args: Record<string, unknown>): Promise<Json> =>
-    (await client.callTool({ name, arguments: args }, { timeout: patience(30_000) })).structuredContent;
+    (await client.callTool({ name, arguments: args }, { timeout: scaledTimeout(30_000) })).structuredContent;
   const audienceOf = async (one: TestAgent): Promise<string> => {
     const asked = { issuer: issuer.issuer, subject: SUBJECT };
     const answer = await organisation.ask('POST', `/owner/agents/${one.agentId}/workload`, asked);
@@ -55,7 +55,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
     (await organisation.ask('GET', '/owner/approvals')).body.approvals.filter((one: Json) => one.status === 'pending');
   /** Returns the approval of the held call, once there is one. */
   const held = async (): Promise<string> => {
-    await expect.poll(async () => (await pending()).length, { timeout: patience(10_000) }).toBe(1);
+    await expect.poll(async () => (await pending()).length, { timeout: scaledTimeout(10_000) }).toBe(1);
     return (await pending())[0].approval_id;
   };
 

@@ -14,7 +14,7 @@ import { openPostgres } from '../../broker/store/postgres.ts';
 import { postgresCounter, purgeRateCounts } from '../../broker/store/rate-counts.ts';
 import { afterFile } from '../world/after-file.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const MINUTE_MS = 60_000;
 const LIMIT = 200;
@@ -127,7 +127,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
   });
 
   test('a window ends for all processes by the clock of PostgreSQL', async () => {
-    const windowMs = patience(1_500);
+    const windowMs = scaledTimeout(1_500);
     const [first, second] = processes(2, windowMs);
     const key = newKey();
     for (let use = 0; use < 10; use++) await first!.take(key, 10, 1);

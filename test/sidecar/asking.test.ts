@@ -4,7 +4,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { startGitWorld } from '../world/git-world.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { profileOf, run, type Started, sh, startRun } from './run-world.ts';
 
@@ -188,7 +188,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
 });
 
 test('git prints where an owner can grant the scope, and how to request it', {
-  timeout: patience(60_000),
+  timeout: scaledTimeout(60_000),
 }, async () => {
   const given = await startGitWorld('sqlite');
   given.host.repository('acme/app');

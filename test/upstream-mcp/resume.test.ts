@@ -16,7 +16,7 @@ import { findAuditRow } from '../../broker/store/audit.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { CANARY, startWorld, type World } from '../world/world.ts';
 import { connected, SEARCH } from './connected.ts';
 
@@ -198,7 +198,7 @@ describe('a resumable stream', () => {
       await sleep(500);
       expect(seen.length).toBe(asked);
     },
-    patience(30_000),
+    scaledTimeout(30_000),
   );
 });
 

@@ -6,7 +6,7 @@ import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import { connected, SEARCH, targetAt } from './connected.ts';
 
@@ -39,7 +39,7 @@ const setIdle = async (idle_seconds: number | null) => {
 };
 
 test('a tool call may be silent for longer than a list of tools', async () => {
-  const idle = patience(500);
+  const idle = scaledTimeout(500);
   const outbound = makeOutbound({
     allowPrivate: [world.upstream.address],
     idleTimeoutMs: idle,

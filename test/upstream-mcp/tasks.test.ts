@@ -8,7 +8,7 @@ import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { patience } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import { targetAt } from './connected.ts';
 
@@ -281,6 +281,6 @@ describe('a task that does not end', () => {
     const ended = await call;
     expect([ended.status, ended.body.error], ended.text).toEqual([403, 'agent_halted']);
     await expect.poll(() => methods().at(-1)).toBe('tasks/cancel');
-    expect(performance.now() - since).toBeLessThan(patience(10_000));
+    expect(performance.now() - since).toBeLessThan(scaledTimeout(10_000));
   });
 });

@@ -2,7 +2,7 @@
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { afterFile } from './after-file.ts';
 
-export type Lossy = {
+export type AnswerLosingProxy = {
   /** The server's URL, through the proxy. */
   url: string;
   /**
@@ -16,7 +16,7 @@ export type Lossy = {
 };
 
 /** Starts a proxy to the host and port of a database's URL. */
-export async function startLossy(url: string): Promise<Lossy> {
+export async function startAnswerLosingProxy(url: string): Promise<AnswerLosingProxy> {
   const target = new URL(url);
   const sockets = new Set<Socket>();
   let wanted: string | undefined;

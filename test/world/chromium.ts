@@ -8,7 +8,7 @@ import { type Authenticator, plugIn } from './authenticator.ts';
 import { connectDevtools, type Devtools } from './devtools.ts';
 import { press } from './keyboard.ts';
 import { newFolder } from './stores.ts';
-import { patience } from './test-timeouts.ts';
+import { scaledTimeout } from './test-timeouts.ts';
 
 const FULL = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 /** The same engine without windows, in two thirds of the time; it has neither push nor notifications. */
@@ -230,7 +230,7 @@ async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'cl
     return result.value;
   };
   const untilSo = async (what: string, is: () => Promise<boolean>, patienceMs = 15_000) => {
-    const end = Date.now() + patience(patienceMs);
+    const end = Date.now() + scaledTimeout(patienceMs);
     while (!(await is().catch(() => false))) {
       if (Date.now() > end) throw new Error(`never came true: ${what}\n${await value('document.body.innerText')}`);
       await pause(50);

@@ -11,7 +11,7 @@ import { startUpstream, type Upstream } from './upstream.ts';
 
 export type Asked = { method?: string; endpoint?: string; data?: object; reason?: string; scope?: string };
 
-export type Daily = {
+export type CliWorld = {
   folder: string;
   env: Record<string, string>;
   upstream: Upstream;
@@ -50,7 +50,7 @@ policies:
       - { effect: deny, methods: [DELETE] }
 `;
 
-export async function startDaily(): Promise<Daily> {
+export async function startCliWorld(): Promise<CliWorld> {
   const folder = newFolder();
   const upstream = await startUpstream();
   afterFile(() => upstream.close());
@@ -76,7 +76,7 @@ export async function startDaily(): Promise<Daily> {
     });
     return { status: response.status, body: await response.json() };
   };
-  const daily: Daily = {
+  const cli: CliWorld = {
     folder,
     env,
     upstream,
@@ -91,7 +91,7 @@ export async function startDaily(): Promise<Daily> {
     agent: async (name, ...words) => {
       const terms = words.length > 0 ? words : ['--grant', 'codehost=codehost:issues.read,codehost:issues.write'];
       const out = ['--out', join(folder, `${name}.json`)];
-      return (await daily.json('agent', 'create', name, ...out, '--policy', 'careful', ...terms)).agent_id;
+      return (await cli.json('agent', 'create', name, ...out, '--policy', 'careful', ...terms)).agent_id;
     },
     act: async (name, call) => {
       // Signed here: a process of `agent-broker token` takes a hundred times as long.
@@ -109,7 +109,7 @@ export async function startDaily(): Promise<Daily> {
     },
     hold: async (name, call = {}) => {
       const asked = { method: 'POST', scope: 'codehost:issues.write', data: { title: 'Broken cup' }, ...call };
-      const { status, body } = await daily.act(name, asked);
+      const { status, body } = await cli.act(name, asked);
       expect(status, JSON.stringify(body)).toBe(202);
       return body.approval_id;
     },
@@ -120,5 +120,5 @@ export async function startDaily(): Promise<Daily> {
       await start({ PORT: new URL(served.url).port });
     },
   };
-  return daily;
+  return cli;
 }

@@ -3,7 +3,7 @@ import net, { type AddressInfo, type Socket } from 'node:net';
 import type { Db } from '../../broker/store/store.ts';
 import { afterFile } from './after-file.ts';
 
-export type Cut = {
+export type FaultProxy = {
   /** The server's URL, through the proxy. */
   url: string;
   /** Closes all connections, and refuses new ones. */
@@ -20,7 +20,7 @@ export type Cut = {
 };
 
 /** Starts a proxy to the host and port of a URL. */
-export async function startCut(url: string): Promise<Cut> {
+export async function startFaultProxy(url: string): Promise<FaultProxy> {
   let target = new URL(url);
   const sockets = new Set<Socket>();
   let frozen = false;

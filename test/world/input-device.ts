@@ -1,7 +1,7 @@
 /** Operates a page with the mouse only, or with the keyboard only. */
 import type { Page } from './chromium.ts';
 
-export type Hands = {
+export type InputDevice = {
   page: Page;
   /** Presses a button, follows a link, ticks a box, opens what can be opened. */
   use(selector: string): Promise<void>;
@@ -40,7 +40,7 @@ const LOOK = `(selector) => {
 type Looked = { isThere: boolean; isBefore: boolean; wrong: string; where: string };
 
 /** Uses Tab, Shift+Tab, Enter, Space, the arrows and letters. Throws when the focus is not visible, or never reaches the target. */
-export function keyboard(page: Page): Hands {
+export function keyboard(page: Page): InputDevice {
   const look = (selector: string) => page.value<Looked>(`(${LOOK})(${JSON.stringify(selector)})`);
   const to = async (selector: string) => {
     await page.until(
@@ -95,7 +95,7 @@ export function keyboard(page: Page): Hands {
 }
 
 /** Uses clicks. List values are set directly, because the browser draws the list outside of the page. */
-export const mouse = (page: Page): Hands => ({
+export const mouse = (page: Page): InputDevice => ({
   page,
   use: (selector) => page.click(selector),
   fill: async (selector, text) => {

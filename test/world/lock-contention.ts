@@ -9,7 +9,7 @@ import type { World } from './world.ts';
  * Runs `work` while another transaction locks the rows that `touch` writes, and releases them after `last` once `waiters` transactions wait. On
  * SQLite, where transactions are serialised, `work` just runs.
  */
-export async function heldUp<Answer>(
+export async function withLockContention<Answer>(
   { environment }: World,
   touch: (db: Db) => Promise<unknown>,
   work: () => Promise<Answer>,

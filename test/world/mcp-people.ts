@@ -28,7 +28,7 @@ export async function consentVerified(
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;
 
-export type DoorOptions = {
+export type ConnectOptions = {
   capabilities?: ClientCapabilities;
   /** Arguments of `agent-broker mcp`, and its environment. */
   words?: readonly string[];
@@ -42,11 +42,11 @@ export type DoorOptions = {
 /** Calls a tool as a new agent of the organisation. Returns the structured content, and the complete result in `whole`. */
 export type CallTool = (name: string, args: object, options?: object) => Promise<Json>;
 
-type Door = (world: World, organisation: Organisation, options?: DoorOptions) => Promise<CallTool>;
+type Connect = (world: World, organisation: Organisation, options?: ConnectOptions) => Promise<CallTool>;
 
 let names = 0;
 
-function clientOf(era: 'modern' | 'legacy', { capabilities = {}, onLink }: DoorOptions): Client {
+function clientOf(era: 'modern' | 'legacy', { capabilities = {}, onLink }: ConnectOptions): Client {
   const versionNegotiation = { mode: era === 'modern' ? { pin: '2026-07-28' } : 'legacy' } as const;
   const client = new Client({ name: 'test', version: '1' }, { capabilities, versionNegotiation });
   if (onLink)
@@ -65,7 +65,7 @@ const callOf =
   };
 
 const remote =
-  (era: 'modern' | 'legacy'): Door =>
+  (era: 'modern' | 'legacy'): Connect =>
   async (world, organisation, options = {}) => {
     const client = clientOf(era, options);
     const decision = { name: `client-${++names}`, grants: [{ platformId: 'docs', scopes: SCOPES }] };
@@ -73,7 +73,7 @@ const remote =
     return callOf(client);
   };
 
-const stdio: Door = async (_world, organisation, options = {}) => {
+const stdio: Connect = async (_world, organisation, options = {}) => {
   const { id: policy } = (await organisation.ask('GET', '/owner/policies/default')).body;
   const agent = await organisation.agent({ policy, grants: { docs: { scopeList: SCOPES } } });
   const client = clientOf('legacy', options);
@@ -92,7 +92,7 @@ export const STDIO = stdio;
 export const STATELESS = remote('modern');
 export const HANDSHAKE = remote('legacy');
 
-export const DOORS: readonly (readonly [string, Door])[] = [
+export const TRANSPORTS: readonly (readonly [string, Connect])[] = [
   ['/mcp, stateless', STATELESS],
   ['/mcp, shaking hands', HANDSHAKE],
   ['agent-broker mcp', STDIO],

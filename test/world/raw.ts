@@ -1,10 +1,10 @@
 /** Sends HTTP as bytes, for requests that no client library would send. */
 import net from 'node:net';
-import { patience } from './test-timeouts.ts';
+import { scaledTimeout } from './test-timeouts.ts';
 
 export type RawAnswer = { status: number; head: string; body: string };
 
-const PATIENCE_MS = patience(5_000);
+const PATIENCE_MS = scaledTimeout(5_000);
 
 /**
  * Writes bytes to a port on loopback and reads until the peer closes: end a well-formed request with `Connection: close`. Returns the first answer,

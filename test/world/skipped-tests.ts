@@ -19,7 +19,7 @@ export function reasonsIn(tests: Iterable<Named>): Map<string, number> {
   return reasons;
 }
 
-export class LeftOut implements Reporter {
+export class SkippedTests implements Reporter {
   readonly #longFiles: readonly string[];
 
   /** `longFiles`: those that the configuration excluded. */

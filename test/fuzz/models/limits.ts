@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { TestAgent } from '../../world/agent.ts';
 import { childOf } from '../../world/child.ts';
-import { patience } from '../../world/test-timeouts.ts';
+import { scaledTimeout } from '../../world/test-timeouts.ts';
 import { ALLOW_ALL, type Organisation, type World } from '../../world/world.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 import { sequences, step } from '../steps.ts';
@@ -115,7 +115,7 @@ export function limits(world: World, count: Count): Fuzzed {
           const { executed_at, execution_error } = (await agents[who].get(`/v1/approvals/${id}`)).body;
           return executed_at === null ? (execution_error ?? 'under way') : 'made';
         };
-        const options = { timeout: patience(10_000) };
+        const options = { timeout: scaledTimeout(10_000) };
         if (isMade) await expect.poll(end, options).toBe('made');
         else await expect.poll(end, options).toContain('denied_by_guardrail');
         if (!isMade) return count('approved, but denied by the limit');

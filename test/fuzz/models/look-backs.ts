@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { TestAgent } from '../../world/agent.ts';
 import { childOf } from '../../world/child.ts';
-import { patience } from '../../world/test-timeouts.ts';
+import { scaledTimeout } from '../../world/test-timeouts.ts';
 import { ALLOW_ALL, type Organisation, type World } from '../../world/world.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 import { sequences, step } from '../steps.ts';
@@ -113,7 +113,7 @@ export function lookBacks(world: World, count: Count): Fuzzed {
           const { executed_at, execution_error } = (await agents[who].get(`/v1/approvals/${id}`)).body;
           return executed_at === null ? (execution_error ?? 'under way') : 'made';
         };
-        await expect.poll(end, { timeout: patience(10_000) }).toContain(isMade ? 'made' : 'denied_by_guardrail');
+        await expect.poll(end, { timeout: scaledTimeout(10_000) }).toContain(isMade ? 'made' : 'denied_by_guardrail');
         if (isMade) model.effects++;
       },
       (model) => model.held.some(isDecidable),
