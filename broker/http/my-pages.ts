@@ -93,8 +93,8 @@ export const withdrawnPage = (platform: string, revoked: boolean): Reply =>
     statusLine(`No agent can use your ${platform} account any more.`),
     paragraph(
       revoked
-        ? `${platform} was told, too.`
-        : `${platform} could not be told. Nothing is kept here, but to be quite sure remove it in the settings of your account there.`,
+        ? `The tokens were revoked at ${platform}, too.`
+        : `The tokens are deleted here, but could not be revoked at ${platform}. To be sure, remove the access in the settings of your account there.`,
     ),
     linkButton(MINE_PATH, 'Back to what you gave'),
   ]);

@@ -25,7 +25,7 @@ const Doubt = z
   .strictObject({
     in: z.literal('body'),
     at: z.string().describe('A JSON pointer into the body.'),
-    why: z.string().min(1).max(200).describe('A sentence that says why it cannot be told then.'),
+    why: z.string().min(1).max(200).describe('A sentence that says why it cannot be determined then.'),
     values: z
       .array(z.string().min(1).max(200))
       .min(1)
@@ -34,7 +34,7 @@ const Doubt = z
       .describe('Only with one of these texts, in any letter case; "*" is any text.'),
     unless: z.boolean().optional().describe('Not with this value.'),
   })
-  .describe('A member of the body with which it cannot be told which refs the operation writes.');
+  .describe('A member of the body that makes it impossible to determine which refs the operation writes.');
 
 const RefRule = z
   .union([z.array(z.union([Position, Doubt])).max(10), z.string().min(1).max(200)], {
@@ -48,7 +48,7 @@ export const CODE_HOST_FIELDS = {
     .record(z.string(), RefRule)
     .optional()
     .describe(
-      'Which branches and tags operations write, for a code host: where a call names them, an empty list for none, or a sentence that says why it cannot be told, or that what protects refs is changed. On grants with `refs`, operations that are not listed are refused, but for GET.',
+      'Which branches and tags operations write, for a code host: where a call names them, an empty list for none, or a sentence that says why it cannot be determined, or that what protects refs is changed. On grants with `refs`, operations that are not listed are refused, but for GET.',
     ),
   git_base_url: PlatformUrl.optional().describe('Where git repositories are cloned from, for a code host.'),
   git_user: z

@@ -85,7 +85,7 @@ export const HmacAuth = z
     algorithm: z
       .enum(['sha256', 'sha384', 'sha512', 'sha1'])
       .optional()
-      .describe('The hash function; sha256 unless told.'),
+      .describe('The hash function; sha256 by default.'),
     template: Template(1_000, { signature: IS_SIGNED }).describe(
       `What is signed: text with parts of the request, such as "{timestamp}.{method}.{target}.{body}". Parts: ${TEMPLATE_PARTS.slice(0, -1).join(', ')}.`,
     ),
@@ -101,7 +101,7 @@ export const HmacAuth = z
     encoding: z
       .enum(['hex', 'base64', 'base64url'])
       .optional()
-      .describe('How the signature is written; hex unless told.'),
+      .describe('How the signature is written; hex by default.'),
     key_encoding: z
       .enum(['text', 'hex', 'base64'])
       .optional()

@@ -38,9 +38,7 @@ export const ClientCredentialsAuth = z
 export const ServiceAccountAuth = z
   .strictObject({
     type: z.literal('service_account'),
-    token_endpoint: PlatformUrl.optional().describe(
-      `Where the token is asked for; ${GOOGLE_TOKEN_ENDPOINT} unless told.`,
-    ),
+    token_endpoint: PlatformUrl.optional().describe(`The token endpoint; ${GOOGLE_TOKEN_ENDPOINT} by default.`),
     scopes: z.array(Scope).min(1).max(100).describe('The scopes to ask for.'),
     subject: z
       .string()

@@ -134,7 +134,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect((await act(ANN)).body.data.who).toBe('ann');
     const token = server.bearers.at(-1);
     const done = await browser.post(withdrawal(await shown(browser)), {});
-    expect([done.status, done.text]).toEqual([200, expect.stringContaining('was told, too')]);
+    expect([done.status, done.text]).toEqual([200, expect.stringContaining('were revoked at')]);
     const refused = await act(ANN);
     expect([refused.status, refused.body.reason]).toEqual([412, 'not_consented']);
     expect(refused.body.consent_url).toBeDefined();
@@ -152,7 +152,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     const form = withdrawal(await shown(browser));
     await server.down();
     const done = await browser.post(form, {}).finally(() => server.up());
-    expect([done.status, done.text]).toEqual([200, expect.stringContaining('could not be told')]);
+    expect([done.status, done.text]).toEqual([200, expect.stringContaining('could not be revoked at')]);
     expect((await act(ANN)).status).toBe(412);
   });
 
