@@ -43,8 +43,8 @@ describe('activity', () => {
   });
 
   test('a change of owners names the owner', async () => {
-    const { body } = await daily.owner('POST', '/owner/owners', { email: 'rob@acme.example', role: 'viewer' });
-    await daily.owner('DELETE', `/owner/owners/${body.id}`);
+    const { body } = await cli.owner('POST', '/owner/owners', { email: 'rob@acme.example', role: 'viewer' });
+    await cli.owner('DELETE', `/owner/owners/${body.id}`);
     const shown = await lines('--result', 'change', '--limit', '2');
     expect(shown.map((each) => each.replace(/^.* Change +/, ''))).toEqual([
       expect.stringMatching(/^owner added: rob@acme\.example, by owner@/),

@@ -65,16 +65,16 @@ describe('approve', () => {
   });
 
   test('with --next makes a standing approval, which standing list shows with who gave it and when, and standing revoke ends', async () => {
-    const id = await daily.hold('clerk');
-    const approved = await daily.run('approve', id, '--next', '2', '--for', '1h', '--yes');
+    const id = await cli.hold('clerk');
+    const approved = await cli.run('approve', id, '--next', '2', '--for', '1h', '--yes');
     expect(approved.code, approved.stderr).toBe(0);
-    const [title = '', row = ''] = (await daily.run('standing', 'list')).stdout.split('\n');
+    const [title = '', row = ''] = (await cli.run('standing', 'list')).stdout.split('\n');
     expect(title).toMatch(/^ID +AGENT +CALL +LEFT +UNTIL +STATUS +APPROVED BY +AT *$/);
     const moment = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[+-]\\d\\d:\\d\\d';
     expect(row).toMatch(new RegExp(`^\\w+ +clerk +.+ +2 of 2 +${moment} +in force +owner@\\S+ +${moment} *$`));
-    const revoked = await daily.run('standing', 'revoke', row.split(' ')[0]!);
+    const revoked = await cli.run('standing', 'revoke', row.split(' ')[0]!);
     expect([revoked.code, revoked.stdout]).toEqual([0, expect.stringContaining('Revoked.')]);
-    expect((await daily.run('standing', 'list')).stdout).toContain('There are no standing approvals in force.');
+    expect((await cli.run('standing', 'list')).stdout).toContain('There are no standing approvals in force.');
   });
 
   test('exits 1 when the platform refuses the approved call', async () => {
