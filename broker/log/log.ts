@@ -1,19 +1,21 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { watchFloods } from './floods.ts';
+import { standardError } from './standard-error.ts';
 
 export type Log = Logger;
 
 /** The level `info`, as pino numbers it. */
 const INFO = 30;
-/** The message of the count line, which is itself never left out. */
+/** The messages of the count lines, which are themselves never left out. */
 const LEFT_OUT = 'repeated lines with this text were suppressed in the last 10 s';
+const DROPPED = 'log lines were dropped because standard error did not accept them';
 
 /**
  * Creates the logger: JSON lines on stderr, so that stdout stays for the output that a person or a script requested. Credentials never
  * appear: they are of a type that prints as `[secret]`. Errors are logged without their causes' request objects. Of floods of lines
  * only the first are written, and a count; lines below `info` are only written on request, and then without that limit.
  */
-export function makeLog(level: string, to: DestinationStream = pino.destination({ fd: 2, sync: true })): Log {
+export function makeLog(level: string, to?: DestinationStream): Log {
   const floods = watchFloods((number, text, leftOut) => {
     const name = pino.levels.labels[number] ?? 'warn';
     log[name as 'warn']({ text, leftOut }, LEFT_OUT);
@@ -27,7 +29,8 @@ export function makeLog(level: string, to: DestinationStream = pino.destination(
         logMethod(args, method, number) {
           const [first, second] = args as unknown[];
           const text = typeof first === 'string' ? first : String(second ?? '');
-          if (number < INFO || text === LEFT_OUT || floods.passes(number, text)) method.apply(this, args);
+          const isCount = text === LEFT_OUT || text === DROPPED;
+          if (number < INFO || isCount || floods.passes(number, text)) method.apply(this, args);
         },
       },
       formatters: { level: (label) => ({ level: label }) },
@@ -38,7 +41,7 @@ export function makeLog(level: string, to: DestinationStream = pino.destination(
             : { message: String(error) },
       },
     },
-    to,
+    to ?? standardError((dropped) => log.error({ dropped }, DROPPED)),
   );
   return log;
 }
