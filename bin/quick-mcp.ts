@@ -21,8 +21,9 @@ export function readArguments(args: readonly string[]): Read | undefined {
     const options = { profile: text, wait: text, caller: text, 'caller-file': text };
     const { profile, wait, caller, 'caller-file': callerFile } = parseArgs({ args: [...args], options }).values;
     const waitSeconds = wait === undefined ? MOST_WAIT_SECONDS : Number(wait);
-    const isFine = wait !== '' && Number.isInteger(waitSeconds) && waitSeconds >= 0 && waitSeconds <= MOST_WAIT_SECONDS;
-    return isFine ? { profile, waitSeconds, caller: { caller, callerFile } } : undefined;
+    return /^\d+$/.test(wait ?? '0') && waitSeconds <= MOST_WAIT_SECONDS
+      ? { profile, waitSeconds, caller: { caller, callerFile } }
+      : undefined;
   } catch {
     return undefined;
   }

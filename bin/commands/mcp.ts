@@ -1,16 +1,10 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { CallerProblem } from '../../mcp/caller-problem.ts';
 import { type CallerOptions, configuredCaller } from '../../mcp/configured-caller.ts';
+import { wholeNumber } from '../duration.ts';
 import { WrongUsage } from '../failure.ts';
 import { packageVersion } from '../package-version.ts';
 import { MOST_WAIT_SECONDS } from '../quick-mcp.ts';
-
-const seconds = (text: string): number => {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 0 || value > MOST_WAIT_SECONDS)
-    throw new InvalidArgumentError(`0 to ${MOST_WAIT_SECONDS}.`);
-  return value;
-};
 
 type Options = CallerOptions & { profile?: string; wait: number };
 
@@ -35,7 +29,7 @@ export function addMcpCommand(program: Command): void {
     .option(
       '--wait <seconds>',
       'how long a held call waits for a decision before it returns',
-      seconds,
+      wholeNumber(0, MOST_WAIT_SECONDS),
       MOST_WAIT_SECONDS,
     )
     .option(

@@ -1,18 +1,13 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { wholeNumber } from '../duration.ts';
 import { CommandFailed } from '../failure.ts';
-
-const seconds = (text: string): number => {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1 || value > 300) throw new InvalidArgumentError('1 to 300.');
-  return value;
-};
 
 export function addTokenCommand(program: Command): void {
   program
     .command('token')
     .description('print a fresh agent token (JWT, RS256), signed with the agent’s own key')
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
-    .option('--ttl <seconds>', 'lifetime, at most 300', seconds, 60)
+    .option('--ttl <seconds>', 'lifetime, at most 300', wholeNumber(1, 300), 60)
     .option('--json', 'print JSON')
     .action(async (options: { profile?: string; ttl: number; json?: boolean }) => {
       const { ProfileError, readProfile } = await import('../../mcp/profile.ts');

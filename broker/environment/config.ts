@@ -7,16 +7,14 @@ import { byteSize } from './byte-size.ts';
 import { contradictions } from './conflicts.ts';
 import { DATABASE_VARIABLES } from './database.ts';
 import { EntitlementsOff } from './entitlements.ts';
-import { CLIENT_VARIABLES, isAddressRange, isHost, isOrigin, isProxy, listed } from './forms.ts';
+import { CLIENT_VARIABLES, decimal, isAddressRange, isHost, isOrigin, isProxy, listed } from './forms.ts';
 import { OIDC_VARIABLES, type OidcConfig, oidcOf } from './oidc.ts';
 import { OTEL_VARIABLES, otelOf } from './otel.ts';
 import { RateLimitUrl } from './rate-limit.ts';
 import { type WitnessAddress, Witnesses } from './witnesses.ts';
 
-/** `what`: the text after "must be". */
-const numeric = (what: string) => z.coerce.number(`must be ${what}`);
-const port = numeric('a port number from 0 to 65535').int('must be a whole number').min(0).max(65_535);
-const positive = numeric('a number above 0').positive();
+const port = decimal('a port number from 0 to 65535', z.int('must be a whole number').max(65_535));
+const positive = decimal('a number above 0', z.number().positive());
 
 const Environment = z.object({
   PORT: port.default(8787).describe('port to listen on; 0 takes a free one'),
@@ -41,9 +39,7 @@ const Environment = z.object({
     .optional()
     .describe('proxy by which everything is reached that AGENT_BROKER_ALLOW_PRIVATE does not list'),
   RATE_LIMIT_URL: RateLimitUrl,
-  DRAIN_SECONDS: numeric('a number of seconds from 0 to 300')
-    .min(0)
-    .max(300)
+  DRAIN_SECONDS: decimal('a number of seconds from 0 to 300', z.number().max(300))
     .optional()
     .describe('seconds for which a broker that was told to stop still takes calls; 0 at a terminal, else 5'),
   LOG_LEVEL: z

@@ -1,6 +1,7 @@
 /** The address of PostgreSQL, and the connections that a process may use. */
 import { z } from 'zod';
 import { readPostgresUrl } from '../store/postgres-url.ts';
+import { decimal } from './forms.ts';
 
 /** The address, in the form that `pg` accepts. */
 const PostgresUrl = z
@@ -19,11 +20,7 @@ export const DATABASE_VARIABLES = {
   DATABASE_URL: PostgresUrl.optional().describe(
     'PostgreSQL to share between replicas; without it the broker stores in its data folder',
   ),
-  DATABASE_CONNECTIONS: z.coerce
-    .number('must be a number from 3 to 200')
-    .int()
-    .min(3)
-    .max(200)
+  DATABASE_CONNECTIONS: decimal('a number from 3 to 200', z.int().min(3).max(200))
     .default(12)
     .describe('connections to PostgreSQL'),
   DATABASE_READ_URL: PostgresUrl.optional().describe(

@@ -1,5 +1,14 @@
 /** Validators for the values of environment variables. */
 import { isIP } from 'node:net';
+import { z } from 'zod';
+
+/** Parses a number in decimal digits to a value of `type`; `Number` would also accept `0x10`, `1e3` and blanks. `what`: the text after "must be". */
+export const decimal = (what: string, type: z.ZodNumber) =>
+  z
+    .string()
+    .regex(/^\d+(\.\d+)?$/, { error: `must be ${what}`, abort: true })
+    .transform(Number)
+    .pipe(type);
 
 /** Whether a text is an origin. Identifiers are derived from the host only (did:web, rpId), so a path would result in addresses that are not served. */
 export function isOrigin(text: string): boolean {

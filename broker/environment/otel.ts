@@ -2,11 +2,12 @@
 import { z } from 'zod';
 import { Secret } from '../crypto/secret.ts';
 import type { OtelConfig } from '../telemetry/open-telemetry.ts';
+import { decimal } from './forms.ts';
 
 const address = z
   .string()
   .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), 'must begin with https:// or http://');
-const milliseconds = z.coerce.number('must be milliseconds').int('must be whole milliseconds').min(1).max(3_600_000);
+const milliseconds = decimal('milliseconds', z.int('must be whole milliseconds').min(1).max(3_600_000));
 
 /** `name=value,…`, values percent-encoded (OpenTelemetry, Environment variables). */
 const pairs = z
@@ -57,10 +58,7 @@ export const OTEL_VARIABLES = {
     )
     .default('parentbased_traceidratio')
     .describe('which calls are traced; whether a caller says that it traces is never asked'),
-  OTEL_TRACES_SAMPLER_ARG: z.coerce
-    .number('must be a number from 0 to 1')
-    .min(0)
-    .max(1)
+  OTEL_TRACES_SAMPLER_ARG: decimal('a number from 0 to 1', z.number().max(1))
     .default(0.01)
     .describe('share of the calls that is traced'),
 };

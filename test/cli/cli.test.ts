@@ -103,6 +103,8 @@ describe('exit codes', () => {
     ['a missing argument', ['plan']],
     ['a choice that is none', ['keys', 'rotate', 'front-door']],
     ['a lifetime that is too long', ['token', '--ttl', '301']],
+    ['a lifetime that is not in decimal digits', ['token', '--ttl', '0x10']],
+    ['a wait that is not in decimal digits', ['mcp', '--wait', '1e1']],
     ['a missing option', ['owner', 'add', 'a@b.example']],
   ])('2 for %s, with a hint', async (_what, words) => {
     const { code, stdout, stderr } = await runApart(words);

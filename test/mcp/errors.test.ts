@@ -476,7 +476,16 @@ test('valid options are parsed by the fast path; help and invalid options are le
     waitSeconds: 20,
     caller: { caller: 'slack:U1' },
   });
-  for (const words of [['--help'], ['--wait', '51'], ['--wait', ''], ['--wait', 'x'], ['--proflie', 'x'], ['more']])
+  for (const words of [
+    ['--help'],
+    ['--wait', '51'],
+    ['--wait', ''],
+    ['--wait', 'x'],
+    ['--wait', '1e1'],
+    ['--wait', '0x10'],
+    ['--proflie', 'x'],
+    ['more'],
+  ])
     expect(readArguments(words)).toBeUndefined();
 });
 
