@@ -42,6 +42,7 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
   const { id } = await ask('GET', '/owner/organisation');
   const served = linesOf(await textAt(broker, `/.well-known/svc-log/${id}`));
   const saved = linesOf(savedText(folder, LOG_KEYS));
+  if (saved.length === 0) refuseOthersFiles(folder);
   const gone = saved.filter((key) => !served.includes(key));
   if (gone.length > 0)
     throw new CommandFailed(
@@ -64,11 +65,12 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
   await saveDownload(await broker.download('/owner/log/export'), next);
   try {
     if (existsSync(join(folder, LOG))) await refuseOther(next, { folder, keys: served, note, size });
+    // Before the log: a log without keys would not be taken for one that was saved here.
+    writeFileSync(join(folder, LOG_KEYS), `${served.join('\n')}\n`, { mode: 0o600 });
     renameSync(next, join(folder, LOG));
   } finally {
     rmSync(next, { force: true });
   }
-  writeFileSync(join(folder, LOG_KEYS), `${served.join('\n')}\n`, { mode: 0o600 });
   writeFileSync(join(folder, RECEIPT_KEYS), `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 });
   writeFileSync(join(folder, CHECKPOINTS, `${size}`), note, { mode: 0o600 });
   return {
@@ -77,6 +79,18 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
     newLogKeys: saved.length === 0 ? 0 : served.length - saved.length,
     newReceiptKeys: known.length === 0 ? [] : more.map(({ kid }) => `${kid}`),
   };
+}
+
+/** Throws CommandFailed when a folder without verifier keys, and so without a saved log, has files with the names of those that would be written. */
+function refuseOthersFiles(folder: string): void {
+  const checkpoints = join(folder, CHECKPOINTS);
+  const files = [LOG, RECEIPT_KEYS].map((name) => join(folder, name));
+  const more = existsSync(checkpoints) ? readdirSync(checkpoints).map((name) => join(checkpoints, name)) : [];
+  const found = [...files, ...more].find((path) => existsSync(path));
+  if (found !== undefined)
+    throw new CommandFailed(
+      `${found} is there, and ${join(folder, LOG_KEYS)} is not: this folder has no log that was saved by this command. Nothing was saved. Name an empty or a new folder, or put the file ${LOG_KEYS} back.`,
+    );
 }
 
 /** Paths of the files in a folder that `saveLog` wrote. */

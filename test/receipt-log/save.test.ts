@@ -1,6 +1,6 @@
 /** `verify save` into a folder with an earlier export, from a broker whose rows were changed since. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { runCommand } from '../world/command.ts';
@@ -8,7 +8,8 @@ import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
-test('does not replace a saved log by one whose rows were changed, but saves it to another folder', async () => {
+/** Starts a broker. `called`: makes a call, and waits until the log has it. `save`: runs `verify save` for a folder in `cwd`. */
+async function startSaving() {
   const world = await startWorld('sqlite');
   const organisation = await world.demoOrganisation();
   const agent = await organisation.agent();
@@ -26,6 +27,11 @@ test('does not replace a saved log by one whose rows were changed, but saves it 
       })
       .toBeGreaterThan(size);
   };
+  return { world, cwd, save, called };
+}
+
+test('does not replace a saved log by one whose rows were changed, but saves it to another folder', async () => {
+  const { world, cwd, save, called } = await startSaving();
   await called('what was logged');
   expect((await save('kept')).stderr).toBe('');
   const log = readFileSync(join(cwd, 'kept/log.jsonl'), 'utf8');
@@ -55,4 +61,24 @@ test('does not replace a saved log by one whose rows were changed, but saves it 
   expect((await runCommand(['verify', 'export', 'kept'], { cwd })).stdout).toContain('Nothing was changed');
   expect((await save('other')).code).toBe(0);
   expect(readFileSync(join(cwd, 'other/log.jsonl'), 'utf8')).toContain('something else');
+});
+
+test('does not overwrite files of others, and saves into the folder without them', async () => {
+  const { cwd, save, called } = await startSaving();
+  await called('what was logged');
+  for (const name of ['log.jsonl', 'receipt-keys.json', 'checkpoints/1']) {
+    const file = join(cwd, 'mine', name);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, 'not of the broker');
+    const { code, stderr } = await save('mine');
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`mine/${name} is there, and mine/log.key is not`)]);
+    expect(readFileSync(file, 'utf8')).toBe('not of the broker');
+    expect(readdirSync(join(cwd, 'mine'), { recursive: true }).length).toBe(name.split('/').length);
+    rmSync(join(cwd, 'mine'), { recursive: true });
+  }
+  mkdirSync(join(cwd, 'mine'));
+  writeFileSync(join(cwd, 'mine', 'notes.txt'), 'not of the broker');
+  for (let i = 0; i < 2; i++) expect((await save('mine')).stderr).toBe('');
+  expect(readFileSync(join(cwd, 'mine', 'notes.txt'), 'utf8')).toBe('not of the broker');
+  expect((await runCommand(['verify', 'export', 'mine'], { cwd })).stdout).toContain('Nothing was changed');
 });
