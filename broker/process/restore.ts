@@ -1,5 +1,5 @@
 /** Restores a backup in such a way that nothing done since the backup is done again: see store/end-pending-items.ts. */
-import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { constants, copyFileSync, existsSync, lstatSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readBuild } from '../build.ts';
 import { readMasterKeys } from '../crypto/master-key-file.ts';
@@ -67,6 +67,7 @@ export async function restoreBackup(
     return { ...settled, replaced: null };
   }
   const place = join(config.dataFolder, 'store');
+  refuseLink(place);
   const isThere = existsSync(join(place, 'broker.db'));
   if (isThere && !replace)
     throw new Error(
@@ -106,6 +107,20 @@ export async function restoreBackup(
   }
 }
 
+/** What to do where the store's folder cannot be replaced. */
+const instead = (place: string): string =>
+  'Restore into an empty data folder (AGENT_BROKER_DATA, with a copy of the key file in its keys/), ' +
+  `and copy store/broker.db from there into ${place}`;
+
+/** Refuses a store that is on another disk by a symbolic link: the restored store would replace the link, and be on the disk of the data folder. */
+function refuseLink(place: string): void {
+  for (const path of [place, join(place, 'broker.db')])
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+      throw new Error(
+        `${path} is a symbolic link, and a restore puts a new folder in the place of ${place}. ${instead('the folder that it leads to')}. Nothing was changed.`,
+      );
+}
+
 /** Moves the folder of the store. When it is a mount, which cannot be moved, deletes `next` and throws an error that says what to do. */
 function moveAway(place: string, to: string, next: string): void {
   try {
@@ -114,8 +129,7 @@ function moveAway(place: string, to: string, next: string): void {
     if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
     rmSync(next, { recursive: true, force: true });
     throw new Error(
-      `${place} is a mount of its own, and a restore puts a new folder in its place. Restore into an empty data folder (AGENT_BROKER_DATA, with a copy ` +
-        'of the key file in its keys/), and copy store/broker.db from there into the mount; or mount the volume on the data folder. Nothing was changed.',
+      `${place} is a mount of its own, and a restore puts a new folder in its place. ${instead('the mount')}; or mount the volume on the data folder. Nothing was changed.`,
       { cause: error },
     );
   }

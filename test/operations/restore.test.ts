@@ -5,11 +5,13 @@ import {
   chmodSync,
   copyFileSync,
   cpSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -583,6 +585,26 @@ describe('agent-broker restore', () => {
     copyFileSync(join(other.AGENT_BROKER_DATA!, 'store', 'broker.db'), join(data, 'store', 'broker.db'));
     await (await started(place)).stop();
     expect(await notRestored(place, file, { replace: true })).toContain('is a mount of its own');
+    await started(place);
+  });
+
+  test('is refused where the store is a symbolic link, and changes nothing', async () => {
+    const place = await empty();
+    const data = place.AGENT_BROKER_DATA!;
+    const disk = newFolder();
+    symlinkSync(disk, join(data, 'store'));
+    expect(await notRestored(place, file)).toMatch(/store is a symbolic link, .* Nothing was changed\.$/);
+    // The remedy that the message names.
+    const other = await empty();
+    await restore(other, file);
+    copyFileSync(join(other.AGENT_BROKER_DATA!, 'store', 'broker.db'), join(disk, 'broker.db'));
+    await (await started(place)).stop();
+    expect(await notRestored(place, file, { replace: true })).toContain('store is a symbolic link');
+    expect(readdirSync(data).toSorted()).toEqual(['generation.json', 'keys', 'run', 'store']);
+    expect([lstatSync(join(data, 'store')).isSymbolicLink(), readdirSync(disk)]).toEqual([
+      true,
+      expect.arrayContaining(['broker.db']),
+    ]);
     await started(place);
   });
 
