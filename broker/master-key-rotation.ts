@@ -8,6 +8,7 @@ import { dropPreviousKeys, type MasterKeySource, rotateKeyFile } from './crypto/
 import type { Config } from './environment/config.ts';
 import { findMeta, putMeta, putMetaIfAbsent } from './store/meta.ts';
 import { hasSealed } from './store/sealed.ts';
+import { listSigningKeys } from './store/signing-keys.ts';
 import type { Store } from './store/store.ts';
 import { type Rewrapped, rewrapAll } from './vault.ts';
 
@@ -22,9 +23,18 @@ export function masterKeySource(config: Config): MasterKeySource {
     : { file: config.keyFile };
 }
 
-/** Whether the store is already bound to a master key. */
-export async function hasMasterKey(store: Store): Promise<boolean> {
-  return (await findMeta(store.db, CHECK_VALUE)) !== undefined;
+/** Whether the store is already bound to a master key. Throws an Error for the operator when this entry of a store that was in use is missing. */
+export async function hasMasterKey({ db }: Store): Promise<boolean> {
+  // Read first: a concurrent first start makes its signing keys after it has bound the store.
+  const wasInUse = (await listSigningKeys(db, 'evidence')).length > 0;
+  if ((await findMeta(db, CHECK_VALUE)) !== undefined) return true;
+  if (wasInUse)
+    throw new Error(
+      'This store is incomplete: it has signing keys, but the table meta does not say with which master key they are sealed. A dump was loaded with errors, ' +
+        'for example one of the data alone (pg_dump --data-only) into a migrated database. Load a complete dump into an empty database, in one transaction ' +
+        '(pg_restore --single-transaction), or use "npx agent-broker backup" and "restore". Nothing was started and nothing was changed.',
+    );
+  return false;
 }
 
 /** Whether a new master key may be created: only while nothing is sealed and no other key was ever used on this store. */

@@ -38,7 +38,15 @@ import { approveWith, enrol, signInWith } from '../world/passkeys.ts';
 import { smallDisk } from '../world/small-disk.ts';
 import type { Authenticator } from '../world/software-authenticator.ts';
 import { query } from '../world/store-contents.ts';
-import { newDatabase, newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import {
+  newDatabase,
+  newFolder,
+  newMigratedDatabase,
+  ONE_STORE,
+  postgresNote,
+  STORES,
+  type StoreKind,
+} from '../world/stores.ts';
 import { ALLOW_ALL, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' };
@@ -348,6 +356,47 @@ describe.each(STORES)(`ST-07 a store that was replaced by an older copy, on %s${
     expect(await run(older, 'restore', '--in-place')).toContain('marked as restored');
     await started(older);
     expect((await agent.act(READ)).body.error).toBe('store_restored');
+  });
+});
+
+/** Returns a place with a store into which only a part of another one was loaded, without its table meta. */
+async function halfLoaded(world: World, store: StoreKind): Promise<Environment> {
+  const place = await emptyMachine(world, store);
+  if (store === 'sqlite') {
+    cpSync(join(world.environment.AGENT_BROKER_DATA!, 'store'), join(place.AGENT_BROKER_DATA!, 'store'), {
+      recursive: true,
+    });
+    const { db, close } = openSqlite(join(place.AGENT_BROKER_DATA!, 'store'));
+    await db.deleteFrom('meta').execute();
+    await close();
+    return place;
+  }
+  place.DATABASE_URL = await newMigratedDatabase();
+  const dump = join(newFolder(), 'data.dump');
+  const words = ['--data-only', '--format=custom', `--file=${dump}`, world.environment.DATABASE_URL!];
+  expect(spawnSync('pg_dump', words).status).toBe(0);
+  const loaded = spawnSync('pg_restore', [`--dbname=${place.DATABASE_URL}`, dump], { encoding: 'utf8' });
+  expect(loaded.stderr).toContain('Key (name)=(readable_by) already exists');
+  return place;
+}
+
+describe.each(STORES)(`a store into which a dump was loaded with errors, on %s${postgresNote}`, (store) => {
+  test('is not started, and not marked as restored', async () => {
+    const world = await startWorld(store);
+    await world.demoOrganisation();
+    await world.running.stop();
+    const place = await halfLoaded(world, store);
+    const state = async () => [
+      await query(place, 'select * from meta order by name'),
+      await query(place, 'select kid from signing_keys order by kid'),
+    ];
+    const before = await state();
+    expect(await notStarted(place)).toMatch(
+      /^This store is incomplete: .* Nothing was started and nothing was changed\.$/,
+    );
+    await expect(treatAsRestored(place)).rejects.toThrow('This store is incomplete: ');
+    expect(await state()).toEqual(before);
+    await started({ ...world.environment, PORT: '0' });
   });
 });
 
