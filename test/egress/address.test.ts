@@ -149,6 +149,11 @@ describe('addresses listed by the operator', () => {
       'fd00:ec2::254',
       '168.63.129.16',
       '64:ff9b::a9fe:a9fe',
+      // Other forms that embed an IPv4 address.
+      '::ffff:0:a9fe:a9fe',
+      '2002:a9fe:a9fe::',
+      '2001::a9fe:a9fe',
+      '2600:1f00::5efe:a9fe:a9fe',
       '240.0.0.1',
     ]) {
       expect([ip, addressRefusal(ip, 'name')]).not.toEqual([ip, undefined]);
