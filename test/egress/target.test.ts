@@ -35,6 +35,8 @@ describe('SS-02, SS-03, SS-04, SS-09 the origin of a request', () => {
     ['https://up.test:80/', 'port'],
     ['https://up.test:9443/', 'port'],
     ['https://u:p@up.test/', 'userinfo'],
+    ['https://:p@up.test/', 'userinfo'],
+    ['https://u@up.test/', 'userinfo'],
   ])('%s is refused: %s', (url, reason) => {
     expect(judge(url)).toBe(reason);
   });

@@ -811,7 +811,7 @@ const READS: Case[] = [
   reading(
     'agents',
     'with this key',
-    { given: { key_fingerprint: 'key' }, others: { organisation_id: OTHER, key_fingerprint: OTHER } },
+    { given: { key_fingerprint: 'key' }, others: { organisation_id: OTHER, id: 'me', key_fingerprint: OTHER } },
     (db, row) => findOtherAgentWithKey(db, { organisationId: row.organisation_id, id: 'me' }, 'key'),
   ),
   reading('agents', 'live', { given: LIVE, others: { ...OWN, status: 'revoked', expires_at: PAST } }, (db, row) =>
