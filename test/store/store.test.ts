@@ -73,7 +73,7 @@ const MIGRATIONS = [
   '0028-connection-tests',
   '0030-held-joins',
   '0032-static-keys',
-  '0033-connection-scaledTimeout',
+  '0033-connection-patience',
   '0034-notices',
   '0035-standing-approvals',
   '0036-activity-counts',

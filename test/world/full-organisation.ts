@@ -82,6 +82,8 @@ export async function furnish(
   const owners = [organisation.owner];
   for (const role of ['viewer', 'approver', 'admin'] as const) owners.push(await organisation.addOwner(role));
   for (const owner of owners) await putPasskey(world, owner, name);
+  const former = await organisation.addOwner('viewer');
+  await organisation.ask('DELETE', `/owner/owners/${former.id}`);
   await putNewcomers(world, organisation.owner, name);
   const key = { label: `${name}-static-key`, connection: `${platform}-main` };
   await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, key);
