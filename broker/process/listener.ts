@@ -36,8 +36,9 @@ const KEEP_ALIVE_MARGIN_MS = 5_000;
 /** How long a request that was cut off has to be recorded and answered. */
 const LAST_WORD_MS = 1_000;
 const SWEEP_MS = 50;
-/** Twice the length of the kernel's queue (`backlog` of listen), so that a flood of connections does not delay the end. */
-const MOST_QUEUED = 1_022;
+const ACCEPTING_MS = 1_000;
+/** An idle turn takes a few microseconds, one with a request hundreds. */
+const SHORT_TURN_MS = 0.02;
 
 /** Starts listening; requests wait until `serve`. Throws, in words, when the port is taken. */
 export async function openListener(
@@ -129,18 +130,22 @@ export async function openListener(
 }
 
 /**
- * Accepts the connections that the kernel has completed already, at most `MOST_QUEUED`. Closing the socket would reset them, and a proxy does not
- * repeat a POST that it has sent on one. libuv accepts one connection per turn of the event loop.
+ * Accepts the connections that the kernel has completed already. Closing the socket would reset them, and a proxy does not repeat a POST that it has
+ * sent on one. libuv accepts one connection per turn of the event loop, so this waits, for `ACCEPTING_MS` at most, for a turn without one. The turn has
+ * to be short: what arrives after the socket was checked in it is reset.
  */
 async function acceptQueued(server: Server): Promise<void> {
   let accepted = 0;
   const count = () => accepted++;
   server.on('connection', count);
+  const until = performance.now() + ACCEPTING_MS;
   // The first turn may end without having checked the socket.
   await nextTurn();
-  for (let before = -1; before < accepted && accepted < MOST_QUEUED; ) {
-    before = accepted;
+  for (let now = performance.now(), isQuiet = false; !isQuiet && now < until; ) {
+    const before = { accepted, now };
     await nextTurn();
+    now = performance.now();
+    isQuiet = accepted === before.accepted && now - before.now < SHORT_TURN_MS;
   }
   server.off('connection', count);
 }
