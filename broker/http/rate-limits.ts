@@ -21,7 +21,7 @@ export type LimitResult = {
 export type AtOnce = { perAddress: number; inAll: number; perToken?: number; perAgent?: number };
 
 export type RateLimits = {
-  /** Counts a request, or `count` of them; 0 only returns what is left. */
+  /** Counts a request, or `count` of them if all are permitted; 0 only returns what is left. */
   take(limit: Limit, key: string, count?: number): Promise<LimitResult>;
   /** Takes a slot. Returns the function that releases it; undefined when none is free. */
   enter(name: string, atOnce: AtOnce, key: string): (() => void) | undefined;
@@ -52,7 +52,7 @@ export function makeRateLimits(factor: number, counts: WindowCounts, { refused }
         perMinute: limit,
         headers: {
           'RateLimit-Policy': `"${name}";q=${limit};w=60`,
-          RateLimit: `"${name}";r=${allowed ? left : 0};t=${seconds}`,
+          RateLimit: `"${name}";r=${left};t=${seconds}`,
         },
       };
     },

@@ -31,7 +31,7 @@ export function nameable(params: Record<string, string | string[]>): Record<stri
 export const agentKey = ({ per }: Limit, { id, parent_id }: { id: string; parent_id: string | null }): string =>
   per === 'family' ? (parent_id ?? id) : id;
 
-/** Counts a request, or `count` of them. Throws Refusal when the limit is exceeded. */
+/** Counts a request, or `count` of them. Throws Refusal, and counts none, when they would exceed the limit. */
 export async function takeLimit(limits: RateLimits, limit: Limit, key: string, count = 1): Promise<LimitResult> {
   const result = await limits.take(limit, key, count);
   if (!result.allowed) {

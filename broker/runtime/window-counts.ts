@@ -9,7 +9,7 @@
  */
 import { performance } from 'node:perf_hooks';
 
-/** Uses of a key that were not reported to the shared counter yet. */
+/** Uses of a key that were not reported to the shared counter yet; a negative number takes reported ones back. */
 export type Use = { key: string; count: number };
 /** `count`: within the window, over all processes. `leftMs`: until the window ends, by the shared counter's clock. */
 export type Counted = { count: number; leftMs: number };
@@ -31,7 +31,7 @@ export type Shared = { counter: SharedCounter; watch: Watch };
 export type Taken = { allowed: boolean; left: number; leftMs: number };
 
 export type WindowCounts = {
-  /** Counts `count` uses of a key, if `limit` permits them; 0 only reads what is left. Never rejects. */
+  /** Counts `count` uses of a key, if `limit` permits all of them; 0 only reads what is left. Never rejects. */
   take(key: string, limit: number, count: number): Taken | Promise<Taken>;
   /** Checks in the background whether the shared counter is available, so that the log shows it before the first use. */
   begin(): void;
@@ -51,7 +51,7 @@ const RETRY_MS = 1_000;
 /** Keys per report. */
 const MOST_KEYS = 500;
 
-/** `at`: ordinal, among the key's uses in this process, of the last use it asks for. */
+/** `at`: ordinal, among the uses that this process was ever asked for, of the last use it asks for. */
 type Waiter = { at: number; decide(allowed: boolean): void };
 
 type Count = {
@@ -65,8 +65,10 @@ type Count = {
   counted: number;
   /** Uses in the report in flight. */
   sent: number;
-  /** Uses not reported yet. */
+  /** Uses not reported yet, less those taken back. */
   fresh: number;
+  /** Uses of this process that were taken back, because they did not fit together. */
+  returned: number;
   waiting: Waiter[];
 };
 
@@ -88,7 +90,17 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
     const now = performance.now();
     const found = counts.get(key);
     if (!found) {
-      const made = { key, limit, end: now + windowMs, known: 0, counted: 0, sent: 0, fresh: 0, waiting: [] };
+      const made = {
+        key,
+        limit,
+        end: now + windowMs,
+        known: 0,
+        counted: 0,
+        sent: 0,
+        fresh: 0,
+        returned: 0,
+        waiting: [],
+      };
       counts.set(key, made);
       return made;
     }
@@ -107,7 +119,8 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
   });
 
   /** `at`: as in Waiter. Uses of other processes count before all unreported ones. */
-  const isWithin = ({ known, counted, limit }: Count, at: number): boolean => known - counted + at <= limit;
+  const isWithin = ({ known, counted, returned, limit }: Count, at: number): boolean =>
+    known - counted - returned + at <= limit;
 
   /** `known`: including the uses that were sent. */
   const settle = (count: Count, known: number, waiting: readonly Waiter[]): void => {
@@ -124,7 +137,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
       if (batch.length === MOST_KEYS) break;
       unreported.delete(count);
       const { fresh, end, waiting } = count;
-      if (fresh === 0 || (end <= now && waiting.length === 0)) continue;
+      if ((fresh === 0 || end <= now) && waiting.length === 0) continue;
       batch.push({ count, waiting });
       count.sent = fresh;
       count.fresh = 0;
@@ -152,7 +165,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
   };
 
   const isUrgent = (): boolean =>
-    unreported.size >= MOST_KEYS || [...unreported].some(({ waiting }) => waiting.length > 0);
+    unreported.size >= MOST_KEYS || [...unreported].some(({ waiting, fresh }) => waiting.length > 0 || fresh < 0);
 
   /** One report at a time, so that they take one connection at most. */
   const reportNow = (to: Shared): void => {
@@ -170,16 +183,25 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
     timer ??= setTimeout(() => reportNow(to), isUnavailable ? RETRY_MS : REPORT_EVERY_MS).unref();
   };
 
-  const decided = (count: Count, to: Shared): Promise<Taken> =>
+  const decided = (count: Count, to: Shared, uses: number): Promise<Taken> =>
     new Promise((resolve) => {
+      let isDecided = false;
       const patience = setTimeout(() => {
         isUnavailable = true;
         waiter.decide(isWithin(count, waiter.at));
       }, MAX_WAIT_MS);
       const waiter: Waiter = {
-        at: count.counted + count.sent + count.fresh,
+        at: count.counted + count.sent + count.fresh + count.returned,
         decide: (allowed) => {
+          if (isDecided) return;
+          isDecided = true;
           clearTimeout(patience);
+          // A single use that is refused leaves nothing for others to use.
+          if (!allowed && uses > 1) {
+            count.fresh -= uses;
+            count.returned += uses;
+            unreported.add(count);
+          }
           resolve(answer(count, allowed));
         },
       };
@@ -192,16 +214,15 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
       const count = countOf(key, limit);
       count.limit = limit;
       const before = count.known + count.sent + count.fresh;
-      if (uses === 0 || before >= limit) return answer(count, uses === 0 && before <= limit);
+      if (uses === 0 || before + uses > limit) return answer(count, uses === 0 && before <= limit);
       count.fresh += uses;
-      const fits = before + uses <= limit;
-      if (!shared) return answer(count, fits);
+      if (!shared) return answer(count, true);
       unreported.add(count);
       const allowance = Math.floor(Math.min(limit * ALLOWANCE, (limit - count.known) * ALLOWANCE_OF_LEFT));
-      if (!isUnavailable && count.sent + count.fresh > allowance) return decided(count, shared);
+      if (!isUnavailable && count.sent + count.fresh > allowance) return decided(count, shared, uses);
       if (!isUnavailable && count.fresh * 2 >= allowance) reportNow(shared);
       else reportSoon(shared);
-      return answer(count, fits);
+      return answer(count, true);
     },
     begin: () => void shared?.counter.check?.().then(shared.watch.worked, shared.watch.failed),
     stop: async () => {

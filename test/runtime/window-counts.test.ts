@@ -34,6 +34,13 @@ test('a single process grants exactly the limit, without waiting', () => {
   expect(counts.take('other', 10, 11)).toMatchObject({ allowed: false });
 });
 
+test('several uses that do not fit together are not counted', () => {
+  const counts = windowCounts(MINUTE_MS);
+  expect(counts.take('k', 10, 6)).toMatchObject({ allowed: true, left: 4 });
+  expect(counts.take('k', 10, 5)).toMatchObject({ allowed: false, left: 4 });
+  expect(counts.take('k', 10, 4)).toMatchObject({ allowed: true, left: 0 });
+});
+
 describe.runIf(STORES.includes('postgres'))(`processes that share a counter${postgresNote}`, () => {
   let url: string;
   const opened = () => {
@@ -115,6 +122,21 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
     const [other] = processes(1);
     await other!.take(many[0]!, 1_000, 51);
     expect(other!.take(many[0]!, 1_000, 0)).toMatchObject({ left: 1_000 - 52 });
+  });
+
+  test('several uses that do not fit together are not counted, whichever process counted the others', async () => {
+    const [first, second] = processes(2);
+    const key = newKey();
+    expect(await first!.take(key, LIMIT, LIMIT - 10)).toMatchObject({ allowed: true });
+    // The second process learns of the others by its refusal. The uses that follow at the same time fit.
+    const [refused, ...fitting] = await Promise.all([11, 4, 1, 4].map((uses) => second!.take(key, LIMIT, uses)));
+    expect(refused).toMatchObject({ allowed: false });
+    expect(fitting).toMatchObject([{ allowed: true }, { allowed: true }, { allowed: true }]);
+    expect(await second!.take(key, LIMIT, 2)).toMatchObject({ allowed: false, left: 1 });
+    // The shared count is corrected without a further use.
+    await vi.waitUntil(async () => (await shared[2]!.add([{ key, count: 0 }], MINUTE_MS))[0]?.count === LIMIT - 1);
+    expect(await second!.take(key, LIMIT, 1)).toMatchObject({ allowed: true, left: 0 });
+    expect(await second!.take(key, LIMIT, 1)).toMatchObject({ allowed: false });
   });
 
   test('once a key is used up in a process, no more requests are made for it', async () => {
