@@ -1,5 +1,8 @@
 /** Attenuates a parent's grants for a child (specification, Child identity; Repository constraint): at most what the parent holds. */
+import type { Checked } from '../config-file/check-document.ts';
+import { checkLimits } from '../config-file/check-references.ts';
 import { NOT_ON_PLAN } from '../entitlement.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import { attenuate, connectionChoices, selectGrant } from '../policy/attenuation.ts';
 import type { Constraints, Grant, Instant } from '../policy/facts.ts';
 import { intersectRecipients } from '../policy/recipients.ts';
@@ -23,6 +26,8 @@ export type Holdings = {
   mayLimitRepos: boolean;
   /** Default connections by platform id. */
   defaultConnections: ReadonlyMap<string, string | null>;
+  /** Of the platforms that are requested, by their ids. */
+  manifests: ReadonlyMap<string, Manifest>;
 };
 
 /** A child's grant on a platform, before it has an id. */
@@ -63,6 +68,7 @@ function attenuateGrant(wanted: ChildGrantRequest, where: string, holdings: Hold
       `${where}: the parent holds none of these scopes on ${JSON.stringify(platform)}${connectionId === undefined ? '' : ' and this connection'}.`,
     );
   refuseLooser(wanted.constraints, held.constraints, where);
+  refuseUnknown(wanted, held.constraints, holdings, where);
   // A limit that the parent already has may be narrowed.
   if (!holdings.mayLimitRepos && limitsRepos(wanted.constraints) && !limitsRepos(held.constraints))
     throw new ChangeRefused('not_on_plan', `${where}.constraints: ${NOT_ON_PLAN.repository_constraints}`);
@@ -77,6 +83,28 @@ function attenuateGrant(wanted: ChildGrantRequest, where: string, holdings: Hold
   };
   const { id: _id, ...passed } = attenuate(asked, held);
   return passed;
+}
+
+/** @throws ChangeRefused for a limit that the parent does not have, and of something that the platform does not know */
+function refuseUnknown(
+  { platform, constraints }: ChildGrantRequest,
+  parent: Constraints,
+  { manifests }: Holdings,
+  where: string,
+): void {
+  const manifest = manifests.get(platform);
+  if (!manifest) return;
+  const { recipients, refs, ref_changes: changes } = constraints;
+  const found: Checked = { problems: [], warnings: [] };
+  const added = {
+    ...(recipients && !parent.recipients && { recipients: [...recipients] }),
+    ...(refs && !parent.refs && { refs: [...refs] }),
+    ...(changes && !parent.ref_changes && { ref_changes: [...changes] }),
+  };
+  checkLimits(added, platform, manifest, [], found);
+  const [first] = [...found.problems, ...found.warnings];
+  if (first)
+    throw new ChangeRefused('invalid_constraints', `${where}.constraints.${first.path.join('.')}: ${first.message}`);
 }
 
 /** @throws ChangeRefused when the child's constraints allow something that its parent's do not */

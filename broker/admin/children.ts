@@ -3,12 +3,14 @@
 import { type Changing, recordChange } from '../audit/record-change.ts';
 import { mintChildToken } from '../auth/child-token.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker, Uses } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { isEntitled } from '../entitlement.ts';
+import type { Compiled } from '../facts/compiled.ts';
 import { grantOfFacts } from '../facts/facts.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import type { Grant, Instant } from '../policy/facts.ts';
 import { findAgent, putAgent, putGrant } from '../store/agents.ts';
 import { listOverdueChildren, reserveChildSlot } from '../store/children.ts';
@@ -46,7 +48,7 @@ const MOST_TRIES = 200;
  * @param who with the facts about all its platforms
  */
 export async function issueChild(
-  services: Changing & Uses<'config' | 'baseUrl' | 'did' | 'keys'>,
+  services: Changing & Uses<'config' | 'baseUrl' | 'did' | 'keys'> & { compiled: Pick<Compiled, 'platform'> },
   who: AgentPrincipal,
   wish: ChildWish,
   correlationId: string,
@@ -54,7 +56,7 @@ export async function issueChild(
   const { broker } = services;
   const { db } = broker.store;
   const now = broker.clock();
-  const granted = attenuateGrants(wish.grants, holdingsOf(broker, who), now);
+  const granted = attenuateGrants(wish.grants, await loadHoldings(services, who, wish.grants), now);
   const key = issuingKey(services, now);
   if (!key) return { kind: 'no_key' };
   const made = newChild(services, who.agent, wish, key, now);
@@ -73,17 +75,25 @@ export async function issueChild(
   return today?.status === 'active' ? { kind: 'too_many', limit: MAX_LIVE_CHILDREN } : { kind: 'parent_not_active' };
 }
 
-/** Builds an agent's grants from the facts about all its platforms. */
-function holdingsOf(broker: Pick<Broker, 'config'>, { agent, rows }: AgentPrincipal): Holdings {
+/** Loads an agent's grants from the facts about all its platforms. */
+async function loadHoldings(
+  { broker, compiled }: Uses<'config'> & { compiled: Pick<Compiled, 'platform'> },
+  { agent, rows }: AgentPrincipal,
+  wanted: readonly ChildGrantRequest[],
+): Promise<Holdings> {
   const grants = new Map<string, Grant>();
+  const manifests = new Map<string, Manifest>();
   const defaultConnections = new Map<string, string | null>();
   for (const row of rows) {
     if (row.grant_id === null || row.platform_id === null) continue;
     grants.set(row.grant_id, grantOfFacts(row));
     defaultConnections.set(row.platform_id, row.default_connection_id);
+    const { platform_id: id, platform_version: version } = row;
+    if (version === null || manifests.has(id) || !wanted.some(({ platform }) => platform === id)) continue;
+    manifests.set(id, (await compiled.platform(agent.organisation_id, id, version)).manifest);
   }
   const mayLimitRepos = isEntitled(broker, agent.organisation_id, 'repository_constraints');
-  return { grants: [...grants.values()], mayLimitRepos, defaultConnections };
+  return { grants: [...grants.values()], mayLimitRepos, defaultConnections, manifests };
 }
 
 function issuingKey({ broker }: Uses<'log' | 'keys'>, now: Instant): SigningKey | undefined {

@@ -10,6 +10,7 @@ export class ChangeRefused extends Error {
     | 'invalid_headers'
     | 'invalid_grants'
     | 'no_scopes_after_attenuation'
+    | 'invalid_constraints'
     | 'child_constraints_looser_than_parent'
     | 'forbidden'
     | 'not_on_plan'

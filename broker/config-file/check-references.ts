@@ -97,19 +97,30 @@ function checkTerms(terms: GrantTerms, platform: string, manifest: Manifest, pat
       message: `the platform "${platform}" has no scope "${scope}".${hint} It has: ${listNames(scopes)}.`,
     });
   });
+  checkLimits(terms, platform, manifest, path, found);
+}
+
+/** Checks that the platform knows what is limited: a limit of something else refuses nothing, or everything. */
+export function checkLimits(
+  terms: Pick<GrantTerms, 'recipients' | 'refs' | 'ref_changes'>,
+  platform: string,
+  manifest: Pick<Manifest, 'recipients' | 'refs'>,
+  path: Path,
+  found: Checked,
+): void {
   if (terms.recipients !== undefined) checkRecipients(terms.recipients, platform, manifest, path, found);
   const limit = terms.refs ? 'refs' : terms.ref_changes ? 'ref_changes' : undefined;
   if (limit !== undefined && manifest.refs === undefined)
     found.warnings.push({
       path: [...path, limit],
-      message: `refuses all that is not a GET or git: the manifest of "${platform}" does not say (under \`refs\`) which branches and tags its operations write.`,
+      message: `refuses all that is not a GET or git: the manifest of "${platform}" does not say (under \`refs\`) which branches and tags its operations write. To allow some operations, limit the scopes.`,
     });
 }
 
 function checkRecipients(
   entries: readonly string[],
   platform: string,
-  { recipients = {} }: Manifest,
+  { recipients = {} }: Pick<Manifest, 'recipients'>,
   path: Path,
   found: Checked,
 ): void {

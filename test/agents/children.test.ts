@@ -284,7 +284,6 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
         { ref_changes: ['update'] },
         { ref_changes: ['update'] },
       ],
-      ['changes where the parent has no limit', {}, { ref_changes: [] }, { ref_changes: [] }],
       [
         'repository creation switched off',
         { repos: ['acme/*'] },
@@ -294,6 +293,30 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
     ])('CH-04 tighter constraints are accepted: %s', async (_what, own, constraints, granted) => {
       const { status, body, text } = await issue(await limited(own), { grants: [grant({ constraints })] });
       expect([status, body.granted?.[0].constraints], text).toEqual([201, granted]);
+    });
+
+    test('a limit of something that the platform does not know is refused, unless the parent has it, too', async () => {
+      const forge = await organisation.platform({
+        id: 'forge',
+        manifest: { recipients: { 'POST /messages': ['/to'] }, refs: { 'POST /messages': [] } },
+      });
+      for (const [constraints, own, why] of [
+        [{ recipients: ['@acme.example'] }, { recipients: ['@acme.example'] }, /recipients: limits nothing/],
+        [{ refs: ['agent/*'] }, { refs: ['**'] }, /refs: refuses all that is not a GET or git/],
+        [{ ref_changes: [] }, { ref_changes: ['create'] }, /ref_changes: refuses all that is not a GET or git/],
+      ] as const) {
+        const { body } = await refused(parent, { grants: [grant({ constraints })] }, 400, 'invalid_constraints');
+        expect(body.detail).toMatch(why);
+        expect(body.detail).toContain('grants[0].constraints.');
+        const known = await organisation.agent({ grants: { [forge]: { scopeList: ['demo:read'] } } });
+        for (const [agent, platform] of [
+          [known, forge],
+          [await limited(own), 'demo'],
+        ] as const) {
+          const made = await issue(agent, { grants: [grant({ platform, constraints })] });
+          expect([made.status, made.body.granted?.[0].constraints], made.text).toEqual([201, constraints]);
+        }
+      }
     });
 
     test.each<[string, Record<string, unknown>, Record<string, unknown>]>([

@@ -431,7 +431,7 @@ describe('a governance file', () => {
       ['ref_changes', 'ref_changes: [create]'],
     ])
       expect(warningsOf(grants(terms ?? ''))).toContain(
-        `governance.yaml:11:56: agents.t.grants.crm.${field}: refuses all that is not a GET or git: the manifest of "crm" does not say (under \`refs\`) which branches and tags its operations write.`,
+        `governance.yaml:11:56: agents.t.grants.crm.${field}: refuses all that is not a GET or git: the manifest of "crm" does not say (under \`refs\`) which branches and tags its operations write. To allow some operations, limit the scopes.`,
       );
   });
 
