@@ -38,7 +38,7 @@ export const Approval = z
       .optional()
       .describe('the call as an owner corrected it: this is what is decided on and made, in place of what was asked'),
     note: z.string().optional().describe('what whoever decided wrote to the agent'),
-    audit_id: z.guid().optional().describe('the audit row of the call that was made'),
+    audit_id: z.guid().describe('the audit row of the held call, and once it was approved, of the call that is made'),
   })
   .meta({ id: 'Approval' });
 

@@ -9,13 +9,15 @@ type Common = {
   sentence: string | undefined;
   /** The call as the deciding person corrected it, which is made in place of the requested one; undefined without a correction. */
   corrected: Corrected | undefined;
+  /** The audit row of the held call, and once it was approved, of the call that is made; an older broker names only the latter. */
+  auditId: string | undefined;
 };
 
 /** `data`: null when the corrected call has no data. */
 export type Corrected = { endpoint: string; data: unknown };
 
-/** The audit row of the decision or replay, and the owner's note. */
-type Decided = { note: string | undefined; auditId: string | undefined };
+/** The owner's note. */
+type Decided = { note: string | undefined };
 
 export type Approval = Common &
   (
@@ -58,8 +60,9 @@ export function readApproval(body: Body): Approval | undefined {
     approvalUrl: text(body.approval_url),
     sentence: text(body.sentence),
     corrected: readCorrected(body.corrected),
+    auditId: text(body.audit_id),
   };
-  const decided: Decided = { note: text(body.note), auditId: text(body.audit_id) };
+  const decided: Decided = { note: text(body.note) };
   if (body.status === 'pending') return { ...common, state: 'pending' };
   if (body.status === 'expired') return { ...common, state: 'expired' };
   if (body.status === 'denied') return { ...common, ...decided, state: 'denied' };

@@ -4,7 +4,7 @@ import type { ToolAnswer } from './answer.ts';
 
 export type Held = Pick<
   Extract<CallOutcome, { kind: 'held' }>,
-  'approvalId' | 'approvalUrl' | 'sentence' | 'expiresAt'
+  'approvalId' | 'approvalUrl' | 'sentence' | 'expiresAt' | 'auditId'
 >;
 
 export type HeldCallResult =

@@ -106,6 +106,7 @@ export function pendingAnswer(
     approvalUrl: string | undefined;
     sentence?: string | undefined;
     expiresAt: string | undefined;
+    auditId: string | undefined;
   },
   words = 'The call is held until a person decides. Nothing was sent yet.',
 ): ToolAnswer {
@@ -115,6 +116,7 @@ export function pendingAnswer(
     approval_id: held.approvalId,
     approval_url: held.approvalUrl,
     expires_at: held.expiresAt,
+    audit_id: held.auditId,
     detail: `${words}${wouldDoText(held)}${link}`,
     next: `Show the person the link. Do not submit the call again. Call check_approval with approval_id "${held.approvalId}": it waits up to 50 seconds; repeat it while it says pending_approval, or go on with other work and come back.`,
   });
@@ -122,9 +124,9 @@ export function pendingAnswer(
 
 /** Maps the state of an approval to a tool result. */
 export function approvalAnswer(approval: Approval): ToolAnswer {
-  const { approvalId: approval_id, corrected } = approval;
-  const facts = (more: Omit<Answered, 'approval_id'>) =>
-    toolAnswer({ approval_id, ...(corrected && { corrected }), ...more });
+  const { approvalId: approval_id, auditId: audit_id, corrected } = approval;
+  const facts = (more: Omit<Answered, 'approval_id' | 'audit_id'>) =>
+    toolAnswer({ approval_id, audit_id, ...(corrected && { corrected }), ...more });
   // The agent has to continue from the corrected call, not from its own.
   const what = corrected
     ? 'A person corrected the call and approved it: it was made once, with the endpoint and data in "corrected" in place of yours.'
@@ -144,7 +146,6 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         ...withHeaders(approval.result.headers),
         ...(approval.result.truncated && { truncated: true, bytes: approval.result.bytes }),
         note: approval.note,
-        audit_id: approval.auditId,
         detail: what ?? 'A person approved the call, and it was made once.',
       });
     case 'not_made':
@@ -153,7 +154,6 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         code: /^\w+/.exec(approval.error)?.[0] ?? 'not_made',
         detail: `A person approved the call, but it was not made as it should: ${approval.error}`,
         note: approval.note,
-        audit_id: approval.auditId,
         next: approval.mayHaveActed
           ? 'The platform may have acted: look there with read_platform before you ask again.'
           : 'It is not made later by itself. When the reason is gone, submit the call again.',
@@ -164,7 +164,6 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         code: 'denied',
         detail: 'A person denied the call. Nothing was sent.',
         note: approval.note,
-        audit_id: approval.auditId,
         next: 'Do not submit it again and do not try another way, unless the person says so.',
       });
     case 'expired':

@@ -58,6 +58,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
       created_at: expect.any(String),
       expires_at: expect.any(String),
       executed_at: null,
+      audit_id: expect.any(String),
     });
     const before = world.upstream.seen.length;
     const decided = await approve(id, { note: 'Go on.' });
@@ -69,6 +70,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     const { method, target, headers, body } = world.upstream.seen.at(-1)!;
     expect([method, target, JSON.parse(body)]).toEqual(['POST', '/v1/items?notify=1', WRITE.data]);
     expect(headers).toMatchObject({ 'x-kept': 'kept', authorization: `Bearer ${CANARY}` });
+    expect(waiting.body.audit_id).toBe(decided.body.audit_ids.held);
     const made = await agent.get(`/v1/approvals/${id}`);
     expect(made.body).toMatchObject({ status: 'approved', note: 'Go on.', executed_at: expect.any(String) });
     expect(made.body.result).toMatchObject({ status: 200, data: { method: 'POST' } });

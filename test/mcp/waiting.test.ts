@@ -1,5 +1,6 @@
 /** Held calls over MCP: each way to wait that a client may support, what ends a wait, and what survives a restart. */
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { evidenceOf } from '../world/evidence.ts';
 import { hideTables } from '../world/fault-proxy.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { callTool, envelope, type McpProcess, type Message, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
@@ -89,6 +90,8 @@ describe('a client that declares nothing', () => {
     const { approval_id: id } = answer.structuredContent;
     expect(answer.isError).toBeUndefined();
     expect(answer.structuredContent).toMatchObject({ status: 'pending_approval', approval_url: urlOf(id) });
+    const { audit_id } = answer.structuredContent;
+    expect((await evidenceOf(world, agent, audit_id)).row).toMatchObject({ result: 'held', approval_id: id });
     expect(answer.structuredContent.next).toMatch(/Do not submit the call again.*check_approval/s);
     expect(answer.content[0].text).toContain(urlOf(id));
     expect(answer.structuredContent.detail).toMatch(
@@ -96,11 +99,12 @@ describe('a client that declares nothing', () => {
     );
 
     const still = await callTool(mcp, 'check_approval', { approval_id: id });
-    expect(still.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id });
+    expect(still.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id, audit_id });
     expect(still.structuredContent.detail).toContain(' It would send a POST to /items with 1 field. ');
     await decide(id, 'deny', { note: 'Ask Ann first.' });
     const denied = await callTool(mcp, 'check_approval', { approval_id: id });
-    expect(denied).toMatchObject({ isError: true, structuredContent: { status: 'denied', note: 'Ask Ann first.' } });
+    const structuredContent = { status: 'denied', note: 'Ask Ann first.', audit_id };
+    expect(denied).toMatchObject({ isError: true, structuredContent });
     expect(sentFor(args)).toBe(0);
   });
 

@@ -68,7 +68,7 @@ function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, foun
     ...(found.execution_error !== null && { execution_error: found.execution_error }),
     ...correctedOf(broker, found),
     ...(found.note !== null && { note: found.note }),
-    ...(found.replay_audit_id !== null && { audit_id: found.replay_audit_id }),
+    audit_id: found.replay_audit_id ?? found.audit_id,
   };
   const result = withheld === undefined ? readResult(broker, found) : undefined;
   const failed = result === 'unreadable' ? UNREADABLE : withheld;
