@@ -10,6 +10,7 @@ import { toolServer } from '../../mcp/tools/tool-server.ts';
 import { MOST_WAIT_MS } from '../../mcp/tools/waiting.ts';
 import { readBuild } from '../build.ts';
 import { familyOf } from '../calls/call.ts';
+import type { Caller } from '../calls/caller.ts';
 import { cancelRequests, whenCancelled } from './mcp-cancel.ts';
 import { isRequest, type McpMessage, readMcpBody } from './mcp-messages.ts';
 import { watchPermissions } from './mcp-news.ts';
@@ -43,8 +44,8 @@ const { version } = readBuild();
 
 type McpContext = Context<'mcp_client', undefined>;
 
-/** Serves the request, and stops its work when the request ends. */
-export function serveMcp(context: McpContext, response: ServerResponse): void {
+/** Serves the request, and stops its work when the request ends. `caller`: the person for whom all of its calls are made. */
+export function serveMcp(context: McpContext, response: ServerResponse, caller: Caller | undefined): void {
   const { log } = context.services.broker;
   const onerror = (error: Error) => log.debug({ err: error }, 'MCP request refused');
   const gone = new AbortController();
@@ -60,7 +61,7 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
     ending = setTimeout(() => void served.close(), ms);
     over = setTimeout(() => response.destroy(), ms + GOODBYE_MS);
   };
-  const served = serve(context, response, gone.signal, { onerror, endAfter });
+  const served = serve(context, response, gone.signal, { onerror, endAfter, caller });
   const answer = toNodeHandler(served, { onerror });
   endAfter(MAX_REQUEST_MS);
   response.once('close', () => {
@@ -71,12 +72,14 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
   void answer(context.request as Parameters<typeof answer>[0], response, READ_ELSEWHERE);
 }
 
+type Serving = { onerror: (error: Error) => void; endAfter: (ms: number) => void; caller: Caller | undefined };
+
 /** Wraps the SDK's handler of one request with the scope checks. `close` ends work in progress, without an answer. */
 function serve(
   context: McpContext,
   response: ServerResponse,
   gone: AbortSignal,
-  { onerror, endAfter }: { onerror: (error: Error) => void; endAfter: (ms: number) => void },
+  { onerror, endAfter, caller }: Serving,
 ) {
   const { services, who, request } = context;
   const session = sessionOf(request.headers);
@@ -87,7 +90,9 @@ function serve(
     return errorOf(reply, bodyOf(reply));
   };
   const repeats = storedRepeats(services, who, failed);
-  const host = { client, permissions, repeats, personKey: personKeyOf(services, who), failed, waitMs: MOST_WAIT_MS };
+  const personKey = personKeyOf(services, who);
+  const configured = caller && (() => caller);
+  const host = { client, permissions, repeats, personKey, configured, failed, waitMs: MOST_WAIT_MS };
   const untold = !mayRead(who);
   const servers: Server[] = [];
   const handler = createMcpHandler(

@@ -1,8 +1,11 @@
 /** `caller` of the MCP tools: each person gets their own data, and nobody else's call or answer. */
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { expectEnvelope } from '../world/evidence.ts';
 import { envelope, startMcp, writeProfile } from '../world/mcp.ts';
 import { consentVerified, STATELESS, TRANSPORTS, waitingCalls } from '../world/mcp-people.ts';
+import { callMcp } from '../world/oauth-client.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -73,6 +76,35 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
           code: 'consent_required',
         });
     });
+  });
+
+  test('X-Svc-Caller on /mcp names the person of every call; a call for somebody else is refused', async () => {
+    const { id: policy } = (await organisation.ask('GET', '/owner/policies/default')).body;
+    const agent = await organisation.agent({ policy, grants: { docs: { scopeList: ['docs:read'] } } });
+    const connect = async (caller: string) => {
+      const client = new Client({ name: 'gateway', version: '1' });
+      onTestFinished(() => client.close());
+      const headers = { authorization: `Bearer ${await agent.token()}`, 'x-svc-caller': caller };
+      const url = new URL(`${world.running.baseUrl}/mcp`);
+      await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+      return async (args: object = {}) =>
+        (await client.callTool({ name: 'read_platform', arguments: { ...READ, ...args } })).structuredContent;
+    };
+    for (const [caller, name, who, other] of [
+      [ANN, 'id slack:U-ANN', 'ann', BOB],
+      [await byAssertion('bob'), `jwt ${(await byAssertion('bob')).assertion}`, 'bob', await byAssertion('ann')],
+    ] as const) {
+      const call = await connect(name);
+      expect(await call()).toMatchObject({ data: { who } });
+      expect(await call({ caller })).toMatchObject({ data: { who } });
+      expect(await call({ caller: other })).toMatchObject({ status: 'failed', code: 'caller_differs' });
+    }
+    for (const name of ['slack:U-ANN', 'id Slack:U-ANN', 'jwt'])
+      expectEnvelope(
+        await callMcp(agent.baseUrl, await agent.token(), {}, { 'x-svc-caller': name }),
+        400,
+        'invalid_request',
+      );
   });
 
   // The last test, because its calls stay waiting.

@@ -1,4 +1,5 @@
 /** POST /mcp: the broker's tools for clients of Streamable HTTP. */
+import { readCaller } from '../../calls/caller.ts';
 import { Refusal } from '../errors.ts';
 import { MCP_LIMIT, MOST_BODIES } from '../mcp-request-slots.ts';
 import { route } from '../route.ts';
@@ -16,7 +17,7 @@ export const mcp = route({
   capability: 'mcp',
   summary: 'The tools, for MCP clients that connect over HTTP.',
   answers: { 200: 'A JSON-RPC answer, or a stream of server-sent events that ends with it.', 202: 'Taken.' },
-  errors: ['forbidden', 'rate_limited', 'too_many_streams'],
+  errors: ['forbidden', 'invalid_request', 'rate_limited', 'too_many_streams'],
   handle: async (context) => {
     const { services, request } = context;
     const { origin } = request.headers;
@@ -25,8 +26,10 @@ export const mcp = route({
         'forbidden',
         'Requests from web pages of other origins are refused. Connect from the MCP client itself.',
       );
+    const named = readCaller(request.headersDistinct['x-svc-caller'], undefined);
+    if (!named.ok) throw new Refusal('invalid_request', named.error);
     // Loaded lazily to save memory: most brokers have no MCP client.
     const { serveMcp } = await import('../mcp-serve.ts');
-    return { status: 200, handOver: (response) => serveMcp(context, response) };
+    return { status: 200, handOver: (response) => serveMcp(context, response, named.caller) };
   },
 });
