@@ -12,6 +12,18 @@ import { READ } from '../world/requests.ts';
 // biome-ignore lint/suspicious/noExplicitAny: any JSON.
 type Json = any;
 
+/** Returns the limit of a field of a request body. `caller.id`: of the asserted form. */
+function maxLengthOf(document: Json, path: string, field: string): number {
+  const resolve = (schema: Json): Json =>
+    schema.$ref === undefined ? schema : document.components.schemas[schema.$ref.split('/').at(-1)];
+  const [name = '', inner] = field.split('.');
+  const { properties } = resolve(document.paths[path].post.requestBody.content['application/json'].schema);
+  const found = resolve(properties[name]);
+  const choices: Json[] = (found.anyOf ?? [found]).map(resolve);
+  const lengths = choices.map((one) => (inner === undefined ? one : one.properties[inner])?.maxLength);
+  return lengths.find((length) => length !== undefined);
+}
+
 describe('request bodies', () => {
   let port: number;
   const world = givenWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
@@ -19,6 +31,36 @@ describe('request bodies', () => {
   const agent = shared(() => organisation.agent());
   beforeAll(() => {
     port = Number(new URL(world.running.baseUrl).port);
+  });
+
+  test('a text may have as many characters as the OpenAPI document says: code points, not UTF-16 code units', async () => {
+    const document = (await send(`${world.running.baseUrl}/v1/openapi.json`, {})).body;
+    const caller = { source: 'slack', id: '' };
+    const grants = [{ platform: 'demo', scopes: ['demo:read'] }];
+    for (const [path, field, status, body] of [
+      ['/v1/actions', 'reason', 200, (reason: string) => ({ ...READ, reason })],
+      ['/v1/actions', 'caller.id', 200, (id: string) => ({ ...READ, caller: { ...caller, id } })],
+      ['/v1/agents/children', 'name', 201, (name: string) => ({ name, grants })],
+      ['/v1/agents/self/diagnostics', 'endpoint', 201, (endpoint: string) => ({ message: 'm', endpoint })],
+    ] as const) {
+      const most = maxLengthOf(document, path, field);
+      const ask = (text: string) =>
+        agent.request('POST', path, {
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(body(text)),
+        });
+      for (const text of ['a'.repeat(most), '😀'.repeat(most), `${'😀'.repeat(most - 1)}a`]) {
+        const answer = await ask(text);
+        expect(answer.status, answer.text).toBe(status);
+      }
+      for (const text of ['a'.repeat(most + 1), '😀'.repeat(most + 1), `${'😀'.repeat(most)}a`]) {
+        const answer = await ask(text);
+        expectEnvelope(answer, 400, 'invalid_request');
+        expect(answer.body.detail).toContain(
+          field === 'caller.id' ? 'caller' : `${field}: must have at most ${most} characters`,
+        );
+      }
+    }
   });
 
   /** Announces a body of 1 MB and sends none of it. Returns status and error code of the answer. */
