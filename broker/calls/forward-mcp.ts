@@ -12,7 +12,6 @@ import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Grant, JsonObject } from '../policy/facts.ts';
 import { classify } from '../policy/operation.ts';
-import { present } from '../runtime/present.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
 import { type Call, familyOf, idleMsOf } from './call.ts';
@@ -163,8 +162,8 @@ function listing(offered: OfferedTools, { action }: Call, { rules }: CompiledPla
   return {
     tools: covered
       .filter(({ state }) => state === 'accepted')
-      .map(({ name, accepted, effect }) => ({
-        ...readStored(StoredObject, present(accepted, 'accepted tool'), 'tool'),
+      .map(({ name, offered: definition, effect }) => ({
+        ...readStored(StoredObject, definition, 'tool'),
         endpoint: `/tools/${name}`,
         effect,
       })),

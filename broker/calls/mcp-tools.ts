@@ -12,7 +12,14 @@ import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../policy/tool.ts';
 import { lockOrganisation } from '../store/governance.ts';
-import { forgetTools, listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
+import {
+  forgetTools,
+  hasTools,
+  type KnownTool,
+  listKnownTools,
+  putOffered,
+  type ToolPlace,
+} from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/tables/platforms.ts';
 import { rollback } from '../store/transaction.ts';
 
@@ -73,8 +80,8 @@ function offeredRows(
   return [...rows.values()];
 }
 
-/** The tools that a server offers now, each with its stored state. */
-export type OfferedTools = ReadonlyMap<string, McpToolTable & { state: ToolState }>;
+/** The tools that a server offers now, by name, each with its stored state. The offered definition of an accepted tool is the accepted one. */
+export type OfferedTools = ReadonlyMap<string, KnownTool & Pick<McpToolTable, 'offered'> & { state: ToolState }>;
 
 /**
  * Compares a list with the stored tools, and stores the differences together with an audit event.
@@ -93,21 +100,21 @@ export async function compareTools(
   const now = broker.clock();
   const offered = offeredRows(place, tools, now);
   if (typeof offered === 'string') return offered;
-  const known = await listTools(broker.store.db, place);
+  const known = await listKnownTools(broker.store.db, place);
   if (known.length === 0 && offered.length > 0) return shown(offered, await acceptFirst(services, place, offered));
   const different = offered.filter(differingFrom(known));
   const differing = tools.forOwner ? different : different.filter(isWorthStoring(known, now));
   if (differing.length > 0) await noteDifferences(services, place, { offered, differing });
-  return shown(offered, differing.length > 0 ? await listTools(broker.store.db, place) : known);
+  return shown(offered, differing.length > 0 ? await listKnownTools(broker.store.db, place) : known);
 }
 
-function differingFrom(known: readonly McpToolTable[]): (row: McpToolTable) => boolean {
+function differingFrom(known: readonly KnownTool[]): (row: McpToolTable) => boolean {
   const hashes = new Map(known.map(({ name, offered_hash }) => [name, offered_hash]));
   return ({ name, offered_hash }) => hashes.get(name) !== offered_hash;
 }
 
 /** Whether a changed tool is stored now. Calls always use the definition in the list, whatever is stored. */
-function isWorthStoring(known: readonly McpToolTable[], now: number): (row: McpToolTable) => boolean {
+function isWorthStoring(known: readonly KnownTool[], now: number): (row: McpToolTable) => boolean {
   const byName = new Map(known.map((row) => [row.name, row]));
   return ({ name, offered_hash }) => {
     const before = byName.get(name);
@@ -117,12 +124,12 @@ function isWorthStoring(known: readonly McpToolTable[], now: number): (row: McpT
 }
 
 /** Builds the result from the list, not from the store, where another process may have stored a newer list by now. */
-function shown(offered: readonly McpToolTable[], known: readonly McpToolTable[]): OfferedTools {
+function shown(rows: readonly McpToolTable[], known: readonly KnownTool[]): OfferedTools {
   const byName = new Map(known.map((row) => [row.name, row]));
   return new Map(
-    offered.map((row) => {
-      const { offered: text, offered_hash } = row;
-      const now = { ...(byName.get(row.name) ?? row), offered: text, offered_hash };
+    rows.map((row) => {
+      const { offered, offered_hash } = row;
+      const now = { ...(byName.get(row.name) ?? row), offered, offered_hash };
       return [row.name, { ...now, state: toolState(now) }];
     }),
   );
@@ -139,11 +146,11 @@ async function acceptFirst(services: Recording, place: ToolPlace, offered: reado
   await recordEvent(services, place, 'mcp_tools_found', { tools: offered.length }, async (db) => {
     await lockOrganisation(db, place.organisationId);
     // When two processes ask concurrently, the first list stored is the accepted one.
-    if ((await listTools(db, place)).length > 0) return false;
+    if (await hasTools(db, place)) return false;
     await putOffered(db, accepted);
     return true;
   });
-  return await listTools(db, place);
+  return await listKnownTools(db, place);
 }
 
 async function noteDifferences(
@@ -153,7 +160,7 @@ async function noteDifferences(
 ) {
   await recordEvent(services, place, 'mcp_tools_changed', {}, async (db, note) => {
     await lockOrganisation(db, place.organisationId);
-    const known = await listTools(db, place);
+    const known = await listKnownTools(db, place);
     const fresh = differing.filter(differingFrom(known));
     if (fresh.length === 0) return false;
     const isKnown = new Set(known.map(({ name }) => name));
@@ -179,7 +186,7 @@ async function noteDifferences(
 }
 
 /** Names of tools that were never accepted and are no longer offered. */
-function unusedNames(known: readonly McpToolTable[], offered: readonly McpToolTable[], now: number): string[] {
+function unusedNames(known: readonly KnownTool[], offered: readonly McpToolTable[], now: number): string[] {
   const isOffered = new Set(offered.map(({ name }) => name));
   return known
     .filter(

@@ -25,6 +25,18 @@ export async function listTools(db: Db, place: ToolPlace): Promise<McpToolTable[
     .execute();
 }
 
+const KNOWN = ['name', 'accepted_hash', 'offered_hash', 'offered_at', 'effect'] as const;
+export type KnownTool = Pick<McpToolTable, (typeof KNOWN)[number]>;
+
+/** All known tools of a server without their definitions, which may be megabytes, for the comparison of a list at every call. */
+export async function listKnownTools(db: Db, place: ToolPlace): Promise<KnownTool[]> {
+  return await db
+    .selectFrom('tools')
+    .select(KNOWN)
+    .where((eb) => eb.and(at(place)))
+    .execute();
+}
+
 export type UsableTool = Pick<McpToolTable, 'platform_id' | 'name' | 'accepted_hash' | 'effect'>;
 
 /** Returns the tools of these servers of one organisation whose offered definition is the accepted one, in a fixed order. */
