@@ -210,9 +210,15 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
       const iat = Math.floor(Date.now() / 1000);
       const claims = { agent_id: agent.agentId, owner_id: agent.ownerId, iat, exp: iat + 60, jti: `${i}` };
       const authorization = `Bearer ${signToken(claims, stranger.privateKey)}`;
-      expect((await agent.act(UNKNOWN, { authorization }, '127.0.0.3')).status).toBe(401);
+      expect(await agent.act(UNKNOWN, { authorization }, '127.0.0.3')).toMatchObject({
+        status: 401,
+        body: { error: 'invalid_signature' },
+      });
       await expectAtWork(agent);
-      expect((await agent.act({ ...READ, endpoint: '//x' })).status).toBe(400);
+      expect(await agent.act({ ...READ, endpoint: '//x' })).toMatchObject({
+        status: 400,
+        body: { error: 'invalid_endpoint' },
+      });
       expect((await agent.act({ ...READ, method: 'POST', scope: 'demo:write', data: {} })).status).toBe(202);
     }
     await organisation.ask('POST', '/owner/platforms/off/suspend', {});
@@ -262,7 +268,10 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
     expect(halt.detail).toBe(
       `4 refused calls within 60 s, those of its children included; the last for scope_not_granted on demo by ${last!.agentId}`,
     );
-    expect((await issue(parent)).status, 'it makes no more of them').toBe(403);
+    expect(await issue(parent), 'it makes no more of them').toMatchObject({
+      status: 403,
+      body: { error: 'agent_not_active' },
+    });
     const [event, ...more] = await eventsOf(parent);
     expect(more).toEqual([]);
     const receipt = await organisation.ask('GET', `/v1/audit/${event.id}/receipt`);
@@ -323,7 +332,10 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
     const children = await Promise.all(Array.from({ length: 5 }, () => childOf(world, organisation, parent)));
     const all = [parent, ...children];
     const answers = await Promise.all(all.flatMap((agent) => Array.from({ length: 5 }, () => agent.act(UNKNOWN))));
-    for (const { status } of answers) expect(status).toBe(403);
+    for (const { status, body } of answers) {
+      expect(status).toBe(403);
+      expect(body.reason).toBeOneOf(['scope_not_granted', 'agent_suspended']);
+    }
     await expectSuspended(parent);
     expect(await eventsOf(parent)).toHaveLength(1);
     for (const child of children) expect(await eventsOf(child)).toEqual([]);
@@ -332,7 +344,10 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
   test('of concurrent refusals one suspends, recorded once', async () => {
     const agent = await newAgent();
     const answers = await Promise.all(Array.from({ length: 30 }, () => agent.act(UNKNOWN)));
-    for (const { status } of answers) expect(status).toBe(403);
+    for (const { status, body } of answers) {
+      expect(status).toBe(403);
+      expect(body.reason).toBeOneOf(['scope_not_granted', 'agent_suspended']);
+    }
     await expectSuspended(agent);
     expect(await eventsOf(agent)).toHaveLength(1);
   });
@@ -428,7 +443,10 @@ describe.each(ONE_STORE)(`a guardrail that suspends on %s${postgresNote}`, (stor
     await organisation.platform();
     const agent = await organisation.agent({ rules: ALLOW_ALL });
     const tripped = await Promise.all(Array.from({ length: 5 }, () => agent.act({ ...READ, endpoint: '/items/9' })));
-    for (const { status } of tripped) expect(status).toBe(403);
+    for (const { status, body } of tripped) {
+      expect(status).toBe(403);
+      expect(body.reason).toBeOneOf(['denied_by_guardrail', 'agent_suspended']);
+    }
     const answer = await withoutCalls(world, () => agent.act(READ));
     expect(answer.body.halt).toMatchObject({
       state: 'suspended',

@@ -192,7 +192,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
     const second = makeKeyPair();
     expect((await bind(await newToken(agent.id, { rotate: true }), second)).status).toBe(200);
-    expect((await agent.act(READ)).status).toBe(401);
+    expect(await agent.act(READ)).toMatchObject({ status: 401, body: { error: 'invalid_signature' } });
     agent.keys = second;
     expect((await agent.act(READ)).status).toBe(200);
     const rotated = [];
@@ -363,7 +363,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
       await repair();
     }
     agent.keys = keys;
-    expect((await agent.act(READ)).status).toBe(401);
+    expect(await agent.act(READ)).toMatchObject({ status: 401, body: { error: 'invalid_signature' } });
     expect((await bind(token, keys)).status).toBe(200);
     expect((await bindInvite(bind_secret, makeKeyPair())).status).toBe(200);
     expect((await organisation.ask('GET', '/owner/invites')).text).not.toContain('never');
@@ -513,11 +513,14 @@ describe('the limit of binding', () => {
         ...(from !== undefined && { from }),
       });
     for (const path of ['/v1/agents/bind', '/v1/invites/bind', '/v1/agents/bind'])
-      expect((await ask(path, '127.0.0.1')).status).toBe(400);
+      expect(await ask(path, '127.0.0.1')).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
     const limited = await ask('/v1/invites/bind', '127.0.0.1');
     expectEnvelope(limited, 429, 'rate_limited');
     expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect((await ask('/v1/agents/bind', '127.0.0.2')).status).toBe(400);
+    expect(await ask('/v1/agents/bind', '127.0.0.2')).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_request' },
+    });
   });
 });
 

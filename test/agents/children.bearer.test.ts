@@ -148,7 +148,7 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     const { receipt } = await evidenceOf(world, child, auditIdOf(await child.act(READ)));
     await refused(receipt, 'invalid_token');
     const asOwner = await parent.get('/owner/agents', { authorization: `Bearer ${child.bearer}` });
-    expect(asOwner.status).toBe(401);
+    expectEnvelope(asOwner, 401, 'invalid_token');
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     await refused(signToken({ ...claims(), owner_id: parent.ownerId }, privateKey), 'invalid_signature');
   });

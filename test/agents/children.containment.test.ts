@@ -156,7 +156,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     const wrong = () => child.act('[]');
     const limits = { ...BREAKER_LIMITS.breaker_upstream_failure, strikes: 1 };
     await strike(db(), { ...key, cause: 'breaker_upstream_failure', key: 'elsewhere' }, limits, Date.now());
-    expect((await wrong()).status).toBe(400);
+    expect(await wrong()).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
     await strike(db(), { ...key, cause: 'breaker_api_error', key: '' }, limits, Date.now());
     const halted = await wrong();
     expect([halted.status, halted.body.reason]).toEqual([403, 'circuit_breaker_open']);
@@ -209,7 +209,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     test('CH-11 a trial call without a verdict is released, the child’s own and its parent’s', async () => {
       await halfOpen(child);
       answering(401);
-      expect((await child.act(READ)).status).toBe(409);
+      expect(await child.act(READ)).toMatchObject({ status: 409, body: { error: 'platform_reauth_needed' } });
       answering(200);
       expect((await parent.act(READ)).status).toBe(200);
       expect((await child.act(READ)).status).toBe(200);

@@ -248,7 +248,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
 
     test('is on the row of a malformed request', async () => {
       const answer = await child.act('{}', { 'x-svc-session': 'run-3' });
-      expect(answer.status).toBe(400);
+      expect([answer.status, answer.body.error]).toEqual([400, 'invalid_request']);
       expect((await evidenceOf(world, child, auditIdOf(answer))).row.session_id).toBe('run-3');
     });
 

@@ -155,7 +155,9 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
       expect(Date.parse(held.expires_at)).toBe(end);
       expect(await waitingIds()).toEqual([held.approval_id]);
       world.clock.skewMs = TTL_MS + 2_000;
-      if (callsAgain) for (const one of [child, reader]) expect((await one.act(POST)).status).toBe(403);
+      if (callsAgain)
+        for (const one of [child, reader])
+          expect(await one.act(POST)).toMatchObject({ status: 403, body: { reason: 'agent_revoked' } });
       await expectEnded(held.approval_id, [end, end]);
       expect((await child.get(`/v1/approvals/${held.approval_id}`)).body).toMatchObject({
         status: 'expired',

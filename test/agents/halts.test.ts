@@ -203,7 +203,11 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
       'breaker_api_error',
       {
         happen: async (agent) => {
-          for (let i = 0; i < 50; i++) expect((await agent.act({ ...READ, endpoint: '//x' })).status).toBe(400);
+          for (let i = 0; i < 50; i++)
+            expect(await agent.act({ ...READ, endpoint: '//x' })).toMatchObject({
+              status: 400,
+              body: { error: 'invalid_endpoint' },
+            });
         },
         detail: /^50 failures within 60 s/,
       },

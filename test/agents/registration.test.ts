@@ -562,7 +562,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
       world.clock.skewMs = 48 * HOUR_MS + 60_000;
       await housekeepingOf(world);
       await both(statusOf);
-      expect((await statusOf(tokens[1]!)).status).toBe(404);
+      expect(await statusOf(tokens[1]!)).toMatchObject({ status: 404, body: { error: 'not_found' } });
     },
   );
 
@@ -686,7 +686,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     world.clock.skewMs = 1_000;
     const rest = [await registered({ owner_id: randomUUID() }), await registered({ owner_id: randomUUID() })];
     await capRegistrationsOfNobody(world.running.broker.store.db, 2);
-    expect((await statusOf(first.token)).status).toBe(404);
+    expect(await statusOf(first.token)).toMatchObject({ status: 404, body: { error: 'not_found' } });
     for (const { token } of [mine, ...rest]) expect((await statusOf(token)).status).toBe(200);
   });
 
@@ -732,9 +732,11 @@ describe('limits of registration', () => {
       send(`${world.running.baseUrl}/v1/register/${what}/${mintToken('registration').token.reveal()}`, {
         from: '127.0.0.1',
       });
-    for (let i = 0; i < 6; i++) expect((await guess(i % 2 ? 'status' : 'claim-key')).status).toBe(404);
+    for (let i = 0; i < 6; i++)
+      expect(await guess(i % 2 ? 'status' : 'claim-key')).toMatchObject({ status: 404, body: { error: 'not_found' } });
     for (const what of ['status', 'claim-key']) expectEnvelope(await guess(what), 429, 'rate_limited');
-    for (let i = 0; i < 6; i++) expect((await guess('stream')).status).toBe(404);
+    for (let i = 0; i < 6; i++)
+      expect(await guess('stream')).toMatchObject({ status: 404, body: { error: 'not_found' } });
     expectEnvelope(await guess('stream'), 429, 'rate_limited');
   });
 });

@@ -156,13 +156,17 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
   test('50 malformed calls in a minute open a breaker; the next trial closes it, or opens it again', async () => {
     const agent = await newAgent();
     await struck(agent, 'breaker_api_error', '', 43);
-    for (let i = 0; i < 6; i++) expect((await agent.act(i % 2 ? MALFORMED : '{"platform":1}')).status).toBe(400);
+    for (let i = 0; i < 6; i++)
+      expect(await agent.act(i % 2 ? MALFORMED : '{"platform":1}')).toMatchObject({
+        status: 400,
+        body: { error: i % 2 ? 'invalid_endpoint' : 'invalid_request' },
+      });
     expect((await agent.act(READ)).status).toBe(200);
-    expect((await agent.act(MALFORMED)).status).toBe(400);
+    expect(await agent.act(MALFORMED)).toMatchObject({ status: 400, body: { error: 'invalid_endpoint' } });
     await open(await withoutCalls(world, () => agent.act(READ)), agent, 'breaker_api_error', [55, 60]);
     expect((await agent.get('/v1/agents/me')).body.halt.cause).toBe('breaker_api_error');
     world.clock.skewMs = 61_000;
-    expect((await agent.act(MALFORMED)).status).toBe(400);
+    expect(await agent.act(MALFORMED)).toMatchObject({ status: 400, body: { error: 'invalid_endpoint' } });
     await open(await agent.act(READ), agent, 'breaker_api_error', [55, 60]);
     world.clock.skewMs = 122_000;
     expect((await agent.act(READ)).status).toBe(200);
@@ -207,7 +211,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     await failing(agent);
     world.clock.skewMs = 61_000;
     world.upstream.answer = answering(401);
-    expect((await agent.act(READ)).status).toBe(409);
+    expect(await agent.act(READ)).toMatchObject({ status: 409, body: { error: 'platform_reauth_needed' } });
     world.upstream.answer = undefined;
     const next = await agent.act(READ);
     expect(next.status, next.text).toBe(200);
@@ -377,11 +381,11 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
   test('a well-formed call closes the breaker of malformed calls, even when an owner must approve it', async () => {
     const agent = await organisation.agent({ grants: { demo: { require_approval: 1 } } });
     await struck(agent, 'breaker_api_error', '', 49);
-    expect((await agent.act(MALFORMED)).status).toBe(400);
+    expect(await agent.act(MALFORMED)).toMatchObject({ status: 400, body: { error: 'invalid_endpoint' } });
     world.clock.skewMs = 61_000;
     expect((await agent.act(READ)).status).toBe(202);
     // A half-open breaker would open again after one malformed call.
-    expect((await agent.act(MALFORMED)).status).toBe(400);
+    expect(await agent.act(MALFORMED)).toMatchObject({ status: 400, body: { error: 'invalid_endpoint' } });
     expect((await agent.act(READ)).status).toBe(202);
   });
 

@@ -166,7 +166,7 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     expect(body).toMatchObject({ status: 'approved', executed_at: expect.any(String), result: { status: 200 } });
     const replays = (await rowsOf('R6')).filter(({ id }) => id === body.audit_id);
     expect(replays).toMatchObject([MADE]);
-    expect((await decide(held.get('R6')!, 'approve')).status).toBe(409);
+    expect(await decide(held.get('R6')!, 'approve')).toMatchObject({ status: 409, body: { error: 'already_decided' } });
     expect(sent('R6')).toBe(1);
   });
 
@@ -175,7 +175,7 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     expect((await agent.get(`/v1/approvals/${held.get('R9')}`)).body).toMatchObject({ status: 'denied' });
     const word = (await rowsOf('R9')).filter(({ kind }) => kind === 'event');
     expect(word).toMatchObject([{ reason: 'approval_denied' }]);
-    expect((await decide(held.get('R9')!, 'approve')).status).toBe(409);
+    expect(await decide(held.get('R9')!, 'approve')).toMatchObject({ status: 409, body: { error: 'already_decided' } });
     expect(sent('R9')).toBe(0);
   });
 
@@ -186,7 +186,7 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     expect((await rowsOf('R1')).map(({ result }) => result)).toEqual(['held']);
     world.upstream.answer = undefined;
     expect((await decide(held.get('R1')!, 'approve')).body.status).toBe('approved');
-    expect((await decide(held.get('R1')!, 'approve')).status).toBe(409);
+    expect(await decide(held.get('R1')!, 'approve')).toMatchObject({ status: 409, body: { error: 'already_decided' } });
     expect(sent('R1')).toBe(1);
   });
 });

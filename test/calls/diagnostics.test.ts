@@ -20,7 +20,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
 
   test('the payload that a refusal suggests is accepted unchanged, and the agent’s owner can read it', async () => {
     const refused = await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' });
-    expect(refused.status).toBe(403);
+    expect([refused.status, refused.body.reason]).toEqual([403, 'scope_not_granted']);
     const { url, suggested_payload: payload } = refused.body.report_hint;
     expect(url).toBe(`${world.running.baseUrl}/v1/agents/self/diagnostics`);
     const stored = await report(payload);
@@ -81,7 +81,10 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
       next: null,
     });
     for (const wrong of ['limit=0', 'limit=201', 'before=x'])
-      expect((await organisation.ask('GET', `/owner/diagnostics?${wrong}`)).status).toBe(400);
+      expect(await organisation.ask('GET', `/owner/diagnostics?${wrong}`)).toMatchObject({
+        status: 400,
+        body: { error: 'invalid_request' },
+      });
   });
 
   test('a halted agent may still report; an unknown one may not', async () => {
@@ -89,7 +92,10 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     const body = { body: '{"message":"why?"}', headers: JSON_BODY };
     expect((await halted.request('POST', '/v1/agents/self/diagnostics', body)).status).toBe(201);
     halted.keys = makeKeyPair();
-    expect((await halted.request('POST', '/v1/agents/self/diagnostics', body)).status).toBe(401);
+    expect(await halted.request('POST', '/v1/agents/self/diagnostics', body)).toMatchObject({
+      status: 401,
+      body: { error: 'invalid_signature' },
+    });
   });
 
   test('DOS-10 after 500 reports of an agent in a day comes 429 with Retry-After; reports are deleted after 30 days', async () => {
@@ -119,7 +125,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
       '3600',
     ]);
     const child = await childOf(world, organisation, eager);
-    expect((await send(child)).status).toBe(429);
+    expect(await send(child)).toMatchObject({ status: 429, body: { error: 'rate_limited' } });
     expect((await report({ message: 'somebody else’s' })).status).toBe(201);
     await purgeDiagnostics(db, now);
     expect((await say()).status).toBe(201);
@@ -195,7 +201,10 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
 
   test('4 KiB of message and 16 KiB of context are accepted, a byte more answers 413', async () => {
     expect((await report({ message: 'm'.repeat(4096) })).status).toBe(201);
-    expect((await report({ message: 'm'.repeat(4097) })).status).toBe(413);
+    expect(await report({ message: 'm'.repeat(4097) })).toMatchObject({
+      status: 413,
+      body: { error: 'payload_too_large' },
+    });
     const fits = 16 * 1024 - JSON.stringify({ c: '' }).length;
     expect((await report({ message: 'x', context: { c: 'c'.repeat(fits) } })).status).toBe(201);
     const large = await report({ message: 'x', context: { c: 'c'.repeat(fits + 1) } });
@@ -210,5 +219,6 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
       body: '{"message":"x"}',
     });
     expect(answer.status).toBe(401);
+    expect(await answer.json()).toMatchObject({ error: 'missing_token' });
   });
 });

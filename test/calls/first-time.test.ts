@@ -107,7 +107,10 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
 
   test('a refused call does not count, and the simulation gives the same result as a call', async () => {
     const agent = await agentBy([...held('repository'), { effect: 'deny', when: 'request.method == "PATCH"' }]);
-    expect((await send(agent, 'PATCH /repos/acme/app/issues/1', { title: 'a' })).status).toBe(403);
+    expect(await send(agent, 'PATCH /repos/acme/app/issues/1', { title: 'a' })).toMatchObject({
+      status: 403,
+      body: { reason: 'denied_by_policy' },
+    });
     const call = { platform: 'codehost', scope: 'codehost:read', method: 'GET', endpoint: '/repos/acme/app/issues' };
     const simulate = async () => {
       const { body, text } = await organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, call });

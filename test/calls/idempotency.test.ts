@@ -227,14 +227,16 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       await sql.raw(`${trigger} for each row execute function keep_key()`).execute(db);
     }
     try {
-      expect((await agent.act(WRITE, key)).status).toBe(403);
+      expect(await agent.act(WRITE, key)).toMatchObject({ status: 403, body: { reason: 'denied_by_policy' } });
       expectEnvelope(await agent.act(WRITE, key), 409, 'idempotency_in_progress');
     } finally {
       if (store === 'sqlite') await sql`drop trigger keeps`.execute(db);
       else await sql`drop function keep_key cascade`.execute(db);
     }
     // Otherwise its age would release it after 30 s.
-    await expect.poll(async () => (await agent.act(WRITE, key)).status, { timeout: 15_000 }).toBe(403);
+    await expect
+      .poll(async () => (await agent.act(WRITE, key)).body.reason, { timeout: 15_000 })
+      .toBe('denied_by_policy');
   });
 
   test('a key whose call is recorded is not released by age', async () => {
@@ -267,7 +269,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     } finally {
       await repair();
     }
-    expect((await agent.act(WRITE, key)).status).toBe(409);
+    expect(await agent.act(WRITE, key)).toMatchObject({ status: 409, body: { error: 'idempotency_in_progress' } });
     expect(world.upstream.seen).toHaveLength(1);
   });
 

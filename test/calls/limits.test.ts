@@ -84,7 +84,10 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     // Other scopes are not counted.
     expect((await agent.act(READ)).status).toBe(200);
     world.clock.skewMs += 12 * HOUR_MS - 60_000;
-    expect((await write()).status).toBe(403);
+    expect(await write()).toMatchObject({
+      status: 403,
+      body: { reason: 'denied_by_guardrail', limit: expect.anything() },
+    });
     world.clock.skewMs += 60_000;
     const next = await write();
     expect([next.status, next.body._meta.limits[0].used]).toEqual([200, 1]);
@@ -101,7 +104,10 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect(refused.body.detail).toContain('60 of 100 a day are used, and it is 40.5');
     expect((await write({ amount: 40 })).status).toBe(200);
     expect((await write({ amount: 0 })).status).toBe(200);
-    expect((await write({ amount: 0.01 })).status).toBe(403);
+    expect(await write({ amount: 0.01 })).toMatchObject({
+      status: 403,
+      body: { reason: 'denied_by_guardrail', limit: expect.anything() },
+    });
   });
 
   test.each([[{}], [{ amount: '10' }], [{ amount: -5 }], [{ amount: null }], [{ amount: [1] }], [{ amount: true }]])(
@@ -117,7 +123,10 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
 
   test('a single call above the limit is refused', async () => {
     await organisation.guardrails([MONEY]);
-    expect((await write({ amount: 101 })).status).toBe(403);
+    expect(await write({ amount: 101 })).toMatchObject({
+      status: 403,
+      body: { reason: 'denied_by_guardrail', limit: expect.anything() },
+    });
     expect((await write({ amount: 100 })).status).toBe(200);
   });
 
@@ -198,7 +207,8 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
 
   test('calls that are refused for other reasons, held, repeated by key, or simulated use nothing', async () => {
     await organisation.guardrails([THREE, { name: 'no', effect: 'deny', when: 'request.body.no == true' }]);
-    expect((await write({ no: true })).status).toBe(403);
+    const no = await write({ no: true });
+    expect([no.status, no.body.reason, no.body.limit]).toEqual([403, 'denied_by_guardrail', undefined]);
     const key = { 'idempotency-key': 'once' };
     for (let times = 0; times < 4; times++)
       expect((await agent.act({ ...WRITE, data: { no: false } }, key)).status).toBe(200);
@@ -307,7 +317,10 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('POST', '/owner/governance/apply', { text: yaml })).status).toBe(200);
     const { text } = (await organisation.ask('GET', '/owner/governance')).body;
     expect((await organisation.ask('POST', '/owner/governance/plan', { text })).body.changes).toEqual([]);
-    expect((await write({ amount: 101 })).status).toBe(403);
+    expect(await write({ amount: 101 })).toMatchObject({
+      status: 403,
+      body: { reason: 'denied_by_guardrail', limit: expect.anything() },
+    });
     const wrong = yaml.replace('per: day', 'per: fortnight');
     expect((await organisation.ask('POST', '/owner/governance/plan', { text: wrong })).text).toContain('limit.per');
   });

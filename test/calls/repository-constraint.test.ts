@@ -140,6 +140,6 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
 
     const other = await limited({});
     expect(await permissions(other)).toEqual([['codehost:any', 'codehost:stars']]);
-    expect((await ask(other)).status).toBe(409);
+    expect(await ask(other)).toMatchObject({ status: 409, body: { error: 'conflict' } });
   });
 });

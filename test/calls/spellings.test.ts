@@ -107,7 +107,10 @@ describe('headers', () => {
 
   test('a condition is evaluated on every header that is sent', async () => {
     const guarded = await agentUnder([{ effect: 'deny', when: '"x-danger" in request.headers' }]);
-    expect((await guarded.act({ ...READ, headers: { 'X-Danger': '1' } })).status).toBe(403);
+    expect(await guarded.act({ ...READ, headers: { 'X-Danger': '1' } })).toMatchObject({
+      status: 403,
+      body: { reason: 'denied_by_policy' },
+    });
     expect((await guarded.act({ ...READ, headers: { X_Danger: '1' } })).status).toBe(200);
     expect(last().env).not.toHaveProperty('HTTP_X_DANGER');
   });
@@ -208,7 +211,11 @@ describe.each(ENTRY_POINTS)('through %s', (entryPoint) => {
 
     test('such endpoints count as malformed calls', async () => {
       const agent = await agentUnder();
-      for (let i = 0; i < 50; i++) expect((await act(agent, { ...READ, endpoint: '/%zz' })).status).toBe(400);
+      for (let i = 0; i < 50; i++)
+        expect(await act(agent, { ...READ, endpoint: '/%zz' })).toMatchObject({
+          status: 400,
+          body: { error: 'invalid_endpoint' },
+        });
       const halted = await act(agent, READ);
       expect([halted.status, halted.text]).toEqual([403, expect.stringContaining('circuit_breaker_open')]);
     });
@@ -275,7 +282,7 @@ describe.each(ENTRY_POINTS)('through %s', (entryPoint) => {
         const constraints = JSON.stringify({ recipients: ['@acme.com'] });
         const sender = await agentUnder([], { forms: { scopeList: ['mail:send'], constraints } });
         const sent = { ...SEND, platform: 'forms', data: { emailAddress: 'a@acme.com', [name]: 'x@evil.com' } };
-        expect(await sender.act(sent)).toMatchObject({ status: 400 });
+        expect(await sender.act(sent)).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
         const raw = await rawClient(() => sender)('POST', '/proxy/forms-main/messages', {
           body: `emailAddress=a%40acme.com&${encodeURIComponent(name)}=x%40evil.com`,
           headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -289,7 +296,10 @@ describe.each(ENTRY_POINTS)('through %s', (entryPoint) => {
       const sender = await agentUnder([], { forms: { scopeList: ['mail:send'], constraints } });
       const to = { emailAddress: 'a@acme.com' };
       const sent = { ...SEND, platform: 'forms' };
-      expect(await sender.act({ ...sent, data: { ...to, [name]: 'ibm037' } })).toMatchObject({ status: 400 });
+      expect(await sender.act({ ...sent, data: { ...to, [name]: 'ibm037' } })).toMatchObject({
+        status: 400,
+        body: { error: 'invalid_request' },
+      });
       expect(await sender.act({ ...sent, data: { ...to, [name]: 'UTF-8' } })).toMatchObject({ status: 200 });
       const raw = async (charset: string) =>
         await rawClient(() => sender)('POST', '/proxy/forms-main/messages', {

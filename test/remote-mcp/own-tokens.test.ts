@@ -169,6 +169,6 @@ test('over plain http, where access tokens are refused, an agent’s own tokens 
   const organisation = await world.demoOrganisation();
   const agent = await organisation.agent({ rules: DEMO_RULES });
   const { url: at } = JSON.parse(readFileSync(runFile(world.running.broker.config.dataFolder), 'utf8'));
-  expect((await callMcp(at, undefined)).status).toBe(403);
+  expect(await callMcp(at, undefined)).toMatchObject({ status: 403, body: { error: 'forbidden' } });
   expect((await callMcp(at, agent.token())).status).toBe(200);
 });

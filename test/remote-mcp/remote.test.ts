@@ -225,7 +225,10 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
     expect((await organisation.ask('DELETE', `/owner/mcp-authorisations/${mine.id}`)).body.status).toBe('ended');
     await expect(client.listTools()).rejects.toThrow();
     expect((await list()).find((one: Json) => one.id === mine.id)).toMatchObject({ ended_because: 'owner' });
-    expect((await organisation.ask('DELETE', `/owner/mcp-authorisations/${mine.id}`)).status).toBe(409);
+    expect(await organisation.ask('DELETE', `/owner/mcp-authorisations/${mine.id}`)).toMatchObject({
+      status: 409,
+      body: { error: 'conflict' },
+    });
     const { rows } = (await organisation.ask('GET', '/owner/audit?limit=20')).body;
     expect(rows.map((row: Json) => row.reason)).toContain('mcp_client_revoked');
   });
