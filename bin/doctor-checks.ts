@@ -4,7 +4,6 @@ import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
 import type { Answer, Check } from './doctor-check.ts';
 import { examineKey, examineKeyItself } from './doctor-key.ts';
-import { unusedProxy } from './unused-proxy.ts';
 
 const TIMEOUT_MS = 10_000;
 /** A clock that is further ahead makes tokens that are refused (docs/agents.md, The agent token). */
@@ -200,4 +199,12 @@ function inWords({ platformId, scopes, requireApproval, approvalScopes = [], exp
   const held = requireApproval ? scopes.length : approvalScopes.length;
   const until = expiresInSeconds === undefined ? '' : `, for ${Math.ceil(expiresInSeconds / 3600)} h more`;
   return `${platformId}: ${scopes.length} ${scopes.length === 1 ? 'scope' : 'scopes'}${held > 0 ? `, ${held} of them wait for a person` : ''}${until}`;
+}
+
+const NAMES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'];
+
+/** Returns a note, to end an advice, that the environment names a proxy which Node does not use; '' when that is not so. */
+export function unusedProxy(environment = process.env): string {
+  const name = environment.NODE_USE_ENV_PROXY === '1' ? undefined : NAMES.find((one) => environment[one]);
+  return name === undefined ? '' : ` ${name} is set, and used only with NODE_USE_ENV_PROXY=1.`;
 }

@@ -1,5 +1,9 @@
 /** The exact request of a held call, for display to the deciding person. */
+
+import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
 import type { Uses } from '../broker.ts';
+import { isTextType } from '../egress/answer.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { parseEndpoint } from '../policy/endpoint.ts';
 import type { CallAsk, JsonObject, JsonValue } from '../policy/facts.ts';
@@ -8,7 +12,6 @@ import { findPlatform } from '../store/governed-versions.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import { type HeldPerson, shownPerson } from './held-person.ts';
 import { actionOf, callerOf, rawOf } from './held-request.ts';
-import { type ShownUpload, shownBody } from './shown-body.ts';
 
 export type ShownRequest = {
   method: string;
@@ -63,3 +66,26 @@ async function recipientsOf(
   };
   return namedRecipients(rules, call);
 }
+
+/** A body that cannot be displayed: its length, its hash, and the type that the agent declares. */
+type ShownUpload = { media_type: string | null; bytes: number; sha256: string };
+
+type ShownBody = { body: JsonValue; upload: ShownUpload | null };
+
+/** Returns the body as the deciding person is shown it: the readable content, or a description of it. `request`: the opened request. */
+function shownBody(request: JsonObject): ShownBody {
+  const { data, encoding, headers = {} } = actionOf(request);
+  if (encoding !== undefined && typeof data === 'string')
+    return { body: null, upload: uploadOf(Buffer.from(data, 'base64'), headers['content-type']) };
+  const raw = data === undefined ? rawOf(request) : undefined;
+  if (raw?.bytes === undefined) return { body: request.data ?? null, upload: null };
+  const { 'content-type': type, 'content-encoding': coding } = raw.bodyHeaders;
+  const isPlain = coding === undefined && isTextType(type) && isUtf8(raw.bytes);
+  return isPlain ? { body: raw.bytes.toString(), upload: null } : { body: null, upload: uploadOf(raw.bytes, type) };
+}
+
+const uploadOf = (bytes: Buffer, type: string | undefined): ShownUpload => ({
+  media_type: type ?? null,
+  bytes: bytes.length,
+  sha256: createHash('sha256').update(bytes).digest('hex'),
+});

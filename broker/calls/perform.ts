@@ -28,9 +28,8 @@ import { joinFor } from './held-raw.ts';
 import { type KeyRefused, type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { recordOutcome } from './make-call.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
-import { refuseUnreviewed } from './refuse-unreviewed.ts';
 import { reloadPrincipal } from './reload.ts';
-import { unknownKey } from './restored-keys.ts';
+import { refuseUnreviewed, unknownKey } from './restored-store.ts';
 import { type JoinsRaced, makeOrWait, type Wait, type Waited } from './wait-for-decision.ts';
 
 /** A request from an entry point. Headers are passed on as the caller sent them, unchecked. */

@@ -10,7 +10,7 @@ import type { Call } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import type { Connected } from './connect.ts';
 import type { Credential } from './credentials.ts';
-import { decideAgain } from './decide-again.ts';
+import { decideAgain } from './decide-call.ts';
 import { forward } from './forward.ts';
 import { forwardGit } from './forward-git.ts';
 import { forwardMcp } from './forward-mcp.ts';

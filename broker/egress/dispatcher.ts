@@ -16,12 +16,12 @@ import { OriginPool, type OutageWatch } from './origin-pool.ts';
 import {
   type OutboundRequest,
   type RequestHead,
+  requestProblem,
   STREAM_IDLE_MS,
   type StreamRequest,
   WHOLE_IDLE_MS,
   WHOLE_TOTAL_MS,
 } from './outbound-request.ts';
-import { requestProblem } from './request-check.ts';
 import { makeStreamHasher } from './stream-hasher.ts';
 import { type StreamedAnswer, StreamedExchange } from './streamed-exchange.ts';
 import { checkTarget, readTargetRules, type TargetRules } from './target.ts';

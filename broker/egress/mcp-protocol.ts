@@ -1,6 +1,6 @@
 /** Determines from a server's answers which protocol revision it supports. */
 import type { RpcAnswer } from './mcp-rpc.ts';
-import { isHeaderValue } from './request-check.ts';
+import { isHeaderValue } from './outbound-request.ts';
 import type { BuiltRequest } from './rest.ts';
 import { type Unreachable, unreachable } from './unreachable.ts';
 

@@ -10,7 +10,7 @@ import { LONG_BODY } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
 import { essenceOf } from '../wire/media-type.ts';
 import type { Answer, Enough } from './buffered-exchange.ts';
-import { isHeaderValue } from './request-check.ts';
+import { isHeaderValue } from './outbound-request.ts';
 import { type Unreachable, type UnreachableCode, unreachable } from './unreachable.ts';
 
 type Received = Extract<Answer, { kind: 'answer' }>;

@@ -1,8 +1,8 @@
 /** Decides which of an agent's headers are forwarded (HD-01 to HD-09). */
 import { foldName } from '../policy/names.ts';
 import { isDropped } from './dropped-headers.ts';
+import { isHeaderValue } from './outbound-request.ts';
 import { matchesHeader } from './refused-headers.ts';
-import { isHeaderValue } from './request-check.ts';
 
 const MAX_HEADERS = 100;
 const MAX_VALUE_BYTES = 8 * 1024;

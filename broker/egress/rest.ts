@@ -11,8 +11,7 @@ import { joinUpstreamUrl } from '../policy/endpoint.ts';
 import type { Instant, JsonObject, Method } from '../policy/facts.ts';
 import { foldName, parameterNames } from '../policy/names.ts';
 import { encodeForm } from './form.ts';
-import type { OutboundRequest } from './outbound-request.ts';
-import { isHeaderValue } from './request-check.ts';
+import { isHeaderValue, type OutboundRequest } from './outbound-request.ts';
 import { isSigning, signatureHeaders, signRequest } from './sign-request.ts';
 import type { SigningAuth } from './signable.ts';
 

@@ -8,7 +8,7 @@ import { namesBody } from '../platforms/signing-auth.ts';
 import type { Instant } from '../policy/facts.ts';
 import { signWithAws } from './aws-signature.ts';
 import { signWithHmac } from './hmac-signature.ts';
-import { isHeaderValue } from './request-check.ts';
+import { isHeaderValue } from './outbound-request.ts';
 import type { Signable, Signed, SigningAuth } from './signable.ts';
 
 /** Limit of a signed body, which is buffered as a whole (docs/platforms.md, Signed requests). */

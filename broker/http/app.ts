@@ -1,19 +1,18 @@
 /** The Express application: hardening, bodies, routes, and unknown addresses. */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from 'express';
 import { correlationId } from '../crypto/ids.ts';
 import { makeRefusalLog } from '../log/refusals.ts';
 import type { Services } from '../services.ts';
-import { allowAnyOrigin, answerPreflight } from './cross-origin.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
-import { keepConnectionsOfProxies } from './keep-alive.ts';
 import { noSuchPage } from './no-such-page.ts';
 import { refusalIn } from './problem.ts';
 import { makeRateLimits } from './rate-limits.ts';
 import { countRefusedBearers } from './refused-bearers.ts';
 import { type Reply, send } from './reply.ts';
 import { guardGit, guardProxy, guardRequests } from './request-guard.ts';
-import { echoRequestId } from './request-id.ts';
 import type { Route } from './route.ts';
 import { serveRoute } from './serve-route.ts';
 import { nameUndecodable } from './undecodable-path.ts';
@@ -169,3 +168,46 @@ function refuseBroken(services: Services): ErrorRequestHandler {
     send(response, errorReply(refusal, { services, correlationId: id }), id);
   };
 }
+
+/**
+ * Returns the client's request id with every answer, refusals included, unchanged. Ids with other characters than ASCII are dropped, because Node
+ * would write them as other bytes than it read.
+ */
+function echoRequestId(request: IncomingMessage, response: ServerResponse): void {
+  const id = request.headers['x-request-id'];
+  if (id !== undefined && /^[\t\x20-\x7e]*$/.test(String(id))) response.setHeader('X-Request-ID', id);
+}
+
+/**
+ * Longer than proxies and balancers keep an idle connection (nginx and AWS 60 s, Traefik 90 s, Caddy 2 minutes, Google 10 minutes): if the broker
+ * closes one at the moment at which a proxy sends a request, that request becomes a 502, and a POST is not retried. Direct clients get `Keep-Alive:
+ * timeout=5` and hold idle connections no longer.
+ */
+const OF_PROXIES_MS = 620_000;
+
+/** Keeps idle connections of trusted proxies open (`trust proxy` of the application). */
+function keepConnectionsOfProxies(app: Express): RequestHandler {
+  const isTrusted: (address: string, hop: number) => boolean = app.get('trust proxy fn');
+  return ({ socket }, response, next) => {
+    // Node sets its own timeout when the response finishes; this runs later and overrides it. Node resets it with the next request.
+    if (isTrusted(socket.remoteAddress ?? '', 0)) response.once('finish', () => socket.setTimeout(OF_PROXIES_MS));
+    next();
+  };
+}
+
+/** Adds the permission to every answer, refusals included. Never with credentials: public documents need none. */
+function allowAnyOrigin(response: ServerResponse): void {
+  response.setHeader('Access-Control-Allow-Origin', '*');
+}
+
+/** Answers a preflight request. */
+const answerPreflight: RequestHandler = (_request, response) => {
+  response.writeHead(204, {
+    'Access-Control-Allow-Origin': '*',
+    'Access-Control-Allow-Methods': 'GET, HEAD',
+    'Access-Control-Allow-Headers': '*',
+    'Access-Control-Max-Age': '86400',
+    'Cache-Control': 'no-store',
+  });
+  response.end();
+};

@@ -5,7 +5,6 @@ import type { AskedConsent } from '../admin/mcp-consent.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { beganInThisBrowser } from '../oauth-server/browser-cookie.ts';
 import { mcpResource } from '../oauth-server/metadata.ts';
-import { redirectHost } from '../oauth-server/redirect-host.ts';
 import type { Db } from '../store/store.ts';
 import { Refusal } from './errors.ts';
 import type { Context } from './route.ts';
@@ -92,3 +91,14 @@ export async function storeConsentGrant(
 
 const finish = (provider: Provider, { request }: Deciding, result: Record<string, unknown>): Promise<string> =>
   provider.interactionResult(request, new ServerResponse(request), result, { mergeWithLastSubmission: false });
+
+/** Describes where a code is sent, for display: a site's host, or an application's private scheme. */
+function redirectHost(uri: string): string {
+  const url = URL.parse(uri);
+  if (url === null) return '';
+  return url.protocol === 'https:'
+    ? url.host
+    : url.protocol === 'http:'
+      ? url.hostname
+      : `${url.protocol}//${url.host}`;
+}

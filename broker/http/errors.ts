@@ -1,7 +1,7 @@
 /** The catalogue of error codes: the status of each, and the refusal that carries one. */
 import { ChangeRefused } from '../admin/refused.ts';
 import { AuthorNotAllowed } from '../audit/author-role.ts';
-import { StoreUnreviewed } from '../calls/refuse-unreviewed.ts';
+import { StoreUnreviewed } from '../calls/restored-store.ts';
 
 /**
  * The status of `/proxy` for a call that has no answer, where a retry might be a second call: no known client retries after this status. Clients do

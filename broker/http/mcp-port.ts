@@ -3,7 +3,9 @@
  * answers as over the network.
  */
 import type { IncomingHttpHeaders } from 'node:http';
+import type { CallOutcome } from '../../mcp/client/action.ts';
 import { readApproval } from '../../mcp/client/approval.ts';
+import { parseExactJson } from '../../mcp/client/exact-json.ts';
 import {
   type KnownPermissions,
   outcomeOf,
@@ -14,26 +16,25 @@ import {
   readPermissions,
   readStartedConsent,
 } from '../../mcp/client/read-answers.ts';
+import { answeredOutcome } from '../../mcp/client/read-outcome.ts';
 import type { BrokerReply } from '../../mcp/client/send.ts';
 import type { ToolClient } from '../../mcp/tools/tool-client.ts';
-import type { WholeOutcome } from '../audit/outcome.ts';
+import type { OutcomeOf, WholeOutcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { checkAction } from '../calls/perform.ts';
 import { traceparentOf } from './authenticate.ts';
 import { consentStatusReply, settledConsent } from './consent-wait.ts';
 import { currentPrincipal } from './current-principal.ts';
-import { outcomeReply } from './outcome-reply.ts';
-import { performCall } from './perform-call.ts';
+import { answeredNotes, outcomeReply } from './outcome-reply.ts';
 import type { Reply } from './reply.ts';
 import { MAX_BODY_BYTES, platformOf } from './request-body.ts';
 import type { Context, Route } from './route.ts';
 import { agentKey, logRefused, nameable, refusalReply, takeLimit, validate } from './route-steps.ts';
 import { accessRequest, accessRequestStatus } from './routes/access-requests.ts';
-import { actions } from './routes/actions.ts';
+import { actions, performCall } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
 import { approval } from './routes/approvals.ts';
 import { callerConsentStart, callerConsentStatus } from './routes/caller-consent.ts';
-import { toolOutcome } from './tool-outcome.ts';
 
 type Outer = Context<'mcp_client', undefined>;
 type Inner = Context<'agent', undefined>;
@@ -185,4 +186,18 @@ async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promis
     signal.removeEventListener('abort', abort);
     answer.catch(() => {});
   }
+}
+
+/**
+ * Limit, in code units, up to which a list or an object is parsed. Of a longer answer the tool returns the beginning as text (mcp/tools/answer.ts),
+ * and parsing it would block all other agents. Twice what a tool returns: without its whitespace, a shorter one may fit as a whole.
+ */
+const MOST_PARSED = 512 * 1024;
+
+/** Converts a platform's answer into the form that a client reads from a reply; `data` is text when the answer is too long for a tool's result. */
+function toolOutcome(outcome: OutcomeOf<'answered'>): CallOutcome {
+  const text = outcome.dataJson.toString();
+  // A string is a single value: parsing costs no more than copying.
+  const isParsed = text.length <= MOST_PARSED || text.startsWith('"');
+  return answeredOutcome(isParsed ? parseExactJson(text) : text, answeredNotes(outcome));
 }

@@ -1,5 +1,5 @@
 /** Finds the connection that a raw request names, and its facts, before the request is read. */
-import type { AgentPrincipal } from '../auth/principal.ts';
+import type { AgentPrincipal, StaticKeyUse } from '../auth/principal.ts';
 import { type RawToken, readRawToken } from '../auth/raw-token.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
 import { type BodySigning, bodySigning } from '../egress/sign-request.ts';
@@ -11,7 +11,6 @@ import { clientUrlOf, type RawTarget, readRawTarget } from '../proxy/raw-target.
 import { Refusal } from './errors.ts';
 import { waitOf } from './proxy-request.ts';
 import type { Context } from './route.ts';
-import { notForKey } from './static-key-use.ts';
 
 /** A request whose connection was found. */
 export type FoundConnection = {
@@ -85,4 +84,24 @@ function unknown(granted: Rows): string {
   return labels.length === 0
     ? 'This agent has no grant on any connection.'
     : `This agent has no grant on a connection of this name. It has: ${labels.join(', ')}.`;
+}
+
+/**
+ * Returns why a request is refused for this key; undefined when it is for the key's connection. Reveals nothing about other connections.
+ * `isGrantable`: whether an owner can change that.
+ *
+ * @param named the connection in the address; `foundId`: id of that connection, if the agent has a grant on it
+ */
+function notForKey(
+  key: StaticKeyUse,
+  named: string,
+  foundId: string | null | undefined,
+): { missing: string; isGrantable: boolean } | undefined {
+  if (foundId === key.connectionId) return undefined;
+  const own = key.connectionLabel ?? key.connectionId;
+  const isOwn = named === own || named === key.connectionId;
+  const missing = isOwn
+    ? 'The agent of this static key has no grant on its connection.'
+    : `This static key is good for one connection only: use /proxy/${encodeURIComponent(own)}/.`;
+  return { missing, isGrantable: isOwn };
 }

@@ -11,6 +11,7 @@ import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import { singleFlight } from '../runtime/single-flight.ts';
+import { pause } from '../runtime/waits.ts';
 import {
   claimRefresh,
   findTokens,
@@ -28,7 +29,6 @@ import type { Registered } from './registered.ts';
 import { forgetClient } from './registration.ts';
 import type { Issued } from './resolve.ts';
 import type { Refreshing, Steps, Tokens } from './steps.ts';
-import { storeSurely } from './store-surely.ts';
 
 export type Refreshed =
   /** The credential as it is stored now: newer tokens, or marked as revoked. */
@@ -218,4 +218,23 @@ function openToken({ vault, log }: Base, place: TokenRowPlace, row: TokenRow): S
     log.error({ err: error, security: true, organisation: organisationId }, 'a refresh token cannot be opened');
     return undefined;
   }
+}
+
+const LONGEST_WAIT_MS = 1_000;
+
+/** Losing a rotated refresh token loses the connection, so storing it is retried while the store is unavailable. */
+async function storeSurely(
+  broker: Pick<Broker, 'clock' | 'log'>,
+  until: Instant,
+  work: () => Promise<boolean>,
+): Promise<boolean> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await work();
+    } catch (error) {
+      const ms = Math.min(150 * attempt, LONGEST_WAIT_MS);
+      if (broker.clock() + ms > until) throw error;
+      broker.log.warn({ err: error, attempt }, 'could not store refreshed tokens; retrying');
+      await pause(ms);
+    }
 }

@@ -1,9 +1,9 @@
 /** Checks whether a call in flight may continue: its agent's status, grant, connection or credentials may have changed since the call was allowed. */
 import { effectiveGrant } from './attenuation.ts';
 import { withoutBreakers } from './breaker.ts';
+import { standingChecks } from './checks.ts';
 import type { AgentHalt, Ask, CheckName, DenyReason, Facts, Instant } from './facts.ts';
 import { questionOf } from './rule-selection.ts';
-import { standingChecks } from './standing-checks.ts';
 
 /**
  * The platform, scope and connection for which a call was allowed. `through`: the id of the connection that the call uses, whether the call named a

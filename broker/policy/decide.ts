@@ -4,8 +4,7 @@
 
 import { present } from '../runtime/present.ts';
 import { effectiveGrant } from './attenuation.ts';
-import { concreteChecks } from './concrete-checks.ts';
-import { channelsToDecideIn } from './decide-in.ts';
+import { agentChecks, concreteChecks, standingChecks } from './checks.ts';
 import {
   type Ask,
   CONCRETE_CHECKS,
@@ -20,7 +19,6 @@ import { maskOfCall } from './mask-checks.ts';
 import type { Rule } from './rule.ts';
 import { questionOf } from './rule-selection.ts';
 import { basisOf, standsIn } from './standing-approval.ts';
-import { agentChecks, standingChecks } from './standing-checks.ts';
 import type { Hold } from './standing-terms.ts';
 
 const CHECKS = [...standingChecks, ...concreteChecks];
@@ -156,4 +154,26 @@ function commonFields(
   const evaluated = present(EVALUATED[last], 'check');
   const notEvaluated = present(NOT_EVALUATED[last], 'check');
   return { detail, evaluated, notEvaluated, matched, conditional, ...(grant && { grant }) };
+}
+
+const NOWHERE: readonly string[] = Object.freeze([]);
+
+/**
+ * Returns the names of the channels in which a held call may be decided by a button: only those that every hold of the call permits. A grant that requires
+ * approvals permits none, and neither does a rule that holds because its condition failed.
+ */
+function channelsToDecideIn(
+  { policy, guardrails }: Pick<Facts, 'policy' | 'guardrails'>,
+  holds: readonly Hold[],
+  matched: readonly MatchedRule[],
+): readonly string[] {
+  let common: readonly string[] | undefined;
+  for (const hold of holds) {
+    if (hold.source === 'grant') return NOWHERE;
+    const { decideIn = NOWHERE } = (hold.source === 'policy' ? policy?.rules : guardrails.rules)?.[hold.rule] ?? {};
+    if (matched.some(({ source, name, error }) => source === hold.source && name === hold.name && error !== undefined))
+      return NOWHERE;
+    common = common?.filter((name) => decideIn.includes(name)) ?? decideIn;
+  }
+  return common ?? NOWHERE;
 }

@@ -1,7 +1,7 @@
 /**
  * Whether the constraints of a grant on repositories and refs leave any callable operation under a scope. Code search and GraphQL cannot be limited to
  * repositories, so every call of them is refused (specification, Repository constraint). Used for what agents are offered; a call itself is checked by
- * concrete-checks.ts.
+ * checks.ts.
  */
 import { type Constraints, limitsRefs } from './constraints.ts';
 import { relate } from './pattern.ts';

@@ -6,9 +6,9 @@ import type { DenyReason, MatchedRule } from './facts.ts';
 import { deny, type Finding, type Matter, PASS } from './finding.ts';
 import { describeLimitUse, type ReportedLimit, reportedLimit } from './limit.ts';
 import { whyNotMasked } from './mask-checks.ts';
+import type { PlatformRules } from './platform-rules.ts';
 import { earlierOf, matchRules, type RuleFinding } from './rules.ts';
 import type { Hold } from './standing-terms.ts';
-import { unknownScope } from './unknown-scope.ts';
 
 export function checkGuardrails(matter: Matter): Finding {
   const { facts, question } = matter;
@@ -141,3 +141,22 @@ function sentence({ rule, matched }: RuleFinding, who: string, does: string, exp
   const why = error === undefined ? explanation : `, because its condition failed: ${error}`;
   return `${who} ${name}${says === undefined ? '' : ` (${says})`} ${does}${why}`;
 }
+
+const MOST_SHOWN = 100;
+
+/**
+ * Returns the end of a refusal's sentence, such as `; platform shop has no scope "orders:read", but "shop:orders.read"`; empty when the manifest has the
+ * scope, of operations or of content rules.
+ */
+function unknownScope(platformId: string, scope: string, { scopes, content }: PlatformRules): string {
+  if (scopes.has(scope) || content.some((rule) => rule.scope === scope)) return '';
+  const written = scope.slice(0, MOST_SHOWN);
+  const actions = [fold(written), fold(actionOf(written))];
+  const meant = [...scopes.keys()].find((name) => actions.includes(fold(actionOf(name))));
+  const but = meant === undefined ? '' : `, but ${JSON.stringify(meant)}`;
+  return `; platform ${platformId} has no scope ${JSON.stringify(written)}${but}`;
+}
+
+/** Returns the part after the platform's id, which agents often omit or misspell. */
+const actionOf = (scope: string): string => scope.slice(scope.indexOf(':') + 1);
+const fold = (text: string): string => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');

@@ -3,12 +3,12 @@ import { statfs } from 'node:fs/promises';
 import { readBuild } from '../build.ts';
 import { SINK_KINDS } from '../config-file/audit-sinks.ts';
 import { KEY_USES } from '../keys.ts';
+import { withTimeout } from '../runtime/waits.ts';
 import type { Services } from '../services.ts';
 import { sinkNumbers } from '../store/audit-sinks.ts';
 import { operatorNumbers } from '../store/operator-numbers.ts';
 import type { StoreLoad } from '../store/store.ts';
 import { addProcessGauges } from '../telemetry/process-gauges.ts';
-import { readRarely } from '../telemetry/read-rarely.ts';
 import type { Listener } from './listener.ts';
 
 /** A call in flight for longer counts as stalled: longer than a call usually takes; streams may take longer. */
@@ -148,4 +148,27 @@ function addStoreLoad({ broker: { metrics, store } }: Services, load: StoreLoad)
   gauge('postgres', 'pool_connections_most', 'Maximum of open connections to PostgreSQL.', ({ most }) => most);
   gauge('sqlite', 'sqlite_bytes', 'Size of the SQLite database.', ({ bytes }) => bytes);
   gauge('sqlite', 'sqlite_log_bytes', 'Size of the SQLite write-ahead log.', ({ logBytes }) => logBytes);
+}
+
+/** Monitoring scrapes every 10 s or less often, with a similar timeout. */
+const EVERY_MS = 10_000;
+const TIMEOUT_MS = 1_000;
+
+/** Reads at most once in 10 seconds; calls in between get the last reading. Undefined when it failed, or takes longer than a second. */
+function readRarely<T>(read: () => Promise<T>): () => Promise<T | undefined> {
+  let latest: Promise<T | undefined> = Promise.resolve(undefined);
+  let readAt = Number.NEGATIVE_INFINITY;
+  let isReading = false;
+  return async () => {
+    if (!isReading && performance.now() - readAt >= EVERY_MS) {
+      isReading = true;
+      readAt = performance.now();
+      latest = read()
+        .catch(() => undefined)
+        .finally(() => {
+          isReading = false;
+        });
+    }
+    return await withTimeout(latest, TIMEOUT_MS);
+  };
 }

@@ -29,7 +29,7 @@ export type Listener = {
 const UNTAKEN_MS = 30_000;
 /** How long the headers of a request may take to arrive. */
 const HEADERS_MS = 15_000;
-/** How long an idle connection of a client is kept, which Node announces to the client. Proxies' are kept longer (http/keep-alive.ts). */
+/** How long an idle connection of a client is kept, which Node announces to the client. Proxies' are kept longer (http/app.ts). */
 const KEEP_ALIVE_MS = 5_000;
 /** Additional time beyond that, so that a slow client does not send a POST on a connection which is just being closed. */
 const KEEP_ALIVE_MARGIN_MS = 5_000;

@@ -1,6 +1,6 @@
 /** A standing query about a scope, without a call: uses the facts and the decision of a governed call. */
 
-import { refuseUnreviewed } from '../calls/refuse-unreviewed.ts';
+import { refuseUnreviewed } from '../calls/restored-store.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Instant, Policy, Verdict } from '../policy/facts.ts';

@@ -2,7 +2,7 @@
 
 import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
-import { refuseUnreviewed } from '../calls/refuse-unreviewed.ts';
+import { refuseUnreviewed } from '../calls/restored-store.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { askedPlatform } from '../policy/asked-platform.ts';
 import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../policy/facts.ts';

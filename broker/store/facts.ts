@@ -6,7 +6,6 @@
 import { type Kysely, sql } from 'kysely';
 import { addressOf, allUpstreamSince, allUpstreamUntil } from './facts-breakers.ts';
 import { FAMILY_SELECTED, type FactsScope, SELECTED } from './facts-columns.ts';
-import { keyOfBreaker, POLICY_OF_FAMILY } from './facts-family.ts';
 import type { Schema } from './schema.ts';
 import { prepare } from './store.ts';
 
@@ -134,3 +133,10 @@ export const prepareFactVersions = (db: Kysely<Schema>, { many }: { many: boolea
       ? versions.where(sql<boolean>`organisation_id = any(${slot('organisations')}::text[])`)
       : versions.where('organisation_id', '=', slot('organisation'));
   });
+
+/** A child uses its parent's current policy. */
+const POLICY_OF_FAMILY = sql`case when a.parent_id is null then a.policy_id else p.policy_id end`;
+
+/** The key under which a breaker of this cause counts. */
+const keyOfBreaker = (platform: unknown) =>
+  sql`case pb.cause when 'breaker_auth_failure' then ${addressOf('a.parent_id')} when 'breaker_upstream_failure' then ${platform} else '' end`;

@@ -4,6 +4,7 @@
  */
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
+import { clientBasic } from '../egress/client-basic.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { singleFlight } from '../runtime/single-flight.ts';
 import {
@@ -16,12 +17,13 @@ import {
 } from '../store/upstream-tokens.ts';
 import type { AccessToken } from './access-token.ts';
 import { exchangeAsApp } from './app-exchange.ts';
-import { exchangeAsClient } from './client-exchange.ts';
 import type { Exchanged } from './exchanged.ts';
 import { leased } from './leased.ts';
 import { openToken, sealToken } from './sealed-token.ts';
+import { partOf } from './secret-part.ts';
 import { exchangeAsAccount } from './service-account.ts';
-import { purposeOfRequest, type TokenRequest } from './token-request.ts';
+import { askTokenEndpoint } from './token-endpoint.ts';
+import { type ClientTokenRequest, purposeOfRequest, type TokenRequest } from './token-request.ts';
 
 export type IssuedToken = { kind: 'token'; token: AccessToken } | Exclude<Exchanged, { kind: 'token' }>;
 
@@ -133,4 +135,23 @@ async function mint(broker: Base, { request, place }: Work, claim: string): Prom
     broker.log.warn({ err: error, connection: place.connectionId }, 'an access token could not be stored');
   }
   return { kind: 'token', token: made };
+}
+
+/** Requests a token with the client credentials grant (RFC 6749 §4.4). */
+async function exchangeAsClient(
+  broker: Pick<Broker, 'outbound' | 'clock'>,
+  { platformId, connectionId, auth, parts }: ClientTokenRequest,
+): Promise<Exchanged> {
+  const { token_endpoint: tokenEndpoint, token_endpoint_auth_method: method, scopes = [], parameters } = auth;
+  const id = partOf(parts, 'client_id');
+  const secret = partOf(parts, 'client_secret');
+  const form = {
+    ...parameters,
+    grant_type: 'client_credentials',
+    ...(scopes.length > 0 && { scope: scopes.join(' ') }),
+  };
+  const asked = { platformId, connectionId, tokenEndpoint };
+  if (method === 'client_secret_post')
+    return await askTokenEndpoint(broker, { ...asked, form: { ...form, client_id: id, client_secret: secret } });
+  return await askTokenEndpoint(broker, { ...asked, headers: { authorization: clientBasic(id, secret) }, form });
 }

@@ -4,7 +4,7 @@ import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Answer } from '../egress/buffered-exchange.ts';
 import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
-import { isHeaderValue } from '../egress/request-check.ts';
+import { isHeaderValue } from '../egress/outbound-request.ts';
 import type { Instant } from '../policy/facts.ts';
 import { lifeOf } from './access-token.ts';
 import { jsonOf } from './app-request.ts';

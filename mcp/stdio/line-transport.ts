@@ -5,10 +5,10 @@
  */
 import type { Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
+import { firstProblem, type Problem } from '../../json/first-problem.ts';
 import { FORBIDDEN_ARGUMENT, hasForbiddenArgument, idOf, wrongArgumentsResult } from '../tools/wrong-arguments.ts';
 import { type FirstLines, MOST_LINE_BYTES } from './first-answers.ts';
 import type { Line } from './lines.ts';
-import { type Misread, misreadIn } from './misread.ts';
 
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
@@ -110,4 +110,27 @@ function idIn({ beginning, end }: Extract<Line, { kind: 'too_long' }>): Id {
   const last = /,\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(end)?.[1];
   const found = text ?? last;
   return found === undefined ? null : idOf({ id: JSON.parse(found) });
+}
+
+/** The path of the problem in the message, and what is wrong there. */
+type Misread = { place: readonly (string | number)[]; reason: string };
+
+/** The nesting that the broker accepts in a call, plus the message and its `params`. Deeper nesting could not be compared without a stack overflow. */
+const MOST_LEVELS = 64 + 2;
+
+/**
+ * Returns the first number in `text`, which JSON.parse has accepted, that a double cannot represent, or the first duplicate member name; undefined when
+ * there is none. The broker refuses both in its own input; here the line is parsed and serialised before it reaches the broker, so that the broker
+ * could not detect either.
+ */
+export function misreadIn(text: string): Misread | undefined {
+  const problem = firstProblem(text, { maxDepth: MOST_LEVELS, exactNumbers: true });
+  return problem && { place: problem.place, reason: reasonOf(problem) };
+}
+
+function reasonOf({ kind, detail }: Problem): string {
+  if (kind === 'inexact_number')
+    return `write it as text, because the number ${detail} would be sent as another number`;
+  if (kind === 'depth') return 'this is more levels deep than a call may be';
+  return 'this member is there twice: write it once';
 }

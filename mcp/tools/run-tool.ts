@@ -1,7 +1,9 @@
 /** Runs one tool call, from its arguments to its result. */
 import type { z } from 'zod';
 import type { Action } from '../client/action.ts';
+import { isSettled } from '../client/approval.ts';
 import { askForAccess, listPermissions } from './access.ts';
+import { type ToolAnswer, toolAnswer } from './answer.ts';
 import {
   AccessArguments,
   CheckArguments,
@@ -12,10 +14,12 @@ import {
   WriteArguments,
 } from './arguments.ts';
 import { callPlatform } from './call-platform.ts';
-import { checkApproval } from './check-approval.ts';
 import type { HeldCallResult } from './handed.ts';
+import { deliverResult, waitingNews } from './hold.ts';
+import { approvalAnswer, errorAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
+import { waitFor } from './waiting.ts';
 import { wrongArguments } from './wrong-arguments.ts';
 
 /** Returns undefined when there is no such tool. Throws the reason of the request's signal when it is aborted. */
@@ -83,3 +87,26 @@ type WithoutGaps<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[
 };
 const withoutGaps = <T extends object>(value: T): WithoutGaps<T> =>
   Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as WithoutGaps<T>;
+
+/** check_approval: the state of a held call. Throws the reason of the request's signal when it is aborted. */
+async function checkApproval(host: ToolHost, request: ToolRequest, id: string): Promise<ToolAnswer> {
+  const endsAt = Date.now() + host.waitMs;
+  const { signal } = request;
+  const first = await host.client.approval(id, { signal });
+  const found =
+    first.ok && !isSettled(first.value)
+      ? await waitFor((waitSeconds) => host.client.approval(id, { waitSeconds, signal }), isSettled, {
+          request,
+          endsAt,
+          news: waitingNews(first.value),
+        })
+      : first;
+  if (found.ok) return isSettled(found.value) ? await deliverResult(host, found.value) : approvalAnswer(found.value);
+  if (found.error.code !== 'not_found') return errorAnswer(found.error, false);
+  return toolAnswer({
+    status: 'failed',
+    code: 'not_found',
+    detail: `This agent has no held call ${id}.`,
+    next: 'Take the approval_id from the answer of the call that was held.',
+  });
+}

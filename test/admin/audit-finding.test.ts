@@ -1,6 +1,6 @@
 /** Searching audit rows by words, the history of a held call beside its rows, and the CSV export. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { csvLine } from '../../broker/http/csv.ts';
+import { csvLine } from '../../broker/http/audit-csv.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';

@@ -8,7 +8,7 @@ import { ROOT } from '../world/root.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
 /** The count at the last change: an increase needs a reason. */
-const MOST_FILES = 119;
+const MOST_FILES = 117;
 
 /** Runs in the broker: each SIGUSR2 prints the product files whose functions were called since the last one, in its own thread. */
 const COUNTER = `

@@ -1,7 +1,7 @@
 /** Multipart bodies: what is read equals what Node's own parser reads, and what parsers may read differently is not read. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { judgedParts } from '../../broker/calls/action-parts.ts';
+import { judgedParts } from '../../broker/calls/action-body.ts';
 import { parseForm } from '../../broker/calls/parse-form.ts';
 import { parseMultipart } from '../../broker/calls/parse-multipart.ts';
 import { encodeParts, partsProblem } from '../../broker/egress/parts.ts';

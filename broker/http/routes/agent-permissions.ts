@@ -1,4 +1,4 @@
-import { refuseUnreviewed } from '../../calls/refuse-unreviewed.ts';
+import { refuseUnreviewed } from '../../calls/restored-store.ts';
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { ALL_PLATFORMS } from '../../policy/facts.ts';
 import { haltOf } from '../../policy/halt.ts';

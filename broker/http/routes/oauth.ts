@@ -1,6 +1,6 @@
 /** The authorization server for remote MCP clients: our own metadata; everything else is served by the OAuth library. */
 import type { IncomingMessage } from 'node:http';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Broker } from '../../broker.ts';
 import {
   authorizationServerMetadata,
@@ -8,10 +8,31 @@ import {
   OAUTH_PATHS,
   protectedResourceMetadata,
 } from '../../oauth-server/metadata.ts';
-import { AuthorizationServer, ProtectedResource } from '../oauth-answers.ts';
 import { refusePlainHttp } from '../plain-http.ts';
 import { json, type Reply } from '../reply.ts';
 import { type Context, type Route, route } from '../route.ts';
+
+/** Schemas of the metadata of the OAuth server (RFC 8414, RFC 9728). */
+const AuthorizationServer = z
+  .looseObject({
+    issuer: z.url(),
+    jwks_uri: z.url(),
+    response_types_supported: z.array(z.string()),
+    grant_types_supported: z.array(z.string()),
+    authorization_endpoint: z.url(),
+    token_endpoint: z.url(),
+    registration_endpoint: z.url(),
+    service_documentation: z.url(),
+  })
+  .meta({ id: 'OAuthAuthorizationServer' });
+
+const ProtectedResource = z
+  .looseObject({
+    resource: z.url(),
+    authorization_servers: z.array(z.url()),
+    bearer_methods_supported: z.array(z.string()),
+  })
+  .meta({ id: 'OAuthProtectedResource' });
 
 const CACHING = { 'Cache-Control': 'public, max-age=300' };
 

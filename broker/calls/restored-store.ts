@@ -1,4 +1,5 @@
-/** `Idempotency-Key`s on a restored store, which lacks those that were used after the backup. */
+/** Calls on a restored store, which lacks the suspensions, revocations and `Idempotency-Key`s after the backup. */
+import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Instant } from '../policy/facts.ts';
 import { LIFETIME_MS } from './idempotency.ts';
 
@@ -23,4 +24,20 @@ export function unknownKey(restoredAt: Instant | undefined, key: string, now: In
     'Idempotency-Key may have been made. Nothing was sent now; look at the platform before you repeat it. For a new call use a UUID of ' +
     `version 7, generated now, as the key. Other keys are accepted again from ${time(restoredAt + LIFETIME_MS)} on.`
   );
+}
+
+/** The call was not examined and nothing was recorded. The message is for the caller. */
+export class StoreUnreviewed extends Error {
+  constructor() {
+    super(
+      'This broker was restored from a backup, and makes no calls until an admin has reviewed it: suspensions and revocations after the backup are not ' +
+        'known. Nothing was sent. Ask an admin to look at Restored in the console, or at GET /owner/restored; then try again.',
+    );
+    this.name = 'StoreUnreviewed';
+  }
+}
+
+/** Throws StoreUnreviewed. Costs no query: the flag is loaded with the authentication. */
+export function refuseUnreviewed({ agent }: { agent: Pick<AgentPrincipal['agent'], 'restored'> }): void {
+  if (agent.restored !== null) throw new StoreUnreviewed();
 }
