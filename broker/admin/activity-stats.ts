@@ -2,6 +2,7 @@
  * Statistics of calls, for charts: over time, by agent and by platform, and how long decisions took. Read from counters, never by scanning all rows.
  */
 import type { Broker } from '../broker.ts';
+import { momentOf } from '../crypto/ids.ts';
 import type { Instant } from '../policy/facts.ts';
 import {
   countedTo,
@@ -14,7 +15,7 @@ import {
 } from '../store/activity-counts.ts';
 import { findAgentNames } from '../store/agent-names.ts';
 import type { ActivityCountTable } from '../store/tables/calls.ts';
-import { DAY_MS, HOUR_MS, momentOf, sumOf } from './count-activity.ts';
+import { DAY_MS, HOUR_MS, sumOf } from './count-activity.ts';
 import { bucketsOf, type Step } from './time-buckets.ts';
 
 export const RANGES = ['day', 'week', 'month', 'year'] as const;

@@ -5,6 +5,7 @@
 
 import { shownFlags } from '../audit/audit-flags.ts';
 import type { Broker } from '../broker.ts';
+import { momentOf } from '../crypto/ids.ts';
 import type { Instant } from '../policy/facts.ts';
 import { pause } from '../runtime/waits.ts';
 import {
@@ -62,9 +63,6 @@ export function outcomeOf(row: CountedRow): Outcome | undefined {
   if (outcome === 'denied' || outcome === 'blocked') return undefined;
   return outcome === 'allowed' ? 'made' : 'made_failed';
 }
-
-/** Returns when the row was created, from its id (UUIDv7). */
-export const momentOf = (id: string): Instant => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 
 /** Aggregates rows into the counters of ActivityCountTable. */
 export function sumOf(organisationId: string, rows: readonly CountedRow[]): ActivityCountTable[] {

@@ -7,22 +7,12 @@ import type { FactsRow } from '../store/facts-columns.ts';
 import type { factsReaders } from '../store/facts-reader.ts';
 import { type ParsedAgentToken, parseAgentToken, type RefusedAgentToken } from './agent-token.ts';
 import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';
-import { type AuthenticateWorkload, claimedWorkload } from './authenticate-workload.ts';
+import { claimedWorkload } from './authenticate-workload.ts';
 import { kindOf } from './bearer.ts';
 import { claimsOf } from './claimed.ts';
-import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
+import type { AuthenticateAgent, AuthRefusal } from './principal.ts';
 import { type BreakerOpened, countStrikes } from './strikes.ts';
 import { createAgentTokenVerifier } from './verify-agent-token.ts';
-
-/**
- * `(token, platform, source address)` → the agent with the facts about that platform, or a refusal. Unknown, deleted and
- * keyless agents are refused like a wrong signature, after one read and one verification, so that timing does not reveal which.
- */
-export type AuthenticateAgent = (
-  token: string,
-  platform: AskedPlatform,
-  source: string,
-) => Promise<AgentPrincipal | AuthRefusal>;
 
 /** Whether a bearer claims to be an agent's: signed by the agent, of a child, or of its workload. Unverified. */
 export const claimsAgent = (baseUrl: string, bearer: string): boolean =>
@@ -46,7 +36,7 @@ export function agentAuthenticator(
   broker: Pick<Broker, 'baseUrl' | 'did' | 'clock' | 'store' | 'keys'>,
   facts: ReturnType<typeof factsReaders>,
   { breakerOpened, endLifetime }: Noticed,
-  authenticateWorkload: AuthenticateWorkload,
+  authenticateWorkload: AuthenticateAgent,
 ): AuthenticateAgent {
   const readFacts = facts.own;
   const keys = createPublicKeyCache();

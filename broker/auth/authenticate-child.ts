@@ -5,7 +5,7 @@ import { present } from '../runtime/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { type ChildClaims, childTokenReader } from './child-token.ts';
-import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
+import type { AuthenticateAgent } from './principal.ts';
 import type { CountStrike } from './strikes.ts';
 
 /** Records that a child has expired. Never rejects: the child's request is refused whether or not recording succeeds. */
@@ -17,12 +17,6 @@ export type EndLifetime = (child: FactsRow) => Promise<void>;
  */
 const REMEMBERED_MS = 24 * 3600 * 1000;
 
-type AuthenticateChild = (
-  token: string,
-  platform: AskedPlatform,
-  source: string,
-) => Promise<AgentPrincipal | AuthRefusal>;
-
 /**
  * Authenticates with one read, as for any agent; the row includes the parent. A wrong signature counts as a strike only when the rest of
  * the token matches the child's own, which cannot be guessed, so that a stranger cannot halt a child. For a child that expired since its
@@ -33,7 +27,7 @@ export function childAuthenticator(
   readFacts: FactsReader,
   countStrike: CountStrike,
   endLifetime: EndLifetime,
-): AuthenticateChild {
+): AuthenticateAgent {
   const readToken = childTokenReader(broker);
   return async (token, platform, source) => {
     const read = readToken(token);

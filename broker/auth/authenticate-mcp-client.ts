@@ -3,7 +3,7 @@ import type { Broker } from '../broker.ts';
 import { verifyCompact } from '../crypto/jws.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { findLiveAuthorisation } from '../store/mcp-authorisations.ts';
-import type { AgentPrincipal, AuthRefusal } from './principal.ts';
+import { type AgentPrincipal, type AuthRefusal, refused } from './principal.ts';
 
 /** RFC 9068 section 2.1. No child token, session or receipt has this type. */
 const ACCESS_TOKEN_TYPE = 'at+jwt';
@@ -28,8 +28,6 @@ export function readAccessToken(
   if (exp * 1000 <= clock()) return refused('token_expired', 'The access token has expired: use the refresh token.');
   return { authorisation, client, agent: sub, scopes: typeof scope === 'string' ? scope.split(' ') : [] };
 }
-
-const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
 
 /**
  * Verifies tokens for the resource `audience`, and that their authorisation is still active: an authorisation revoked by an owner, by

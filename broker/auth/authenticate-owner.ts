@@ -8,7 +8,7 @@ import { claimsOf, partOf } from './claimed.ts';
 import type { IdentityProvider } from './identity-provider.ts';
 import { invitedOwner } from './invited-owner.ts';
 import { authenticateSession, SESSION_SECONDS, SESSION_TYPE } from './owner-session.ts';
-import type { AuthRefusal, OwnerPrincipal, ProviderUnavailable } from './principal.ts';
+import { type AuthRefusal, type OwnerPrincipal, type ProviderUnavailable, refused } from './principal.ts';
 import { identityOf } from './provider-identity.ts';
 import { providerSessionOf } from './provider-session.ts';
 import { authTimeOf } from './recent-sign-in.ts';
@@ -49,8 +49,6 @@ const signatureLength = (token: string): number => token.length - token.lastInde
 
 /** Returns the unverified `iss`. */
 const claimedIssuer = (token: string): unknown => claimsOf(token).iss;
-
-const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
 
 async function authenticateWithProvider(
   broker: Pick<Broker, 'clock' | 'store'>,

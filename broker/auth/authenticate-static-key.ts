@@ -4,7 +4,7 @@ import { hashToken } from '../crypto/one-time-token.ts';
 import type { NotedUses } from '../runtime/noted-uses.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { staticKeyReader } from '../store/static-keys.ts';
-import type { AgentPrincipal, AuthRefusal } from './principal.ts';
+import { type AgentPrincipal, type AuthRefusal, refused } from './principal.ts';
 
 /** `(key, platform, source address)` → the agent with the facts about that platform, and the key's id; or a refusal. */
 export type AuthenticateStaticKey = (
@@ -48,5 +48,3 @@ export function staticKeyAuthenticator(
     return { kind: 'agent', rows, agent, source, sessionId: null, staticKey };
   };
 }
-
-const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });

@@ -9,13 +9,7 @@ import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { findWorkload } from '../store/workloads.ts';
 import { audienceBelow, type VerifyIssued } from './issued-token.ts';
-import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
-
-export type AuthenticateWorkload = (
-  token: string,
-  platform: AskedPlatform,
-  source: string,
-) => Promise<AgentPrincipal | AuthRefusal>;
+import type { AgentPrincipal, AuthenticateAgent, AuthRefusal } from './principal.ts';
 
 /** The `aud` of the tokens of an agent's workload; the only allowed value. */
 export const audienceOfAgent = (baseUrl: string, agentId: string): string => `${baseUrl}/agents/${agentId}`;
@@ -40,8 +34,8 @@ export function workloadAuthenticator(
   verify: VerifyIssued,
   facts: FactsReader,
   uses: NotedUses,
-): AuthenticateWorkload {
-  const authenticate: AuthenticateWorkload = async (token, platform, source) => {
+): AuthenticateAgent {
+  const authenticate: AuthenticateAgent = async (token, platform, source) => {
     const agentId = claimedWorkload(broker.baseUrl, token) ?? '';
     const workload = agentId === '' ? undefined : await findWorkload(broker.store.db, agentId);
     const verified = await verify(token, workload, 'agent');

@@ -7,7 +7,7 @@ import type { Broker } from '../broker.ts';
 import { claimsOf } from './claimed.ts';
 import { issuerKeys } from './issuer-keys.ts';
 import { SESSION_SECONDS } from './owner-session.ts';
-import type { AuthRefusal, ProviderUnavailable } from './principal.ts';
+import { type AuthRefusal, type ProviderUnavailable, refused } from './principal.ts';
 import { mayIdentify } from './provider-identity.ts';
 
 /** `jwks_uri`: URL of the issuer's keys; null: found by discovery. */
@@ -64,8 +64,6 @@ export function issuedTokenVerifier(broker: Pick<Broker, 'clock' | 'log' | 'outb
     return { kind: 'verified', claims };
   };
 }
-
-const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
 
 const REFUSED = {
   invalid_token: 'The token cannot be verified with the keys that its issuer publishes.',

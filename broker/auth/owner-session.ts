@@ -10,7 +10,7 @@ import { endSession, findOwnerOfSession, LONGEST_SESSION_MS, type ProviderSessio
 import { noteSignIn } from '../store/organisations.ts';
 import type { Db } from '../store/store.ts';
 import type { EndedSessionTable, OwnerTable } from '../store/tables/organisations.ts';
-import type { AuthRefusal, LocalPrincipal, OwnerPrincipal, SignIn } from './principal.ts';
+import { type AuthRefusal, type LocalPrincipal, type OwnerPrincipal, refused, type SignIn } from './principal.ts';
 import { readSessionCookie } from './session-cookie.ts';
 
 /** Explicit typing: no receipt, attestation or agent token is accepted as one (RFC 8725 section 3.11). */
@@ -103,8 +103,6 @@ const endedForm = ({ organisationId, session }: OwnerPrincipal): EndedSessionTab
   session_id: session.id,
   expires_at: session.expiresAt * 1000,
 });
-
-const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
 
 /**
  * Verifies a session. The role is the owner's current one, not the one in the token, and a session that was signed out is

@@ -62,6 +62,8 @@ export type AuthRefusal = {
   detail: string;
 };
 
+export const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
+
 /** The identity provider's keys are unavailable, so its tokens cannot be verified; answered with 502. */
 export type ProviderUnavailable = { kind: 'unavailable'; detail: string };
 
@@ -70,3 +72,13 @@ export type ProviderUnavailable = { kind: 'unavailable'; detail: string };
  * once, and only for a token whose signature matches the key of the agent that it names.
  */
 export type AskedPlatform = string | (() => Promise<string>);
+
+/**
+ * `(token, platform, source address)` → the agent with the facts about that platform, or a refusal. Unknown, deleted and
+ * keyless agents are refused like a wrong signature, after one read and one verification, so that timing does not reveal which.
+ */
+export type AuthenticateAgent = (
+  token: string,
+  platform: AskedPlatform,
+  source: string,
+) => Promise<AgentPrincipal | AuthRefusal>;

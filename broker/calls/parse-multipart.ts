@@ -2,7 +2,9 @@
  * Parses a multipart body (`multipart/form-data`, RFC 7578) into an object: fields as texts, files as their name, type, size and hash.
  * Strict: a body that two readers may read differently is not read.
  */
+
 import { createHash } from 'node:crypto';
+import { MEDIA_TYPE } from '../egress/parts.ts';
 import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts';
 import { FormTree, GAPS } from './parse-form.ts';
 
@@ -15,7 +17,6 @@ const DISPOSITION = /^form-data; name="([^"]+)"(?:; filename="([^"]*)")?$/;
 export const PART_NAME = /^[^"\\%\p{Cc}]+$/u;
 export const FILE_NAME = /^[^"\\%\p{Cc}]*$/u;
 const FIELD_TYPE = /^text\/plain(?:;\s*charset="?utf-8"?)?$/i;
-const MEDIA_TYPE = /^[A-Za-z0-9!#$&^_.+-]{1,60}\/[A-Za-z0-9!#$&^_.+-]{1,80}(?:;[ -~]{1,200})?$/;
 const NO_CODING = /^(?:7bit|8bit|binary)$/i;
 
 export const unreadParts = (what: string): UnreadBody => new UnreadBody(`a body in parts with ${what} is not read`);

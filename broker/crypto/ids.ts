@@ -21,6 +21,9 @@ export function uuidv7(now: Instant): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
+/** Returns the timestamp of a UUIDv7. */
+export const momentOf = (id: string): Instant => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+
 /** Returns a random UUID, 122 bits: for ids that are capabilities, such as an approval's. */
 export function uuidv4(): string {
   return randomUUID();

@@ -7,7 +7,7 @@ type FileMember = { filename: string; data: string; encoding?: 'base64'; content
 
 const FILE_MEMBERS = new Set(['filename', 'data', 'encoding', 'content_type']);
 /** RFC 9110 section 8.3.1. */
-const MEDIA_TYPE = /^[A-Za-z0-9!#$&^_.+-]{1,60}\/[A-Za-z0-9!#$&^_.+-]{1,80}(?:;[ -~]{1,200})?$/;
+export const MEDIA_TYPE = /^[A-Za-z0-9!#$&^_.+-]{1,60}\/[A-Za-z0-9!#$&^_.+-]{1,80}(?:;[ -~]{1,200})?$/;
 const WHAT =
   'a part is a text, a number, true or false, a file ({ "filename", "data", "encoding": "base64" }), or a list of those';
 

@@ -2,8 +2,10 @@
  * Express decodes path parameters before it calls a route, and answers those that cannot be decoded with a 400 of its own, without the authentication,
  * rate limits, error format and CORS headers of the route.
  */
+
 import type { Request, RequestHandler } from 'express';
 import { correlationId } from '../crypto/ids.ts';
+import { isDecodable } from '../policy/endpoint.ts';
 import { type Reply, send } from './reply.ts';
 import { isRaw } from './request-guard.ts';
 
@@ -30,13 +32,4 @@ export function nameUndecodable(pageFor: (request: Request) => Reply | undefined
     request.url = named + (query < 0 ? '' : url.slice(query));
     next();
   };
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

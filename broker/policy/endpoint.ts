@@ -89,7 +89,7 @@ export function joinUpstreamUrl(baseUrl: string, endpoint: { path: string; query
 
 function pathError(path: string, allowEncodedSlash: boolean): string | undefined {
   if (!PATH_CHARACTERS.test(path)) return characterError(path, 'path', PATH_CHARACTERS);
-  if (!isUtf8(path)) return 'an escape in the path is not UTF-8';
+  if (!isDecodable(path)) return 'an escape in the path is not UTF-8';
   const segments = path.slice(1).split('/');
   if (segments.length > MAX_SEGMENTS) return `the path has more than ${MAX_SEGMENTS} segments`;
   for (let i = 0; i < segments.length; i++) {
@@ -140,7 +140,7 @@ function namesDotSegment(segment: string): boolean {
 
 function queryError(query: string, refused: NameList | undefined): string | undefined {
   if (!QUERY_CHARACTERS.test(query)) return characterError(query, 'query', QUERY_CHARACTERS);
-  if (!isUtf8(query)) return 'an escape in the query is not UTF-8';
+  if (!isDecodable(query)) return 'an escape in the query is not UTF-8';
   if (CONTROL.test(unescapeOnce(query))) return 'the query holds an escaped control character';
   const pairs = query.split(/[&;]/);
   if (pairs.length > MOST_PARAMETERS)
@@ -172,7 +172,8 @@ function namesCredential(name: string): boolean {
   return parts.some((part) => CREDENTIAL_NAMES.has(part.replace(/^_/, '')));
 }
 
-function isUtf8(text: string): boolean {
+/** Whether all percent-encoded bytes of a text are UTF-8. */
+export function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text);
     return true;

@@ -64,3 +64,8 @@ export function nameList(written: readonly string[]): NameList | undefined {
 /** Whether a server may read a query parameter or field of this name as one of the list. */
 export const isListed = ({ names, beginnings }: NameList, name: string): boolean =>
   parameterNames(name).some((one) => names.has(one) || beginnings.some((beginning) => one.startsWith(beginning)));
+
+/** Parses a query. Some servers treat `;` as `&` (HTML 4.01, B.2.2). */
+export function queryParameters(query: string): [string, string][] {
+  return query === '' ? [] : [...new URLSearchParams(query.replaceAll(';', '&'))];
+}

@@ -1,7 +1,7 @@
 /** Determines which refs the calls of a platform write, from the rules of its manifest. */
 
 import { type CallAsk, type JsonObject, type JsonValue, type RefChange, UnreadBody } from './facts.ts';
-import { foldName, parameterNames } from './names.ts';
+import { foldName, parameterNames, queryParameters } from './names.ts';
 import type {
   Operation,
   PlatformRules,
@@ -148,7 +148,7 @@ function inPath(operation: Operation, path: string): string[] | string {
 
 function inQuery(at: string, { query, body }: CallAsk): string[] | string {
   if (body instanceof UnreadBody) return body.why;
-  const named = parameters(query).filter(([name]) => parameterNames(name).includes(foldName(at)));
+  const named = queryParameters(query).filter(([name]) => parameterNames(name).includes(foldName(at)));
   const [only, other] = named;
   if (only === undefined) return `the query does not name a ref (\`${at}\`)`;
   if (other !== undefined || only[0] !== at || namesMember(body, foldName(at)))
@@ -181,7 +181,7 @@ function exactNames(pointer: string): string[] {
 
 /** Some servers also read members of a body from the query. */
 function isQueried(query: string, [first = '']: readonly string[]): boolean {
-  return parameters(query).some(([name]) => parameterNames(name).includes(foldName(first)));
+  return queryParameters(query).some(([name]) => parameterNames(name).includes(foldName(first)));
 }
 
 /** Returns a member of an object; undefined when the name also, or only, occurs in another spelling. */
@@ -208,9 +208,4 @@ function textsAt(value: JsonValue | undefined, [name, ...rest]: readonly string[
 
 function namesMember(body: JsonObject | undefined, folded: string): boolean {
   return Object.keys(body ?? {}).some((name) => foldName(name) === folded);
-}
-
-/** Some servers treat `;` as `&` (HTML 4.01, B.2.2). */
-function parameters(query: string): [string, string][] {
-  return query === '' ? [] : [...new URLSearchParams(query.replaceAll(';', '&'))];
 }

@@ -4,7 +4,7 @@
  */
 
 import { type CallAsk, type JsonValue, readMembers } from './facts.ts';
-import { foldName, parameterNames } from './names.ts';
+import { foldName, parameterNames, queryParameters } from './names.ts';
 import { compilePattern, type Pattern, relate } from './pattern.ts';
 import { walkPointer } from './pointer.ts';
 import { type Spelling, unescapeToFixedPoint } from './spelling.ts';
@@ -80,7 +80,7 @@ export const isOutwardPath = (path: Pattern): boolean => BEYOND.some((one) => re
 export function namedInQuery({ method, query }: CallAsk, creates: boolean): string | undefined {
   if (method === 'GET') return undefined;
   const lists = creates ? [...NAMED_IN_BODY, NEW_REPOSITORY] : NAMED_IN_BODY;
-  return parameters(query).find(([name]) =>
+  return queryParameters(query).find(([name]) =>
     // `a.b` is `b` of `a` on some servers, and a single name on others.
     [name, name.split('.', 1)[0] ?? ''].some((text) =>
       parameterNames(text).some((one) => lists.some((list) => list.has(one))),
@@ -113,7 +113,7 @@ export function membersNamed(call: CallAsk, names: ReadonlySet<string>): [string
 function sidesNamed(call: CallAsk): string[] {
   const named = membersNamed(call, SIDES).map(([, value]) => textOf(value));
   const names = call.method === 'GET' ? READ_REFS : WRITTEN_REFS;
-  const asked = parameters(call.query).filter(([name]) => parameterNames(name).some((one) => names.has(one)));
+  const asked = queryParameters(call.query).filter(([name]) => parameterNames(name).some((one) => names.has(one)));
   return [...named, ...asked.map(([, value]) => value)];
 }
 
@@ -145,11 +145,6 @@ function isForeign(side: string, owner: string): boolean {
 /** Returns a text as it is, and after each round of unescaping. */
 function readings(text: string): string[] {
   return [text, ...(unescapeToFixedPoint(text) ?? [])];
-}
-
-/** Some servers treat `;` as `&` (HTML 4.01, B.2.2). */
-function parameters(query: string): [string, string][] {
-  return query === '' ? [] : [...new URLSearchParams(query.replaceAll(';', '&'))];
 }
 
 /** Converts a value that is not a text as it is sent, and not with `String`: an object may have a member `toString`. */

@@ -1,5 +1,7 @@
 /** Partitions of `audit_rows` on PostgreSQL (migration 0048): one per month by id (UUIDv7), and a default for all other ids. */
+
 import { type Kysely, sql } from 'kysely';
+import { momentOf } from '../crypto/ids.ts';
 import type { Instant } from '../policy/facts.ts';
 import { FEWEST_DAYS, PURGED } from '../policy/retention.ts';
 import { firstIdOf } from './audit-search.ts';
@@ -34,7 +36,7 @@ export async function makeAuditPartitions({ db, dialect }: Pick<Store, 'db' | 'd
   const covered = (await listAuditPartitions(db)).at(-1)?.end;
   if (covered !== undefined && covered > firstIdOf(now + AHEAD_MS)) return;
   // After a long stop no partitions are needed for the months between, in which there are no ids.
-  const from = Math.max(monthOf(now), covered === undefined ? 0 : timeOf(covered));
+  const from = Math.max(monthOf(now), covered === undefined ? 0 : momentOf(covered));
   for (let month = from; month <= now + AHEAD_MS; month = monthAfter(month)) await makeMonth(db, month);
 }
 
@@ -127,6 +129,3 @@ function monthAfter(at: Instant): Instant {
   const day = new Date(at);
   return Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1);
 }
-
-/** Returns the timestamp of an id (RFC 9562 section 5.7). */
-const timeOf = (id: string): Instant => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

@@ -1,9 +1,9 @@
 /** Statistics of calls: counted in the background, exactly once, including new calls, and read from the counters. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { countActivity, momentOf, outcomeOf } from '../../broker/admin/count-activity.ts';
+import { countActivity, outcomeOf } from '../../broker/admin/count-activity.ts';
 import { bucketsOf } from '../../broker/admin/time-buckets.ts';
-import { uuidv7 } from '../../broker/crypto/ids.ts';
+import { momentOf, uuidv7 } from '../../broker/crypto/ids.ts';
 import { decisionTimes } from '../../broker/store/activity-counts.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { expectEnvelope } from '../world/evidence.ts';

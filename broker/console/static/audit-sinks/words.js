@@ -1,5 +1,6 @@
 // Audit sinks in words.
 /** @typedef {import('../../answers.ts').AuditSink} AuditSink */
+import { moment } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @type {Readonly<Record<string, string>>} */
@@ -11,9 +12,6 @@ export const FORMATS = { ocsf: 'OCSF 1.9.0 events', json: 'JSON lines' };
 
 const count = new Intl.NumberFormat('en');
 export const rowsInWords = (/** @type {number} */ rows) => `${count.format(rows)} row${rows === 1 ? '' : 's'}`;
-
-const moment = (/** @type {string} */ at) =>
-  new Date(at).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
 
 /** @param {AuditSink} sink @returns {{ words: string, kind: string }} */
 export function badgeOf({ status, failing_since, delivered_at }) {

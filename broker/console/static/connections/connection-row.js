@@ -1,5 +1,6 @@
 /** @typedef {import('../../answers.ts').Connection} Connection */
 /** @typedef {'disconnect' | 'replace' | 'patience' | 'remove'} Change */
+
 import { asError, ask } from '/console/api.js';
 import { Leave } from '/console/connections/leave.js';
 import { OutcomeBadge, OutcomeDetail } from '/console/connections/outcome.js';
@@ -7,6 +8,7 @@ import { TestButton } from '/console/connections/test-button.js';
 import { isOfPeople } from '/console/connections/words.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Id } from '/console/shell/copy.js';
+import { day } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
@@ -107,5 +109,3 @@ function About({ connection }) {
     }
   `;
 }
-
-const day = (/** @type {string} */ moment) => new Date(moment).toLocaleDateString([], { dateStyle: 'medium' });

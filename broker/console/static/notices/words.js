@@ -1,6 +1,8 @@
 // Channels and devices in words.
 /** @typedef {import('../../answers.ts').Channel} Channel */
+
 import { nameOf } from '/console/shell/schema-fields.js';
+import { moment } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @type {Readonly<Record<string, string>>} */
@@ -12,9 +14,6 @@ export const EVENTS = {
   connection_broken: 'Connections that need attention',
   passkey_added: 'Passkeys that were added',
 };
-
-const moment = (/** @type {string} */ at) =>
-  new Date(at).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
 
 /** @param {Pick<Channel, 'status' | 'last_ok_at' | 'last_error'>} channel */
 export function stateOf({ status, last_ok_at, last_error }) {

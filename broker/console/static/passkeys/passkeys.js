@@ -1,11 +1,13 @@
 // The passkeys page of an owner: which devices exist and what they can do, adding, renaming and removing passkeys.
 /** @typedef {import('../../answers.ts').Passkey} Passkey */
+
 import { html, useState } from '/console/html.js';
 import { Remove, Rename } from '/console/passkeys/dialogs.js';
 import { Enrol } from '/console/passkeys/enrol.js';
 import { useProvider } from '/console/passkeys/use-provider.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { day } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -84,8 +86,6 @@ function Row({ passkey, provider, ask }) {
     </div>
   </li>`;
 }
-
-const day = (/** @type {string} */ moment) => new Date(moment).toLocaleDateString([], { dateStyle: 'medium' });
 
 /** `may`: whether this owner may add one; otherwise the page explains why below. @param {{ may: boolean }} props */
 const NoPasskeys = ({ may }) => html`<${Empty} title="No passkeys yet">

@@ -18,6 +18,11 @@ export function useNow(everyMs) {
   return now;
 }
 
+export const day = (/** @type {string} */ at) => new Date(at).toLocaleDateString([], { dateStyle: 'medium' });
+
+export const moment = (/** @type {string} */ at) =>
+  new Date(at).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
+
 /** Formats a time with its time zone, for a record. */
 export const exactly = (/** @type {string} */ at) =>
   new Date(at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
