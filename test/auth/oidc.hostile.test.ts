@@ -1,6 +1,5 @@
 /** Identity providers that are down, slow, faulty or hostile: nobody is signed in, and the broker stays available. */
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
@@ -9,6 +8,7 @@ import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newFolder } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
@@ -317,8 +317,7 @@ describe('invalid discovery metadata', () => {
       reached.push(request.url!);
       response.end('{}');
     });
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-    const { port } = other.address() as AddressInfo;
+    const port = await listenOnLoopback(other);
     try {
       for (const endpoint of ['token_endpoint', 'jwks_uri'])
         await beginWith(() => ({ [endpoint]: `http://127.0.0.1:${port}/x` }));
@@ -374,8 +373,8 @@ describe('an unavailable provider', () => {
 
   test('a provider that never answers is abandoned, and does not delay stopping the broker for long', async () => {
     const silent = createServer(() => {});
-    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-    const issuer = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(silent);
+    const issuer = `http://127.0.0.1:${port}`;
     const world = await startWorld('sqlite', { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: 'x' });
     const waiting = send(`${world.running.baseUrl}/console/oidc/start`, {}).catch(() => undefined);
     await expect.poll(() => new Promise<number>((resolve) => silent.getConnections((_, n) => resolve(n)))).toBe(1);

@@ -2,18 +2,17 @@
 
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { exportJWK } from 'jose';
 import Provider from 'oidc-provider';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { OWNER_ROUTES } from '../../broker/http/owner-routes.ts';
-import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, shared } from '../world/fixtures.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newRsaPair } from '../world/rsa.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -28,9 +27,8 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
   const other = shared(() => startLyingProvider());
   const real = shared(async () => {
     const server = createServer((request, response) => answer(request, response));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    afterFile(() => void server.close());
-    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(server);
+    const origin = `http://127.0.0.1:${port}`;
     const provider = new Provider(origin, {
       clients: [
         {
@@ -377,9 +375,8 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
         const value = await tokenFor(audience);
         response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ value }));
       });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      afterFile(() => void server.close());
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/token?api-version=2.0`;
+      const port = await listenOnLoopback(server);
+      const url = `http://127.0.0.1:${port}/token?api-version=2.0`;
       return { asked, env: { ACTIONS_ID_TOKEN_REQUEST_URL: url, ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'of-the-job' } };
     });
     const run = async (words: string[], env: Record<string, string> = {}) =>

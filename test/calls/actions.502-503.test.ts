@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import { createServer, type Server, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
@@ -7,6 +6,7 @@ import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, expectReportHint, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -30,8 +30,8 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 502 on %s${postgresNote}`, (s
       socket.on('error', () => {});
       socket.on('data', (chunk) => onRequest(socket, chunk.toString('latin1')));
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(server);
+    const address = `127.0.0.1:${port}`;
     world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: `${address},127.0.0.1:1` });
     organisation = await world.organisation();
     await organisation.platform({ manifest: { base_url: `http://${address}/v1` } });

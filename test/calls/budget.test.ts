@@ -1,8 +1,8 @@
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -29,8 +29,8 @@ describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${po
       if (request.url?.endsWith('/slow')) waiting.push(response);
       else response.end(request.url?.endsWith('/large') ? LARGE : '{}');
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(server);
+    const address = `127.0.0.1:${port}`;
     world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: address, AGENT_BROKER_LIMIT_FACTOR: '1' });
     organisation = await world.organisation();
     await organisation.platform({ manifest: { base_url: `http://${address}` } });

@@ -1,12 +1,12 @@
 /** `agent-broker add-mcp`, with this test as the browser. */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
 import { ownersBrowser, startConsenting } from '../world/consenting.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
 import { type SdkAuthServer, startSdkAuthServer } from '../world/sdk-auth-server.ts';
 import { newFolder } from '../world/stores.ts';
@@ -44,8 +44,8 @@ beforeAll(async () => {
       () => response.writeHead(502).end(),
     );
   });
-  await new Promise<void>((listening) => gate.listen(0, '127.0.0.1', listening));
-  const address = `127.0.0.1:${(gate.address() as AddressInfo).port}`;
+  const port = await listenOnLoopback(gate);
+  const address = `127.0.0.1:${port}`;
   strict = `http://${address}/mcp`;
   afterFile(() => {
     gate.closeAllConnections();

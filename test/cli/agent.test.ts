@@ -1,13 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { CLIENTS } from '../../bin/clients.ts';
 import { mcpSnippets } from '../../bin/mcp-snippets.ts';
-import { afterFile } from '../world/after-file.ts';
 import { commandHost, startServe } from '../world/command.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();
@@ -83,9 +82,9 @@ async function whenBinding<T>(
     response.writeHead(passed.status, { 'content-type': 'application/json' });
     return response.end(await passed.text());
   });
-  await new Promise<void>((ready) => between.listen(0, '127.0.0.1', ready));
+  const port = await listenOnLoopback(between);
   try {
-    return await work(`http://127.0.0.1:${(between.address() as AddressInfo).port}`);
+    return await work(`http://127.0.0.1:${port}`);
   } finally {
     between.closeAllConnections();
     await new Promise((done) => between.close(done));
@@ -187,11 +186,8 @@ describe('agent create', () => {
       sent.push(headers.authorization);
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
     });
-    await new Promise<void>((ready) => other.listen(0, '127.0.0.1', ready));
-    afterFile(() => {
-      other.close();
-    });
-    const address = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(other);
+    const address = `http://127.0.0.1:${port}`;
     for (const words of [['agent', 'list'], ['inbox'], ['policy', 'list']]) {
       const { code, stderr } = await run([...words, '--url', address, '--owner-token', 'x']);
       expect([code, stderr]).toEqual([1, expect.stringMatching(/^The server at \S+ is not a broker/)]);
@@ -508,9 +504,8 @@ describe('doctor', () => {
       const [status, headers, body] = answer;
       response.writeHead(status, headers).end(body);
     });
-    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
-    const other = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    afterFile(() => new Promise<void>((done) => server.close(() => done())));
+    const port = await listenOnLoopback(server);
+    const other = `http://127.0.0.1:${port}`;
     for (const [given, words, advice] of [
       [[200, {}, '<h1>Hello</h1>'], 'something else answers', 'Correct the address'],
       [
@@ -560,9 +555,9 @@ describe('doctor', () => {
       response.writeHead(answer.status, { date, 'content-type': 'application/json' });
       response.end(await answer.text());
     });
-    await new Promise<void>((ready) => between.listen(0, '127.0.0.1', ready));
+    const port = await listenOnLoopback(between);
     try {
-      const address = `http://127.0.0.1:${(between.address() as AddressInfo).port}`;
+      const address = `http://127.0.0.1:${port}`;
       const { ok, of } = await doctor({}, changed({ url: address }));
       expect([ok, of('clock').result]).toEqual([result !== 'failed', result]);
       if (words)

@@ -1,10 +1,9 @@
 /** The commands `approve`, `correct` and `deny`: the decision is bound to what was shown, and the output states the result. */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
 let cli: CliWorld;
@@ -135,12 +134,9 @@ describe('approve', () => {
       const id = answer.headers.get('x-correlation-id')!;
       response.writeHead(answer.status, { 'content-type': 'application/json', 'x-correlation-id': id }).end(other);
     });
-    await new Promise<void>((ready) => between.listen(0, '127.0.0.1', ready));
-    afterFile(() => {
-      between.close();
-    });
+    const port = await listenOnLoopback(between);
     const token = (await cli.run('owner', 'token')).stdout.trim();
-    const url = `http://127.0.0.1:${(between.address() as AddressInfo).port}`;
+    const url = `http://127.0.0.1:${port}`;
     const { code, stdout } = await cli.run('approve', id, '--yes', '--url', url, '--owner-token', token);
     expect([code, stdout]).toEqual([1, expect.stringContaining('The item has changed since it was shown')]);
     expect([written(), (await stateOf(id)).status]).toEqual([before, 'pending']);

@@ -8,6 +8,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { recognise } from '../../bin/exposure/key-forms.ts';
 import { afterFile } from '../world/after-file.ts';
 import { commandHost } from '../world/command.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';
 
 /** Part of every fake credential; must not appear in any output. */
@@ -271,13 +272,12 @@ test('reports credential helpers of git, an SSH agent, and a metadata address th
   const socket = join(home, 'agent.sock');
   const agent = createSocket().listen(socket);
   const cloud = createServer((_, response) => response.writeHead(401).end('no'));
-  await new Promise<void>((done) => cloud.listen(0, '127.0.0.1', done));
+  const port = await listenOnLoopback(cloud);
   afterFile(() => {
     agent.close();
     cloud.closeAllConnections();
     cloud.close();
   });
-  const { port } = cloud.address() as { port: number };
   const host = `127.0.0.1:${port}`;
   const env = { SSH_AUTH_SOCK: socket };
   expect(await findings(env, '--metadata', host)).toMatchObject([

@@ -12,11 +12,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { commandHost } from '../world/command.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { type GitMachine, newGitMachine } from './git-machine.ts';
 
 const BROKER = 'https://broker.acme.example/base';
@@ -129,8 +129,8 @@ describe('--undo', () => {
   test('needs neither the broker nor the earlier address for git', async () => {
     const base = { proxy_base_url: 'http://raw.localhost:1' };
     const broker = createServer((_, response) => response.end(JSON.stringify({ ...base, base_url: url })));
-    await new Promise<void>((ready) => broker.listen(0, '127.0.0.1', ready));
-    const url = `http://127.0.0.1:${(broker.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(broker);
+    const url = `http://127.0.0.1:${port}`;
     machine = newGitMachine(url, hosted);
     await setup();
     expect(machine.rewritten('https://github.com/acme/app')).toBe('http://raw.localhost:1/git/acme/app');

@@ -2,7 +2,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { jwtVerify } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -10,9 +9,9 @@ import { parse } from 'yaml';
 import { type GitHubAppOptions, gitHubApp } from '../../bin/github-app.ts';
 import { describeGitHubApp } from '../../bin/github-app-result.ts';
 import { parseGovernance } from '../../broker/config-file/parse.ts';
-import { afterFile } from '../world/after-file.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
 import { commandHost } from '../world/command.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';
 
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -67,12 +66,8 @@ beforeAll(async () => {
       json(status ?? 200, status === undefined ? site.installed : {});
     } else json(404, {});
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  site.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const port = await listenOnLoopback(server);
+  site.url = `http://127.0.0.1:${port}`;
 });
 
 let folder: string;

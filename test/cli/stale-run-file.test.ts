@@ -1,12 +1,11 @@
 /** A killed broker leaves a file with its address and credential. Another program that took its port since gets neither credentials nor data. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { commandHost } from '../world/command.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';
 
 const CANARY = 'CANARYstale0123456789abcdefghij';
@@ -23,10 +22,9 @@ beforeAll(async () => {
     seen.push({ path: request.url!, authorization: request.headers.authorization, body: await text(request) });
     response.writeHead(says.status, { 'content-type': 'application/json', 'x-correlation-id': 'x' }).end(says.body);
   });
-  await new Promise<void>((listening) => stranger.listen(0, '127.0.0.1', listening));
-  afterFile(() => stranger.close());
+  const port = await listenOnLoopback(stranger);
   mkdirSync(join(data, 'run'), { recursive: true });
-  const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+  const url = `http://127.0.0.1:${port}`;
   writeFileSync(join(data, 'run', 'broker.json'), JSON.stringify({ url, pid: 1, local_token: LOCAL_TOKEN }));
   writeFileSync(
     join(folder, 'governance.yaml'),

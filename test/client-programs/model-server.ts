@@ -4,9 +4,9 @@
  * generateContent, each streamed and not streamed.
  */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { afterFile } from '../world/after-file.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { chatCompletions, gemini, messages, responses } from './model-apis.ts';
 
 /** The input of a model, independent of the API. */
@@ -84,7 +84,7 @@ export async function startModelServer(): Promise<ModelServer> {
       );
     response.end();
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const port = await listenOnLoopback(server);
   afterFile(
     () =>
       new Promise<void>((done) => {
@@ -92,6 +92,6 @@ export async function startModelServer(): Promise<ModelServer> {
         server.closeAllConnections();
       }),
   );
-  model.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  model.url = `http://127.0.0.1:${port}`;
   return model;
 }

@@ -1,10 +1,10 @@
 /** Clients that retry requests by themselves, on two replicas of which one is killed: an approved call is made once. */
 
-import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { send } from '../world/agent.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 
 import { startReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -30,8 +30,8 @@ describe.runIf(runs)(`clients that retry requests, on postgres${postgresNote}`, 
       socket.on('error', () => onward.destroy()).on('close', () => onward.destroy());
       onward.on('error', () => socket.destroy()).on('close', () => socket.destroy());
     });
-    await new Promise<void>((resolve) => forwarder.listen(0, '127.0.0.1', resolve));
-    address = `http://127.0.0.1:${(forwarder.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(forwarder);
+    address = `http://127.0.0.1:${port}`;
     return () => forwarder.close();
   });
   const begin = async (client: (typeof CLIENTS)[number], seconds: number) => {

@@ -1,6 +1,6 @@
 import { createServer as createHttp, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createHttps } from 'node:https';
-import net, { type AddressInfo, type Socket } from 'node:net';
+import net, { type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { makeOutbound, type OutboundOptions } from '../../broker/egress/dispatcher.ts';
@@ -8,6 +8,7 @@ import { readOutboundProxy } from '../../broker/egress/outbound-proxy.ts';
 import { readConfig } from '../../broker/environment/config.ts';
 import { egressToCollector } from '../../broker/process/make-egress.ts';
 import { afterFile } from '../world/after-file.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { READ } from '../world/requests.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 import { type Certificate, certificateFor } from './certificate.ts';
@@ -35,12 +36,11 @@ async function startProxy(to: number | ((socket: Duplex) => void), tls?: Certifi
     });
     sockets.add(upstream.on('error', () => {}));
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const port = await listenOnLoopback(server);
   afterFile(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  const { port } = server.address() as AddressInfo;
   return { url: `${tls ? 'https' : 'http'}://user:p%40ss@127.0.0.1:${port}`, heard };
 }
 

@@ -1,12 +1,13 @@
 /** How long a request may take to arrive: a minute, except for git, whose entry point enforces progress of the body. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { inTime } from '../../broker/http/request-pieces.ts';
 import { makeLog } from '../../broker/log/log.ts';
 import { openListener } from '../../broker/process/listener.ts';
 import { answerUnparsedRequests } from '../../broker/process/unparsed-requests.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 
 /** Answers with the size of the body after it has arrived. */
 async function startServer(handled: Promise<unknown>[] = []) {
@@ -21,13 +22,7 @@ async function startServer(handled: Promise<unknown>[] = []) {
     })();
     handled.push(counting.catch((error) => error));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
+  return await listenOnLoopback(server);
 }
 
 /** Sends a byte at intervals. Returns all that was received until the peer closes. */

@@ -1,12 +1,12 @@
 /** Streamed answers that are cut off. */
 import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { answerPieces } from '../../broker/http/pieces.ts';
 import { send } from '../../broker/http/reply.ts';
 import { makeLog } from '../../broker/log/log.ts';
 import type { Services } from '../../broker/services.ts';
-import { afterFile } from '../world/after-file.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 
 /** Returns what was received, and how the connection ended. */
 function read(port: number, version: string): Promise<{ came: string; ended: string }> {
@@ -29,9 +29,7 @@ test('when a piece fails, or the session ends, the answer is recognisably incomp
   const server = createServer((_request, response) =>
     send(response, answerPieces({ services, stillMay: async () => true }, 'text/plain', pieces()), 'id'),
   );
-  await new Promise<void>((listens) => server.listen(0, '127.0.0.1', listens));
-  afterFile(() => new Promise<void>((closed) => server.close(() => closed())));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   // In HTTP/1.0 the end of the connection ends the answer, so it is reset.
   expect(await read(port, '1.0')).toEqual({ came: expect.stringMatching(/first\n$/), ended: 'ECONNRESET' });
   // In HTTP/1.1 the last chunk is missing.

@@ -1,12 +1,12 @@
 /** The typed client against a real broker, and against connections that fail. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { connectAgent } from '../../mcp/client/connect-agent.ts';
 import { AgentKeyError } from '../../mcp/client/signer.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { makeKeyPair } from '../world/agent.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { approveWith, enrol } from '../world/passkeys.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -189,12 +189,8 @@ describe('with a failing connection', () => {
       sockets.add(request.socket);
       request.resume().on('end', () => behave(request, response));
     });
-    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
+    const port = await listenOnLoopback(server);
+    url = `http://127.0.0.1:${port}`;
   });
   const answer = (response: ServerResponse, body: unknown, status = 200) => {
     response.writeHead(status, { 'content-type': 'application/json' });

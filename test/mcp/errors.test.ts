@@ -1,13 +1,13 @@
 /** Errors around the MCP server: the person reads them on standard error, the model in the answer. */
 import { chmodSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { readArguments } from '../../bin/quick-mcp.ts';
 import { makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -27,12 +27,8 @@ const read = async (mcp: McpProcess) => await callTool(mcp, 'read_platform', REA
 /** Starts a server with this handler. Returns its address. */
 async function standIn(answer: Parameters<typeof createServer>[1]): Promise<string> {
   const server = createServer(answer!);
-  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const port = await listenOnLoopback(server);
+  return `http://127.0.0.1:${port}`;
 }
 
 describe('the agent’s profile', () => {

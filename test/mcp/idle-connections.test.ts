@@ -1,24 +1,17 @@
 /** Idle connections of clients to the broker, behind a proxy that does not announce its idle timeout. */
-import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { agentClient } from '../../mcp/client/agent-client.ts';
 import type { BrokerRequest } from '../../mcp/client/send.ts';
 import { signedSend } from '../../mcp/client/signed-send.ts';
-import { afterFile } from '../world/after-file.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 
 /** Returns the server's address; closes the server at the end of the file. */
 async function listening(server: Server): Promise<string> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const port = await listenOnLoopback(server);
+  return `http://127.0.0.1:${port}`;
 }
 
 test('an idle connection is closed, one with an open request is not', async () => {

@@ -1,16 +1,16 @@
 /** Start-up of `agent-broker mcp`: what a client waits for, and how few modules are loaded before that. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server';
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { HANDSHAKES } from '../../mcp/stdio/first-answers.ts';
 import SCHEMAS from '../../mcp/tools/tool-schemas.json' with { type: 'json' };
 import { toolSchemas } from '../../mcp/tools/tool-schemas.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { PROGRAMS } from '../world/checkout.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
@@ -73,12 +73,8 @@ describe('before the SDK is loaded', () => {
       const { headers, status, text } = await agent.get(request.url!);
       response.writeHead(status, { 'content-type': 'application/json', etag: headers.get('etag') ?? '' }).end(text);
     });
-    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(server);
+    const url = `http://127.0.0.1:${port}`;
     const mcp = startMcp(writeProfile(agent, undefined, { url }));
     await shakeHands(mcp);
     const list = async () => (await mcp.request('tools/list')).result.tools[0].description;

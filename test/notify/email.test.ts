@@ -1,5 +1,5 @@
 /** Mail through the guarded egress: to a real SMTP server on loopback, encrypted, refused, silent, and with hostile sentences. */
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import type { SMTPServerOptions } from 'smtp-server';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
@@ -9,6 +9,7 @@ import { email } from '../../broker/notify/email.ts';
 import type { Message } from '../../broker/notify/message.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import {
   MAIL_CERTIFICATE as certificate,
   type Mail,
@@ -87,9 +88,7 @@ describe('a mail', () => {
 
   test('a server that hangs up is reported as such', async () => {
     const server = createServer((socket) => socket.once('data', () => socket.destroy()).write('220 ready\r\n'));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    afterFile(() => server.close());
-    const { port } = server.address() as AddressInfo;
+    const port = await listenOnLoopback(server);
     const mailed = await sendMail(way([port]), to(port), mail);
     expect(mailed).toEqual({ ok: false, why: 'The connection to the mail server broke.' });
   });
@@ -115,9 +114,7 @@ describe('a mail', () => {
       socket.on('drain', more);
       more();
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    afterFile(() => server.close());
-    const { port } = server.address() as AddressInfo;
+    const port = await listenOnLoopback(server);
     const before = process.memoryUsage().rss;
     expect(await sendMail(way([port]), to(port), mail)).toMatchObject({ ok: false });
     expect(process.memoryUsage().rss - before).toBeLessThan(500 * 1024 * 1024);

@@ -1,6 +1,5 @@
 /** The outbox and the single sender: which notices are sent, to whom, when, and what misbehaving channels delay. */
 
-import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { setCredentialStatus } from '../../broker/store/connections.ts';
@@ -9,6 +8,7 @@ import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { enrol } from '../world/passkeys.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -28,8 +28,8 @@ beforeAll(async () => {
     socket.on('error', () => {});
     socket.end('250 hello\r\n');
   });
-  await new Promise<void>((resolve) => talker.listen(0, '127.0.0.1', resolve));
-  garbage = `127.0.0.1:${(talker.address() as AddressInfo).port}`;
+  const port = await listenOnLoopback(talker);
+  garbage = `127.0.0.1:${port}`;
   afterFile(async () => {
     talker.close();
     await Promise.all([server.close(), other.close()]);

@@ -1,13 +1,12 @@
 /** The consent to an MCP client in a real browser, whose cookies and frames follow its vendor's rules and not the test's. */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { expectAccessible } from '../world/accessible.ts';
-import { afterFile } from '../world/after-file.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { DEMO_RULES } from '../world/world.ts';
@@ -27,12 +26,8 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
       response.setHeader('content-type', 'text/html');
       response.end(request.url!.startsWith('/callback') ? '<h1>back</h1>' : html);
     });
-    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-    site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    afterFile(() => {
-      server.closeAllConnections();
-      server.close();
-    });
+    const port = await listenOnLoopback(server);
+    site = `http://127.0.0.1:${port}`;
     baseUrl = world.running.baseUrl;
   });
   beforeEach(() => {

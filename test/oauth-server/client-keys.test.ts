@@ -8,9 +8,9 @@ import { makeAuthorizationServer } from '../../broker/oauth-server/server.ts';
 import { send } from '../world/agent.ts';
 import { startClientSite } from '../world/client-documents.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
+import { serveHandler } from '../world/listen.ts';
 import { browserOf, CALLBACK, ClientMemory, connectClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { serveHandler } from '../world/serve-handler.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES } from '../world/world.ts';
 

@@ -327,7 +327,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
 test('with an https address the cookies of the consent are sent over https only', async () => {
   const world = await startWorld('sqlite', { BASE_URL: 'https://broker.example' });
   const { handle } = world.running.services.authorization;
-  const { serveHandler } = await import('../world/serve-handler.ts');
+  const { serveHandler } = await import('../world/listen.ts');
   const at = await serveHandler(handle);
   const client = new OAuthClient(world, at);
   await client.register();

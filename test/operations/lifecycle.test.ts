@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { Agent as HttpAgent, request as httpRequest, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
@@ -15,6 +15,7 @@ import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
 import { givenWorld } from '../world/fixtures.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { query } from '../world/store-contents.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
@@ -171,9 +172,7 @@ test('SIGTERM while waiting for the database stops the process regularly, and it
 }, async () => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   const silent = createServer(() => resolve());
-  await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done));
-  onTestFinished(() => void silent.close());
-  const { port } = silent.address() as AddressInfo;
+  const port = await listenOnLoopback(silent);
   const data = newFolder();
   const { child, written, ended } = launch({
     AGENT_BROKER_DATA: data,

@@ -5,16 +5,15 @@
  */
 
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { residentBytes } from '../../bench/process.ts';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import { rawClient } from '../proxy/raw-client.ts';
-import { afterFile } from '../world/after-file.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { childOf, issue, type TestChild } from '../world/child.ts';
 import { startGitHost } from '../world/git-host.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
@@ -69,12 +68,8 @@ describe.runIf(STORES.includes('postgres'))(`one agent that uses all resources i
       }
       response.end(path.endsWith('/large') ? LARGE : path.endsWith('/kept') ? KEPT : '{}');
     });
-    await new Promise<void>((resolve) => platform.listen(0, '127.0.0.1', resolve));
-    afterFile(() => {
-      platform.closeAllConnections();
-      platform.close();
-    });
-    const address = `127.0.0.1:${(platform.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(platform);
+    const address = `127.0.0.1:${port}`;
     world = await startWorld('postgres', {
       AGENT_BROKER_ALLOW_PRIVATE: `${host.address},${address}`,
       AGENT_BROKER_LIMIT_FACTOR: '1',

@@ -12,6 +12,7 @@ import { serve } from '../../broker/process/main.ts';
 import { startSandboxPlatform } from '../../broker/process/sandbox.ts';
 import { startFault } from '../../broker/process/start-fault.ts';
 import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { query } from '../world/store-contents.ts';
 import { newDatabase, newFolder, STORES } from '../world/stores.ts';
 
@@ -28,8 +29,7 @@ test('a database port without a server is reported', async () => {
 
 test('another server at that port, which closes the connection, is reported', async () => {
   const other = createServer((socket) => socket.destroy());
-  await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening));
-  const { port } = other.address() as { port: number };
+  const port = await listenOnLoopback(other);
   try {
     await expect(starting({ DATABASE_URL: `postgres://x@127.0.0.1:${port}/x` })).rejects.toThrow(
       /^PostgreSQL at .* \(DATABASE_URL\) does not answer: /,

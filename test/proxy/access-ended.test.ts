@@ -1,12 +1,13 @@
 /** Answers in flight of an agent that loses its access: cut within two seconds, distinguishable from complete ones, and recorded as cut. */
 import { once } from 'node:events';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { type LyingProvider, startLyingProvider } from '../world/lying-provider.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
@@ -68,8 +69,8 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
         answering.set(path, (answering.get(path) ?? 0) - 1);
       });
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(server);
+    address = `127.0.0.1:${port}`;
     issuer = await startLyingProvider();
     world = await startWorld(store, {
       AGENT_BROKER_ALLOW_PRIVATE: [address, new URL(issuer.issuer).host].join(),

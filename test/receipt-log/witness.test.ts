@@ -1,11 +1,11 @@
 /** A strict witness that speaks tlog-witness: what it co-signs, and what happens when it is unavailable or has seen a larger tree. */
 import { createHash, generateKeyPairSync, sign, verify } from 'node:crypto';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { afterFile } from '../world/after-file.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { READ } from '../world/requests.ts';
 import { isConsistent } from '../world/rfc9162.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -49,9 +49,9 @@ async function startWitness() {
     const signed = sign(null, Buffer.from(`cosignature/v1\ntime ${time.readBigUInt64BE()}\n${text}`), privateKey);
     answer(200, `— ${NAME} ${Buffer.concat([id, time, signed]).toString('base64')}\n`);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listenOnLoopback(server);
   afterFile(async () => void server.close());
-  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const address = `127.0.0.1:${port}`;
   const cosigned = (note: string): boolean => {
     const line = note.split('\n').find((one) => one.startsWith(`— ${NAME} `));
     if (line === undefined) return false;

@@ -3,12 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type IncomingMessage, request as requestHttp } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import type { Upstream } from '../world/upstream.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { profileOf, type Started, sh, startRun } from './run-world.ts';
@@ -367,9 +366,8 @@ async function listeningTo(broker: string, tell: (request: IncomingMessage) => v
     });
     request.pipe(asking);
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  afterFile(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const port = await listenOnLoopback(server);
+  return `http://127.0.0.1:${port}`;
 }
 
 /** A raw TCP server. `first`: it answers and ends before it reads; `last`: after the client has ended. */
@@ -389,7 +387,6 @@ async function startCounterpart(ends: 'first' | 'last') {
       if (ends === 'last') socket.end(answer);
     });
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  afterFile(() => server.close());
-  return { answer, got: whole, port: (server.address() as AddressInfo).port };
+  const port = await listenOnLoopback(server);
+  return { answer, got: whole, port };
 }

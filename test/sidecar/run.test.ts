@@ -1,12 +1,13 @@
 /** `agent-broker run`: unmodified commands use platforms through the broker, and have none of the agent's credentials. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { wholeNumber } from '../../bin/duration.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 import { type Ended, js, profileOf, run, sh, startRun } from './run-world.ts';
@@ -85,9 +86,8 @@ describe('a command that is run', () => {
       });
       for (const one of [socket, upstream]) one.on('error', () => {});
     });
-    await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done));
-    onTestFinished(() => void proxy.close().closeAllConnections());
-    const HTTP_PROXY = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(proxy);
+    const HTTP_PROXY = `http://127.0.0.1:${port}`;
     const asked = sh('curl -sS -u "x:$AGENT_BROKER_RUN_KEY" "$AGENT_BROKER_RUN_URL/proxy/demo-main/items/7"');
     for (const [more, times] of [
       [{}, 0],

@@ -1,10 +1,10 @@
 /** A broker whose platform accepts signed requests only, and verifies each. */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { beforeEach } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import type { StoreKind } from '../world/stores.ts';
 import { ALLOW_ALL, type Organisation, type World } from '../world/world.ts';
 import type { Received } from './aws-verifier.ts';
@@ -34,8 +34,7 @@ async function startSignedPlatform(): Promise<SignedPlatform> {
       .writeHead(200, { 'content-type': 'application/json' })
       .end(JSON.stringify({ sent: headers, body: String(received.body) }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const platform: SignedPlatform = {
     url: `http://127.0.0.1:${port}`,
     address: `127.0.0.1:${port}`,

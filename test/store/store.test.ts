@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { rmSync, statSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sql } from 'kysely';
@@ -33,6 +33,7 @@ import { isConflict, isStoreOutage } from '../../broker/store/store-fault.ts';
 import { afterFile } from '../world/after-file.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { groupWriter } from '../world/row-groups.ts';
 import { auditRow } from '../world/rows.ts';
 import { smallDisk } from '../world/small-disk.ts';
@@ -545,9 +546,7 @@ test('an unreachable PostgreSQL is named in the error of the start, and outages 
   expect(refused).toMatch(/^PostgreSQL at 127\.0\.0\.1:1 \(DATABASE_URL\) does not answer: .*ECONNREFUSED/);
   expect(refused).not.toContain('CANARY');
   const silent = createServer();
-  await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done));
-  onTestFinished(() => void silent.close());
-  const { port } = silent.address() as AddressInfo;
+  const port = await listenOnLoopback(silent);
   const store = openPostgres(`postgres://x@127.0.0.1:${port}/x`, { connections: 3, onError: () => {} });
   onTestFinished(() => store.close());
   const fault = await sql`select 1`.execute(store.db).catch((error: unknown) => error);

@@ -4,9 +4,9 @@
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { jwtVerify } from 'jose';
 import { afterFile } from '../world/after-file.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { newRsaPair } from '../world/rsa.ts';
 
 /** Contains characters that a form encodes (RFC 6749 §2.3.1). */
@@ -98,8 +98,7 @@ export async function startTokenPlatform(): Promise<TokenPlatform> {
     if ((platform.issued.get(token) ?? 0) <= platform.now()) return json(401, { error: 'who are you' });
     return json(200, { echo: `you sent ${token}` });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const platform: TokenPlatform = {
     url: `http://127.0.0.1:${port}`,
     address: `127.0.0.1:${port}`,

@@ -3,12 +3,12 @@
  * calls its tools, and where the broker asks for it the admin connects the server again.
  */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { send, TestAgent } from '../world/agent.ts';
 import { type Expected, runAllScenarios } from '../world/conformance.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { localUrlOf } from '../world/local-url.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { callOf } from './connected.ts';
@@ -103,8 +103,7 @@ describe('an MCP server that authorizes its clients', () => {
     const allowPrivate = EPHEMERAL_PORTS.flatMap((port) => [`localhost:${port}`, `127.0.0.1:${port}`]);
     world = await startWorld('sqlite', { BASE_URL }, { before: async () => ({ allowPrivate }) });
     here = localUrlOf(world);
-    await new Promise<void>((listening) => control.listen(0, '127.0.0.1', listening));
-    const { port } = control.address() as AddressInfo;
+    const port = await listenOnLoopback(control);
     judge = await runAllScenarios(PROGRAM, { CONTROL_URL: `http://127.0.0.1:${port}` });
   }, 180_000);
   afterAll(() => new Promise((closed) => control.close(closed)));

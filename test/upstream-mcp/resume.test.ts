@@ -3,7 +3,6 @@
  * server.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NodeStreamableHTTPServerTransport } from '@modelcontextprotocol/node';
 import { type JSONRPCMessage, McpServer } from '@modelcontextprotocol/server';
@@ -13,9 +12,9 @@ import { z } from 'zod';
 import { resumeStream } from '../../broker/egress/mcp-resume.ts';
 import { unreachable } from '../../broker/egress/unreachable.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { listenOnLoopback } from '../world/listen.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { CANARY, startWorld, type World } from '../world/world.ts';
 import { connected, SEARCH } from './connected.ts';
@@ -342,12 +341,8 @@ test('a call is resumed at a server on the official SDK that closes the stream w
     if (request.method === 'GET') asked++;
     await transport.handleRequest(request, response);
   });
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  afterFile(() => {
-    http.closeAllConnections();
-    http.close();
-  });
-  const address = `127.0.0.1:${(http.address() as AddressInfo).port}`;
+  const port = await listenOnLoopback(http);
+  const address = `127.0.0.1:${port}`;
   const other = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: address });
   const { agent: asking } = await connected(other, { url: `http://${address}/mcp` });
   const answer = await asking.act(SEARCH);

@@ -1,6 +1,7 @@
 /** A proxy to PostgreSQL that loses an answer: the server has executed the statement, and the client cannot know. */
-import net, { type AddressInfo, type Socket } from 'node:net';
+import net, { type Socket } from 'node:net';
 import { afterFile } from './after-file.ts';
+import { listenOnLoopback } from './listen.ts';
 
 export type AnswerLosingProxy = {
   /** The server's URL, through the proxy. */
@@ -60,14 +61,14 @@ export async function startAnswerLosingProxy(url: string): Promise<AnswerLosingP
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listenOnLoopback(server);
   afterFile(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
   const through = new URL(url);
   through.hostname = '127.0.0.1';
-  through.port = String((server.address() as AddressInfo).port);
+  through.port = String(port);
   return {
     url: through.href,
     loseAnswerTo: (text, { andAllThatFollows } = { andAllThatFollows: false }) => {

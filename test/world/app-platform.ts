@@ -4,9 +4,9 @@
  */
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { jwtVerify } from 'jose';
 import { afterFile } from './after-file.ts';
+import { listenOnLoopback } from './listen.ts';
 import { newRsaPair } from './rsa.ts';
 
 export const APP_ID = '4711';
@@ -182,8 +182,7 @@ export async function startAppPlatform(): Promise<AppPlatform> {
       response.end(JSON.stringify({ account: { login: account }, repository_selection: 'selected', permissions }));
     } else api(request, response, pathname);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const platform: AppPlatform = {
     url: `http://127.0.0.1:${port}`,
     address: `127.0.0.1:${port}`,

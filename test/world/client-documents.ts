@@ -1,9 +1,8 @@
 /** A client's site: its metadata document and its keys, over TLS, at a name that only the broker of this world resolves. */
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { certificateFor } from '../egress/certificate.ts';
-import { afterFile } from './after-file.ts';
+import { listenOnLoopback } from './listen.ts';
 import type { World } from './world.ts';
 
 const HOST = 'app.example';
@@ -29,8 +28,7 @@ export async function startClientSite(world: World): Promise<ClientSite> {
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(document ?? {}));
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const publicOutbound = makeOutbound({
     allowPrivate: [`${HOST}:${port}`],
     ca: cert,
@@ -39,9 +37,5 @@ export async function startClientSite(world: World): Promise<ClientSite> {
   });
   await world.running.broker.publicOutbound.close();
   Object.assign(world.running.broker, { publicOutbound });
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   return { origin: `https://${HOST}:${port}`, documents, asked };
 }

@@ -1,8 +1,6 @@
 /** An OpenTelemetry collector on loopback: accepts OTLP as JSON, and stores it. */
-import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterFile } from './after-file.ts';
+import { listenOnLoopback } from './listen.ts';
 
 type Value = { stringValue?: string; intValue?: number | string; doubleValue?: number };
 type Attribute = { key: string; value: Value };
@@ -47,13 +45,7 @@ export async function startCollector(): Promise<Collector> {
     if (request.headers['content-type'] === 'application/json') take(collector, JSON.parse(body));
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const collector: Collector = {
     url: `http://127.0.0.1:${port}`,
     spans: [],

@@ -1,8 +1,7 @@
 /** A hostile OAuth server, with an API, whose behaviour a test sets: it consents immediately, for anybody. */
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterFile } from './after-file.ts';
+import { listenOnLoopback } from './listen.ts';
 
 type Answerer = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
@@ -81,8 +80,7 @@ export async function startLyingServer(): Promise<LyingServer> {
         return json({ error: 'not_found' }, 404);
     }
   });
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  const { port } = http.address() as AddressInfo;
+  const port = await listenOnLoopback(http);
   const issuer = `http://127.0.0.1:${port}`;
   const server: LyingServer = {
     issuer,
@@ -118,9 +116,5 @@ export async function startLyingServer(): Promise<LyingServer> {
     },
     auth: (more = {}) => ({ type: 'oauth2', issuer, client_id: 'broker', scopes: ['items.read'], ...more }),
   };
-  afterFile(() => {
-    http.closeAllConnections();
-    http.close();
-  });
   return server;
 }

@@ -1,9 +1,8 @@
 /** A hostile OpenID Connect provider whose behaviour a test sets: it signs anybody in, immediately, as anything. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { ISSUER_ALGORITHMS } from '../../broker/crypto/issuer-algorithms.ts';
-import { afterFile } from './after-file.ts';
+import { listenOnLoopback } from './listen.ts';
 import { newRsaPair } from './rsa.ts';
 
 export const CLIENT_ID = 'broker';
@@ -88,8 +87,8 @@ export async function startLyingProvider(): Promise<LyingProvider> {
         return json({ error: 'not_found' }, 404);
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const port = await listenOnLoopback(server);
+  const issuer = `http://127.0.0.1:${port}`;
   const metadata = () => ({
     issuer,
     authorization_endpoint: `${issuer}/auth`,
@@ -132,9 +131,5 @@ export async function startLyingProvider(): Promise<LyingProvider> {
       return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
     },
   };
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   return provider;
 }

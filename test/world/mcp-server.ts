@@ -1,9 +1,9 @@
 /** An MCP server on loopback, built with the official SDK, that a test can change while clients use it. */
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { listenOnLoopback } from './listen.ts';
 
 export type TestTool = {
   name: string;
@@ -77,8 +77,7 @@ export async function startMcpServer(manner: Manner = 'both'): Promise<TestMcp> 
     await make(request).connect(transport);
     await transport.handleRequest(request, response, body);
   });
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  const { port } = http.address() as AddressInfo;
+  const port = await listenOnLoopback(http);
   const mcp: TestMcp = {
     url: `http://127.0.0.1:${port}/mcp`,
     address: `127.0.0.1:${port}`,

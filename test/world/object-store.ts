@@ -4,10 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { type AwsKey, awsProblem } from '../signing/aws-verifier.ts';
 import { afterFile } from './after-file.ts';
+import { listenOnLoopback } from './listen.ts';
 
 export type ObjectStore = {
   url: string;
@@ -129,7 +129,7 @@ export async function startObjectStore(key: AwsKey): Promise<ObjectStore> {
       () => response.destroy(),
     );
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const port = await listenOnLoopback(server);
   afterFile(
     () =>
       new Promise<void>((done) => {
@@ -137,7 +137,7 @@ export async function startObjectStore(key: AwsKey): Promise<ObjectStore> {
         server.closeAllConnections();
       }),
   );
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, objects, problems };
+  return { url: `http://127.0.0.1:${port}`, objects, problems };
 }
 
 const etagOf = (bytes: Buffer): string => `"${createHash('md5').update(bytes).digest('hex')}"`;

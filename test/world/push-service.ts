@@ -4,12 +4,11 @@
  */
 import { createDecipheriv, createECDH, type ECDH, hkdfSync, randomBytes } from 'node:crypto';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { importJWK, jwtVerify } from 'jose';
 import { expect } from 'vitest';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { certificateFor } from '../egress/certificate.ts';
-import { afterFile } from './after-file.ts';
+import { listenOnLoopback } from './listen.ts';
 import type { World } from './world.ts';
 
 const HOST = 'push.example';
@@ -64,8 +63,7 @@ export async function startPushService(world: World): Promise<PushService> {
     const { status, headers: more } = service.answer ?? { status: 201 };
     response.writeHead(status, { location: `${service.origin}/message/1`, ...more }).end();
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   service.origin = `https://${HOST}:${port}`;
   const publicOutbound = makeOutbound({
     allowPrivate: [`${HOST}:${port}`],
@@ -75,10 +73,6 @@ export async function startPushService(world: World): Promise<PushService> {
   });
   await world.running.broker.publicOutbound.close();
   Object.assign(world.running.broker, { publicOutbound });
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   return service;
 }
 

@@ -1,10 +1,8 @@
 /** A small S3 on loopback: accepts objects with a valid signature for the bucket, and keeps them in memory. */
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { type AwsKey, awsProblem } from '../signing/aws-verifier.ts';
-import { afterFile } from './after-file.ts';
+import { listenOnLoopback } from './listen.ts';
 
 export type S3Server = {
   url: string;
@@ -33,13 +31,7 @@ export async function startS3Server(key: AwsKey, region: string): Promise<S3Serv
     s3.objects.set(target, body);
     return response.writeHead(200).end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const s3: S3Server = {
     url: `http://127.0.0.1:${port}`,
     address: `127.0.0.1:${port}`,
