@@ -1,4 +1,5 @@
 /** Hostile requests to /git on raw sockets, and misbehaving code hosts. None of them leaks a connection or an open record. */
+
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { deflateSync, gzipSync } from 'node:zlib';
@@ -9,9 +10,9 @@ import { evidenceOf } from '../world/evidence.ts';
 import { commandList, PROBE, pktLine, ZERO } from '../world/git-bytes.ts';
 import { type GitWorld, startGitWorld } from '../world/git-world.ts';
 import { exchange } from '../world/raw.ts';
-import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
+import { expectNothingLeft, rowsOf } from './nothing-left.ts';
 
 const LIMIT = 1024 * 1024;
 const RECEIVE = 'git-receive-pack';
@@ -62,17 +63,11 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
         ...headers,
       })}${body.length.toString(16)}\r\n${body.toString('latin1')}\r\n0\r\n\r\n`,
     );
-  const rows = () => listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 50 });
+  const rows = () => rowsOf(given);
   const newest = async () => (await rows())[0]!;
   const flagsOf = ({ flags }: { flags: string | null }) => JSON.parse(flags ?? '{}');
   const nothingWasSent = () => expect(given.host.seen).toEqual([]);
   /** Expects that no connection to the code host is open, nothing is stored, and no call is in flight. */
-  async function nothingIsLeft() {
-    const { services } = given.world.running;
-    await expect.poll(() => services.budget.held, { timeout: 5_000 }).toEqual({ calls: 0, bytes: 0 });
-    await expect.poll(() => services.gitBodies.held).toEqual({ memory: 0, files: 0 });
-    await expect.poll(async () => (await rows()).filter(({ state }) => state !== 'final')).toEqual([]);
-  }
   /** Expects a one-line answer with the headers of every /git answer. */
   function expectOneLine(answer: { status: number; head: string; body: string }, status: number, code: string) {
     expect([answer.status, answer.body], answer.head).toEqual([
@@ -364,7 +359,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       });
       await evidenceOf(given.world, agent, row.id);
       expect(answer.head).toContain(row.id);
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     /** Compresses as several gzip members in sequence, after a thousand empty ones (RFC 1952 section 2.2). */
@@ -412,7 +407,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
         expect((await sent.promise).toString('latin1')).toBe(body);
         expect(flagsOf(await newest()).pushed_refs).toEqual(refs);
       }
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
   });
 
@@ -449,7 +444,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       expectOneLine(await ask(), 413, 'git_request_too_large');
       nothingWasSent();
       expect(await newest()).toMatchObject({ reason: 'git_request_too_large', result: 'errored' });
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     test.each<[string, string | Buffer, Lines]>([
@@ -476,7 +471,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
     ])('%s is malformed', async (_, body, headers) => {
       expectOneLine(await post('git-upload-pack', body, headers), 400, 'invalid_request');
       nothingWasSent();
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
   });
 
@@ -510,7 +505,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       expect(row).toMatchObject({ state: 'final', result: 'denied', reason: 'repo_not_allowed' });
       expect(JSON.parse(row.violating ?? 'null')).toEqual([ref]);
       await evidenceOf(given.world, limited, row.id);
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
   });
 
@@ -553,14 +548,14 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
           .map(({ state, reason }) => `${state} ${reason}`)
           .toSorted(),
       ).toEqual(['final approved', 'final approved', 'final invalid_request', 'final probe', 'final repo_not_allowed']);
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     test('bytes after a probe without a request head are not a push', async () => {
       const answers = await exchange(port, request(PROBE, {}) + push('refs/heads/main'));
       expect(statusesOf(answers)).toContain(400);
       expect(given.host.seen.filter(({ headers }) => headers['content-length'] !== '4')).toEqual([]);
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     test.each<[string, Lines]>([
@@ -571,7 +566,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       const answers = await exchange(port, request(inner, wrong) + request(PROBE, { Connection: 'close' }));
       expect(statusesOf(answers)).toEqual([400, 200]);
       expect(given.host.seen.map(({ headers }) => headers['content-length'])).toEqual(['4']);
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     test('a transfer coding in addition to chunked is refused', async () => {
@@ -580,7 +575,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       });
       expect([answer.status, answer.body]).toEqual([501, expect.stringContaining('not_implemented')]);
       nothingWasSent();
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     test('trailers after chunks are ignored', async () => {
@@ -598,7 +593,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       expect(given.host.seen[0]!.headers).toMatchObject({ 'content-type': `application/x-${RECEIVE}-request` });
       expect(given.host.seen[0]!.headers).not.toHaveProperty('git-protocol');
       expect(JSON.stringify(await newest())).not.toContain('U0EVIL');
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
   });
 
@@ -625,7 +620,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
         reason: 'approved',
         path: '/git/acme/app/git-upload-pack',
       });
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     },
   );
 
@@ -713,7 +708,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       expect(answer.body).not.toMatch(/0\r\n\r\n$/);
       const row = await newest();
       expect(flagsOf(row)).toMatchObject({ ended: 'upstream_closed', answer_bytes: 8 });
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     test('a pack that contains the credential is broken off', async () => {
@@ -721,7 +716,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       const answer = await exchange(port, fetching(want));
       expect(answer.head + answer.body).not.toContain(CANARY.slice(0, 12));
       expect(await newest()).toMatchObject({ result: 'blocked', reason: 'upstream_response_blocked' });
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     test('an advertisement that contains the credential in base64 answers an error line', async () => {
@@ -730,7 +725,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
           .writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' })
           .end(`0040 ${Buffer.from(`x-access-token:${CANARY}`).toString('base64')}`);
       expectOneLine(await get('/git/acme/app/info/refs?service=git-upload-pack'), 502, 'upstream_response_blocked');
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     test('a long advertisement is recorded before its first byte is passed on', async () => {
@@ -749,7 +744,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       expect(states[0]).toBe('intent');
       await once(socket, 'close');
       expect(await newest()).toMatchObject({ state: 'final', reason: 'advertised' });
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     test('GT-16: a client disconnects during the answer', async () => {
@@ -763,7 +758,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       socket.destroy();
       await expect.poll(openConnections, { timeout: 5_000 }).toBe(0);
       await expect.poll(async () => flagsOf(await newest()).ended, { timeout: 5_000 }).toBe('client_closed');
-      await nothingIsLeft();
+      await expectNothingLeft(given);
     });
 
     test('a client disconnects before the code host answers', async () => {
@@ -773,7 +768,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await asked.promise;
       socket.destroy();
       await expect.poll(openConnections, { timeout: 5_000 }).toBe(0);
-      await nothingIsLeft();
+      await expectNothingLeft(given);
       expect(await newest()).toMatchObject({ state: 'final', result: 'errored', reason: 'upstream_unreachable' });
       expect(flagsOf(await newest())).toMatchObject({ code: 'client_closed', outcome: 'unknown' });
     });
@@ -788,7 +783,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
         reason: 'request_cut',
         path: '/git/acme/app/git-upload-pack',
       });
-      await nothingIsLeft();
+      await expectNothingLeft(given);
       nothingWasSent();
       expect((await evidenceOf(given.world, agent, (await newest()).id)).payload).toMatchObject({ result: 'errored' });
     });
@@ -802,7 +797,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       const sockets = await Promise.all(Array.from({ length: 60 }, () => open(`${begun}00b0`)));
       await expect.poll(() => given.world.running.services.budget.held.calls, { timeout: 5_000 }).toBe(60);
       for (const socket of sockets) socket.destroy();
-      await nothingIsLeft();
+      await expectNothingLeft(given);
       expect(await newest()).toMatchObject({ reason: 'request_cut', path: '/git/acme/app/git-receive-pack' });
       nothingWasSent();
       expect((await get('/git/acme/app/info/refs?service=git-upload-pack')).head).toMatch(/^HTTP\/1.1 200 /);

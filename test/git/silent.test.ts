@@ -1,4 +1,5 @@
 /** A code host that stops sending during a git request: before the head of its answer, and in the middle of a pack. */
+
 import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -7,8 +8,8 @@ import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { git } from '../world/git-host.ts';
 import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
-import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { expectNothingLeft, rowsOf } from './nothing-left.ts';
 
 /** Far below the default idle timeout of 60 seconds. */
 const MOST_MS = 20_000;
@@ -37,13 +38,7 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
   /**
    * Waits until the broker stores nothing and no call is in flight; each test waits itself for the connection to the code host to close.
    */
-  async function nothingIsLeft() {
-    const { services } = given.world.running;
-    await expect.poll(() => services.budget.held, { timeout: 5_000 }).toEqual({ calls: 0, bytes: 0 });
-    await expect.poll(() => services.gitBodies.held).toEqual({ memory: 0, files: 0 });
-    await expect.poll(async () => (await rows()).filter(({ state }) => state !== 'final')).toEqual([]);
-  }
-  const rows = () => listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 50 });
+  const rows = () => rowsOf(given);
   const newest = async () => (await rows())[0]!;
   const flagsOf = ({ flags }: { flags: string | null }) => JSON.parse(flags ?? '{}');
   /** Sends nothing from the first request of this method on; resolves when the connection of that request is closed. */
@@ -72,7 +67,7 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
     );
     await closed;
     expect(await newest()).toMatchObject({ result: 'errored', method: 'GET', reason: 'upstream_unreachable' });
-    await nothingIsLeft();
+    await expectNothingLeft(given);
   });
 
   test('a timeout before the head of an answer to a fetch', async () => {
@@ -81,7 +76,7 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
       /^fatal: remote error: agent-broker: upstream_unreachable - acme\/app: /m,
     );
     await closed;
-    await nothingIsLeft();
+    await expectNothingLeft(given);
   });
 
   test('a timeout before the head of an answer to a push has an unknown outcome', async () => {
@@ -97,7 +92,7 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
       outcome: 'unknown',
     });
     await evidenceOf(given.world, agent, row.id);
-    await nothingIsLeft();
+    await expectNothingLeft(given);
   });
 
   test('a timeout in the middle of a pack', async () => {
@@ -110,6 +105,6 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
     const fetched = async () => (await rows()).find(({ path }) => path?.endsWith('/git-upload-pack'));
     await expect.poll(async () => flagsOf((await fetched())!).ended).toBe('idle');
     await evidenceOf(given.world, agent, (await fetched())!.id);
-    await nothingIsLeft();
+    await expectNothingLeft(given);
   });
 });

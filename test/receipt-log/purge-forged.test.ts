@@ -1,32 +1,22 @@
 /** A person who can only write to the database, without any key, can get rows logged and covered by checkpoints. That proves no deletion. */
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
-import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { describe, expect, test } from 'vitest';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { runCommand } from '../world/command.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { readAsOwner, settledLog } from './read-log.ts';
 import { hashOf } from './tampered.ts';
 
 describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
-  const fetched = async (path: string) => {
-    const headers = { authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}` };
-    return await (await fetch(`${world.running.baseUrl}${path}`, { headers })).text();
-  };
-  const settled = async (atLeast: number) =>
-    await vi.waitUntil(
-      async () => {
-        const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
-        return waiting === 0 && size >= atLeast && checkpoint?.size === size ? (size as number) : undefined;
-      },
-      { timeout: scaledTimeout(30_000) },
-    );
+  const fetched = (path: string) => readAsOwner(world, organisation, path);
+  const settled = (atLeast: number) => settledLog(organisation, atLeast);
   const rowsThere = async () =>
     await world.running.broker.store.db
       .selectFrom('audit_rows')

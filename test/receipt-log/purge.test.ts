@@ -1,7 +1,7 @@
 /** Rows whose retention has expired are deleted in steps, and the rest still verifies: the log proves which were deleted, and hides nothing else. */
+
 import { hash } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
-import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
 import { exportLog } from '../../broker/receipt-log/export-log.ts';
@@ -12,6 +12,7 @@ import { makeRandom } from '../world/random.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
+import { readAsOwner, settledLog } from './read-log.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 const SEED = Number(process.env.TAMPER_SEED ?? Math.floor(Math.random() * 2 ** 32));
@@ -24,19 +25,8 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent());
 
-  const fetched = async (path: string) => {
-    const headers = { authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}` };
-    return await (await fetch(`${world.running.baseUrl}${path}`, { headers })).text();
-  };
-  const settled = async (atLeast: number) =>
-    await vi.waitUntil(
-      async () => {
-        const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
-        return waiting === 0 && size >= atLeast && checkpoint?.size === size ? (size as number) : undefined;
-      },
-      // A log is signed every 5 s.
-      { timeout: 30_000, interval: 250 },
-    );
+  const fetched = (path: string) => readAsOwner(world, organisation, path);
+  const settled = (atLeast: number) => settledLog(organisation, atLeast);
   const keep = async (retention: unknown) => await organisation.ask('POST', '/owner/organisation', { retention });
   /** Runs one round: it announces rows, which the next round deletes once a checkpoint covers the announcement. */
   const round = (days: number) => purgeChore(world.running.services)(Date.now() + days * DAY_MS);

@@ -1,4 +1,5 @@
 /** Hundreds of seeded random tamperings of exports: a verifier with only the export, a saved checkpoint and the key reports each. */
+
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,6 +19,7 @@ import { makeRandom } from '../world/random.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
 import { sized, thorough } from '../world/thorough.ts';
+import { readAsOwner } from './read-log.ts';
 import {
   copyOf,
   type Export,
@@ -54,10 +56,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
   let receiptKeys: { kid: string }[];
   let signer: Signer;
 
-  const fetched = async (path: string) => {
-    const headers = { authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}` };
-    return await (await fetch(`${world.running.baseUrl}${path}`, { headers })).text();
-  };
+  const fetched = (path: string) => readAsOwner(world, organisation, path);
 
   beforeAll(async () => {
     const agent = await organisation.agent();
