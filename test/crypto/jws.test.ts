@@ -81,6 +81,8 @@ describe('verifyCompact refuses', () => {
   const other = importSigningKey(generateSigningKey());
   const flipped = Buffer.from(signature, 'base64url');
   flipped[5]! ^= 1;
+  const resized = (by: number) =>
+    Buffer.concat([Buffer.from(signature, 'base64url'), Buffer.alloc(1)], 64 + by).toString('base64url');
   const { privateKey: rsa } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const rsaInput = `${b64({ ...HEAD, alg: 'RS256' })}.${payload}`;
   const cases: [name: string, jws: string, code: string, detail: string][] = [
@@ -106,6 +108,8 @@ describe('verifyCompact refuses', () => {
       'bad_signature',
       '',
     ],
+    ['a signature that is one byte short', `${header}.${payload}.${resized(-1)}`, 'bad_signature', ''],
+    ['a signature with one more byte', `${header}.${payload}.${resized(1)}`, 'bad_signature', ''],
     ['crit', forge({ ...HEAD, crit: ['exp'] }), 'unsupported', 'crit'],
     ['an unencoded payload (b64)', forge({ ...HEAD, b64: false }), 'unsupported', 'b64'],
     ['an embedded jwk', forge({ ...HEAD, jwk: key.publicJwk }), 'unsupported', 'jwk'],
