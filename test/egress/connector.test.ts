@@ -1,6 +1,8 @@
+import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { peerRefusal } from '../../broker/egress/connector.ts';
+import { makeConnector, peerRefusal } from '../../broker/egress/connector.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
+import { checkTarget, readTargetRules } from '../../broker/egress/target.ts';
 import { certificateFor } from './certificate.ts';
 import { fixedUpstream, get, lookupOf, outboundTo, rawUpstream, tlsUpstream } from './upstream.ts';
 
@@ -198,4 +200,24 @@ describe('TLS', () => {
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
     expect(upstream.received()).toBe('');
   });
+
+  it.each(['up.test', 'other.test'])(
+    'a socket to %s is removed from those being connected, also when TLS fails',
+    async (name) => {
+      await using upstream = await tlsUpstream(certificate);
+      const url = new URL(`https://${name}:${upstream.port}/`);
+      const rules = readTargetRules({ allowPrivate: [url.host], own: [] });
+      const target = checkTarget(url, rules);
+      if (!target.ok) return expect.unreachable(target.refused);
+      const connecting = new Set<Socket>();
+      const connect = makeConnector({ target, rules, lookup, timeoutMs: 5_000, ca: certificate.cert, connecting });
+      const connected = await new Promise((resolve) => {
+        const to = { hostname: name, host: url.host, protocol: url.protocol, port: url.port };
+        connect(to, (error, socket) => resolve(error === null && socket.destroy() !== undefined));
+        expect(connecting.size).toBe(1);
+      });
+      expect(connected).toBe(name === 'up.test');
+      expect(connecting.size).toBe(0);
+    },
+  );
 });
