@@ -144,24 +144,30 @@ describe.each(ONE_STORE)(`slow bodies on %s${postgresNote}`, (store) => {
     return await issuer.sign(issuer.honest({ aud: body.audience, sub: 'job' }));
   };
   const endWorkload = () => organisation.ask('DELETE', `/owner/agents/${agent.agentId}/workload`);
+  const replaceWorkload = () =>
+    organisation.ask('POST', `/owner/agents/${agent.agentId}/workload`, { issuer: issuer.issuer, subject: 'another' });
 
-  test.each(ENTRY_POINTS)('%s: an agent whose key or workload was removed makes no call', async (_path, ask) => {
-    const { seen } = world.upstream;
-    const [before, issued] = [seen.length, await workload()];
-    for (const token of [agent.token(), issued]) await ask(token, async () => {});
-    expect(seen.length).toBe(before + 2);
-    const refused = [
-      await ask(
-        agent.token(),
-        late(() => replaceKey(agent)),
-      ),
-      await ask(issued, late(endWorkload)),
-    ];
-    for (const { text } of refused) expect(text).toMatch(/invalid_(?:token|signature)/);
-    expect(seen.length).toBe(before + 2);
-  });
+  test.each(ENTRY_POINTS)(
+    '%s: an agent whose key or workload was removed or replaced makes no call',
+    async (_path, ask) => {
+      const { seen } = world.upstream;
+      const [before, issued] = [seen.length, await workload()];
+      for (const token of [agent.token(), issued]) await ask(token, async () => {});
+      expect(seen.length).toBe(before + 2);
+      const refused = [
+        await ask(
+          agent.token(),
+          late(() => replaceKey(agent)),
+        ),
+        await ask(issued, late(endWorkload)),
+        await ask(await workload(), late(replaceWorkload)),
+      ];
+      for (const { text } of refused) expect(text).toMatch(/invalid_(?:token|signature)/);
+      expect(seen.length).toBe(before + 2);
+    },
+  );
 
-  test('/git: an agent whose key or workload was removed makes no call', async () => {
+  test('/git: an agent whose key or workload was removed or replaced makes no call', async () => {
     const ask: EntryPoint[1] = (token, meanwhile) =>
       slowly('/git/acme/app/git-receive-pack', '', PROBE, meanwhile, {
         authorization: `Basic ${btoa(`agent:${token}`)}`,
@@ -178,6 +184,7 @@ describe.each(ONE_STORE)(`slow bodies on %s${postgresNote}`, (store) => {
       ),
     ).toMatchObject({ status: 401 });
     expect(await ask(issued, late(endWorkload))).toMatchObject({ status: 401 });
+    expect(await ask(await workload(), late(replaceWorkload))).toMatchObject({ status: 401 });
   });
 
   test('/mcp: a client whose access an owner revoked makes no call', async () => {
