@@ -21,7 +21,7 @@ export const ROLE_RANKS = { viewer: 0, approver: 1, admin: 2 };
  * Throws unless the author still has at least the role of the request's authentication. Call it in a transaction that has locked the
  * organisation, as all removals of owners and role changes do. The operator, the broker itself and holders of tokens have no role.
  *
- * @throws NoLongerMay
+ * @throws AuthorNotAllowed
  */
 export async function checkAuthorRole(
   tx: Db,
