@@ -108,7 +108,7 @@ describe('the port of a connection', () => {
     ).toEqual(['404', '403', '403', '404', '404', '403']);
     const [path, caller, sameCaller, dots, other, stranger] = told.map(([body = '']) => JSON.parse(body));
     expect(path.fault).toEqual({
-      text: expect.stringMatching(/^agent-broker: not_found: No such address here\. .* there is: \/v1\.$/),
+      text: expect.stringMatching(/^agent-broker: not_found: There is no such address\. .* has: \/v1\.$/),
       ...{ code: 'not_found', status: 404 },
     });
     expect(caller.fault).toMatchObject({
