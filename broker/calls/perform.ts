@@ -23,7 +23,7 @@ import type { CallServices } from './call-services.ts';
 import { inSession, readCaller } from './caller.ts';
 import { endedOutcome } from './ended-outcome.ts';
 import type { EntryPointInput } from './entry-point-input.ts';
-import { type GitRequest, isReadStep } from './git-request.ts';
+import type { GitRequest } from './git-request.ts';
 import { joinFor } from './held-raw.ts';
 import { type KeyRefused, type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { recordOutcome } from './make-call.ts';
@@ -149,7 +149,7 @@ export async function perform<Answer extends StoredResponse>(
   }
   if (key.value === undefined || isHalted) return answered(unjoined(await act(services, who, action, options)));
   const same = { ...action, ...(person !== undefined && { caller: person }) };
-  const isRead = git ? isReadStep(git.step) : action.method === 'GET';
+  const isRead = action.method === 'GET';
   const unknown = isRead ? undefined : unknownKey(services.broker.keysRestoredAt, key.value, now);
   if (unknown !== undefined) {
     const code = 'idempotency_outcome_unknown';
