@@ -61,7 +61,7 @@ export function checkStanding(
     if (free.some((one) => one.member === member)) return `standing.free: "${member}" is listed twice`;
     if (!offered.isAmount && atMost !== undefined) return `standing.free: "${member}" is no number; leave out at_most`;
     const limit = atMost ?? offered.atMost;
-    if (limit !== undefined && (limit > (offered.atMost ?? 0) || limit <= 0))
+    if (limit !== undefined && limit > (offered.atMost ?? 0))
       return `standing.free: "${member}" may be at most ${offered.atMost}, as in this call`;
     free.push({ member, place: offered.place, ...(limit !== undefined && { atMost: limit }) });
   }

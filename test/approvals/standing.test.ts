@@ -212,6 +212,15 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(await status(agent)).toBe(202);
   });
 
+  test('an amount without at_most may be at most that of the call', async () => {
+    const agent = await organisation.agent();
+    await make(agent, { free: [{ member: '/amount' }] });
+    expect(await status(agent, { ...FIRST, amount: 49 })).toBe(200);
+    expect(await status(agent, { ...FIRST, amount: 51 })).toBe(202);
+    const [found] = await listed(`?agent=${agent.agentId}`);
+    expect(found.free).toEqual([{ member: '/amount', at_most: 50 }]);
+  });
+
   test('the offer lists the members that may differ, with the call’s values, and the list shows the terms', async () => {
     const agent = await organisation.agent();
     const held = await hold(agent);
