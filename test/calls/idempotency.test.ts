@@ -273,6 +273,35 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen).toHaveLength(1);
   });
 
+  test('a call that could not be recorded, and so was not made, leaves its key free', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const repair = await refuseAuditRows(world);
+    try {
+      expectEnvelope(await withoutCalls(world, () => agent.act(WRITE, key)), 503, 'audit_unavailable');
+    } finally {
+      await repair();
+    }
+    await expect.poll(async () => (await agent.act(WRITE, key)).status).toBe(200);
+    expect(world.upstream.seen).toHaveLength(1);
+  });
+
+  test('a call that a restart recorded as of unknown outcome is not reported as under way', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const made = await agent.act(WRITE, key);
+    // The state after a kill before the outcome was recorded, and the recovery.
+    const { db } = world.running.broker.store;
+    const lost = db.updateTable('idempotency_keys').set({ status: null, answer: null });
+    await lost.where('agent_id', '=', agent.id).execute();
+    const settling = await withoutCalls(world, () => agent.act(WRITE, key));
+    expectEnvelope(settling, 409, 'idempotency_in_progress');
+    const recovered = db.updateTable('audit_rows').set({ result: 'errored', reason: 'outcome_unknown' });
+    await recovered.where('id', '=', auditIdOf(made)).execute();
+    const again = await withoutCalls(world, () => agent.act(WRITE, key));
+    expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+  });
+
   test('the answer of a GET is not stored: the GET is made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
@@ -384,9 +413,11 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
   test('an answer that is too large is not stored: a retry is told so, and the call is not made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
-    world.upstream.answer = (_request, response) => response.end(JSON.stringify('x'.repeat(5_000_000)));
+    // Too large in bytes, though not in characters.
+    const text = 'é'.repeat(200_000);
+    world.upstream.answer = (_request, response) => response.end(JSON.stringify(text));
     const made = await agent.act(WRITE, key);
-    expect([made.status, made.body.data?.length], made.text.slice(0, 500)).toEqual([200, 5_000_000]);
+    expect([made.status, made.body.data === text], made.text.slice(0, 500)).toEqual([200, true]);
     const { db } = world.running.broker.store;
     const kept = await db.selectFrom('idempotency_keys').selectAll().where('agent_id', '=', agent.id).execute();
     expect(kept.map(({ status, answer }) => [status, answer])).toEqual([[200, null]]);

@@ -421,12 +421,20 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     const other = await once(BOB);
     expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_reused']);
     // Another assertion about the same person is the same request.
-    const verified = async () =>
+    const caller = async () => ({ assertion: await issuer.assertion('ann') });
+    const browser = new Browser();
+    const consent: string = (await act(await caller())).body.consent_url;
+    const signedIn = await issuer.signIn(browser, 'ann', await start(browser, consent));
+    await authorise(server, browser, 'ann', onward(signedIn));
+    expect((await browser.post(`${consent}/keep`, {})).status).toBe(200);
+    const verified = async (iat: number) =>
       agent.act(
-        { ...READ_DOCS, ...write, caller: { assertion: await issuer.assertion('ann') } },
+        { ...READ_DOCS, ...write, caller: { assertion: await issuer.assertion('ann', { iat }) } },
         { 'idempotency-key': 'k2' },
       );
-    expect([(await verified()).status, (await verified()).status]).toEqual([412, 412]);
+    const now = Math.floor(Date.now() / 1000);
+    const [first, again] = [await verified(now - 2), await verified(now - 1)];
+    expect([first.status, again.status, again.headers.get('idempotency-replayed')]).toEqual([200, 200, 'true']);
   });
 
   test('rules can read whether the person is verified, and nothing when no caller is identified', async () => {
