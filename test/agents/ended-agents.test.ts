@@ -116,8 +116,12 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
     expect(await waitingIds()).toEqual([approval_id]);
   });
 
-  test('a call that is being held while its agent is revoked is refused, and is not left pending', async () => {
+  test.each([
+    ['its agent', /agent/],
+    ['the parent of its agent', /the parent agent is not active/],
+  ])('a call that is being held while %s is revoked is refused, and is not left pending', async (which, detail) => {
     const agent = await newAgent();
+    const caller = which === 'its agent' ? agent : await childOf(world, organisation, agent);
     const end = (tx = db()) =>
       tx
         .updateTable('agents')
@@ -135,8 +139,9 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
         return loaded;
       };
     }
-    const answer = await withLockContention(world, end, () => agent.act(POST), { waiters: 1 });
+    const answer = await withLockContention(world, end, () => caller.act(POST), { waiters: 1 });
     expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'agent_revoked']);
+    expect(answer.body.detail).toMatch(detail);
     expect(await waitingIds()).toEqual([]);
   });
 

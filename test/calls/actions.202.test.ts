@@ -3,6 +3,7 @@ import { requestHash } from '../../broker/approvals/held-request.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { findApproval, putApproval } from '../../broker/store/approvals.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -151,6 +152,9 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
     expect(refused!.headers.get('retry-after')).toBe('60');
     const { row } = await evidenceOf(world, agent, auditIdOf(refused!));
     expect(row).toMatchObject({ result: 'blocked', reason: 'too_many_pending_approvals', approval_id: null });
+    // A child has no limit of its own.
+    const child = await childOf(world, organisation, agent);
+    expectEnvelope(await child.act(WRITE), 429, 'too_many_pending_approvals');
     // With an Idempotency-Key the refusal is the same, including Retry-After, and is not stored.
     const keyed = await agent.act(WRITE, { 'idempotency-key': 'k' });
     expect([keyed.status, keyed.headers.get('retry-after')]).toEqual([429, '60']);
