@@ -81,6 +81,9 @@ describe('a session in a browser', () => {
   test('AP-16 without the header that no form can send nothing is changed, whatever the origin', async () => {
     for (const headers of [{}, { origin: world.running.baseUrl }, { 'sec-fetch-site': 'same-origin' }])
       expectEnvelope(await suspend(headers), 403, 'forbidden');
+    const workload = `/owner/agents/${agent.id}/workload`;
+    expectEnvelope(await ask('DELETE', workload, {}), 403, 'forbidden');
+    expectEnvelope(await ask('DELETE', workload, { 'x-svc-csrf': '1' }), 404, 'not_found');
     // The address bar may only read.
     expectEnvelope(await suspend({ 'x-svc-csrf': '1', 'sec-fetch-site': 'none' }), 403, 'forbidden');
     expect(await isActive()).toBe(true);

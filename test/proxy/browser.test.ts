@@ -1,4 +1,5 @@
 /** A link to `/proxy` with a token in it, opened by a signed-in owner: nothing runs on the console's origin, and nothing is sent. */
+import { request } from 'undici';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -48,4 +49,28 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     expect(answer.headers.get('content-security-policy')).toBe("sandbox; default-src 'none'; frame-ancestors 'none'");
     expect(world.upstream.seen.length).toBe(1);
   });
+});
+
+test.each([
+  ['a navigation', { 'sec-fetch-mode': 'navigate' }],
+  ['a script, or anything else that a page loads', { 'sec-fetch-dest': 'script' }],
+  ['the script of a service worker', { 'service-worker': 'script' }],
+  ['a request with the cookie of an owner', { cookie: 'a=b; svc_owner=x' }],
+])('%s is refused with the token of an agent, too', async (_what, headers) => {
+  const world = await startWorld();
+  const organisation = await world.demoOrganisation();
+  const agent = await organisation.agent({ rules: ALLOW_ALL });
+  // Without what fetch adds by itself.
+  const get = async (more: Record<string, string>) => {
+    const { statusCode, body } = await request(`${world.running.baseUrl}${PATH}`, {
+      headers: { authorization: `Bearer ${agent.token()}`, ...more },
+    });
+    return [statusCode, await body.text()];
+  };
+  expect(await get(headers)).toEqual([403, expect.stringContaining('for programs, not for browsers')]);
+  expect(world.upstream.seen).toEqual([]);
+  expect(await get({ 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty', cookie: 'a=b' })).toEqual([
+    200,
+    expect.any(String),
+  ]);
 });
