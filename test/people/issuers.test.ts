@@ -212,6 +212,7 @@ describe.each(ONE_STORE)(`faulty issuers of assertions on %s${postgresNote}`, (s
       const theirs = await agentOfPeople(other);
       const mine = await assertion();
       await believed(mine);
+      await believed(await assertion({ aud: ['others', 'agents'] }));
       expect((await actAs(mine, theirs)).body.reason).toBe('no_caller');
       await believed(await assertion({ aud: 'theirs' }), theirs);
       const none = await world.organisation();
