@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { countStrikes } from '../../broker/auth/strikes.ts';
+import type { FactsRow } from '../../broker/store/facts-columns.ts';
 import type { BreakerTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, makeKeyPair, send, signToken, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
@@ -395,6 +397,23 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     world.upstream.answer = (_request, response) => response.writeHead(404).end();
     for (let i = 0; i < 3; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(404);
   });
+});
+
+test('an opening is recorded once, also when wrong signatures were sent before it', async () => {
+  const world = await startWorld('sqlite');
+  const { broker } = world.running;
+  const organisation = await world.organisation();
+  const agent = await organisation.agent({ grants: {} });
+  const recorded: number[] = [];
+  let now = broker.clock();
+  const countStrike = countStrikes({ store: broker.store, clock: () => now }, async () => {
+    recorded.push(now);
+  });
+  // The facts of each request were read before the breaker opened.
+  const before = { organisation_id: organisation.id, id: agent.id, auth_open_until: null } as FactsRow;
+  const from = now;
+  for (; now < from + 8; now++) await countStrike(before, HERE);
+  expect(recorded).toEqual([from + 4]);
 });
 
 test('DOS-02 wrong signatures from many addresses do not halt the agent at others, and write a bounded number of rows', async () => {
