@@ -1,13 +1,13 @@
 /** Formats an audit row in one line, with the same texts as the console's activity page. */
 import type { AuditRow } from '../../broker/console/answers.ts';
-import { deedInWords } from '../../broker/console/static/activity/deeds.js';
+import { eventText } from '../../broker/console/static/activity/event-text.js';
 import {
   actorOf,
   callInWords,
   reasonInWords,
   requesterOf,
   resultOf,
-} from '../../broker/console/static/activity/words.js';
+} from '../../broker/console/static/activity/row-labels.js';
 import { badgeLine } from '../terminal/badge.ts';
 import { cut, type Line, line, padded, styled } from '../terminal/line.ts';
 import { localTime } from '../terminal/local-time.ts';
@@ -30,7 +30,7 @@ function whatOf(row: AuditRow, names: Names): Line {
   const who = row.agent_public_id && (names.get(row.agent_public_id) ?? row.agent_public_id);
   const agent = who ? line`${styled('bold', who)} ` : line``;
   if (row.kind === 'event' && !row.method)
-    return line`${agent}${deedInWords(row)}${row.platform_name ? ` · ${row.platform_name}` : ''}`;
+    return line`${agent}${eventText(row)}${row.platform_name ? ` · ${row.platform_name}` : ''}`;
   // Without a template the sentence only repeats method and path.
   const what = row.sentence?.template ? `${who ? 'asked to ' : ''}${row.sentence.text}` : callInWords(row);
   return line`${agent}${what}${row.platform_name ? ` on ${row.platform_name}` : ''}`;

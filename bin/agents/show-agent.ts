@@ -1,6 +1,6 @@
 /** Shows an agent in full: its properties, permissions and latest calls. */
 import type { Agent, OwnedGrant, WholeAgent } from '../../broker/console/answers.ts';
-import { CONTAINED, STATUS } from '../../broker/console/static/agents/words.js';
+import { CONTAINED, STATUS } from '../../broker/console/static/agents/status-labels.js';
 import { limitOf } from '../../broker/console/static/policies/effects.js';
 import { inWords } from '../../broker/console/static/shell/duration.js';
 import { readNames, readRows } from '../activity/read-rows.ts';

@@ -37,7 +37,7 @@ export function addVerifyExport(verify: Command): void {
       const { linesOf } = await import('../../broker/console/static/verify/export-lines.js');
       const { verifyLogExport } = await import('../../broker/console/static/verify/log-export.js');
       const { readVerifierKeys } = await import('../../broker/console/static/verify/note.js');
-      const { toldOf } = await import('../../broker/console/static/verify/told.js');
+      const { remarksOf } = await import('../../broker/console/static/verify/remarks.js');
       const keys = await readVerifierKeys(read(key)).catch((error: Error) => {
         throw new CommandFailed(`The keys in ${key} cannot be used. ${error.message}`);
       });
@@ -59,7 +59,7 @@ export function addVerifyExport(verify: Command): void {
         process.stdout.write(
           `Nothing was changed, removed, inserted or moved: ${rows} rows ` +
             `are in the log ${origin} of ${size} rows, which its key signed.\n` +
-            toldOf(verdict)
+            remarksOf(verdict)
               .map((sentence) => `  ${sentence}\n`)
               .join(''),
         );

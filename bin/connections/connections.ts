@@ -1,6 +1,6 @@
 /** Lists the connections to platforms, tests them, and sets their time limits. */
 import type { Connection } from '../../broker/console/answers.ts';
-import { badgeOf, isOfPeople, testInWords } from '../../broker/console/static/connections/words.js';
+import { badgeOf, isOfPeople, testInWords } from '../../broker/console/static/connections/connection-labels.js';
 import { agoInWords } from '../../broker/console/static/shell/duration.js';
 import { didYouMean } from '../../broker/runtime/did-you-mean.ts';
 import type { ConnectionOptions } from '../connection.ts';

@@ -1,6 +1,6 @@
 /** Decides items of the inbox: shows each, asks, sends the decision with the hash of what was shown, and prints the result in one line each. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { whatBecame } from '../../broker/console/static/inbox/words.js';
+import { itemOutcome } from '../../broker/console/static/inbox/entry-text.js';
 import { platformAnswer } from '../../broker/console/static/request-view/answer.js';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, OutcomeUnknown, RefusedByBroker, WrongUsage } from '../failure.ts';
@@ -91,7 +91,7 @@ async function sent(api: OwnerApi, entry: Decidable, body: object, decision: Dec
     api.ask('POST', `${PATHS[kind]}/${id}/${verb}` as never, body as never, signal);
   if (decision.verb === 'deny' || kind !== 'approval') {
     const answer = await post();
-    return { id, kind, ok: true, words: whatBecame(kind, answer).words, answer };
+    return { id, kind, ok: true, words: itemOutcome(kind, answer).words, answer };
   }
   const answer = decision.wait === null ? await decidedOnly(api, id, post) : await made(api, id, post, decision.wait);
   return { id, kind, ...outcomeOf(answer, decision.wait), answer };
@@ -101,7 +101,7 @@ type Held = Extract<WaitingItem, { kind: 'approval' }>['item'];
 
 /** The result is ok when the platform performed the call; without waiting, when the call was approved. */
 function outcomeOf(held: Held, wait: number | null): Pick<Result, 'ok' | 'words'> {
-  const { words } = whatBecame('approval', held);
+  const { words } = itemOutcome('approval', held);
   if (wait === null) return { ok: held.status === 'approved', words };
   if (held.executed_at === null && held.execution_error === null)
     return {

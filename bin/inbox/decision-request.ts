@@ -1,6 +1,6 @@
 /** Builds an owner's decision on an inbox item, as the owner API accepts it. */
 import type { Body } from '../../broker/console/answers.ts';
-import { namesOf } from '../../broker/console/static/inbox/words.js';
+import { namesOf } from '../../broker/console/static/inbox/entry-text.js';
 import { expiresInSeconds, type Lasting } from '../duration.ts';
 import { CommandFailed } from '../failure.ts';
 import { PROGRAM } from '../program-name.ts';

@@ -1,6 +1,6 @@
 /** Formats a held call in full, as the approval page shows it to the person who decides. */
 import type { ExactRequest, HeldCall } from '../../broker/console/answers.ts';
-import { heldBy } from '../../broker/console/static/inbox/words.js';
+import { heldBy } from '../../broker/console/static/inbox/entry-text.js';
 import { forWhom } from '../../broker/console/static/request-view/person.js';
 import {
   counted,

@@ -1,6 +1,6 @@
 /** Shows one item of the inbox in full. */
 import type { AccessRequest, HeldCall, Registration } from '../../broker/console/answers.ts';
-import { askedScope, lackInWords, namesOf } from '../../broker/console/static/inbox/words.js';
+import { askedScope, lackInWords, namesOf } from '../../broker/console/static/inbox/entry-text.js';
 import { inWords } from '../../broker/console/static/shell/duration.js';
 import { oddities } from '../../broker/console/static/visible.js';
 import type { ConnectionOptions } from '../connection.ts';

@@ -6,7 +6,7 @@ import type {
   Me,
   PersonTokens,
 } from '../../broker/console/answers.ts';
-import { askedScope, heldBy, lackInWords } from '../../broker/console/static/inbox/words.js';
+import { askedScope, heldBy, lackInWords } from '../../broker/console/static/inbox/entry-text.js';
 import { forWhom } from '../../broker/console/static/request-view/person.js';
 import { oddities } from '../../broker/console/static/visible.js';
 import { CommandFailed } from '../failure.ts';

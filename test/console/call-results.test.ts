@@ -46,10 +46,11 @@ describe.skipIf(withoutChromium)(
       await look(page, id);
       await approve(page);
       await says(page, words);
-      const became = `document.querySelector('${card(id)} .became')`;
-      expect(await page.value(`${became}.dataset.kind`)).toBe('wait');
+      const outcome = `document.querySelector('${card(id)} .entry-outcome')`;
+      expect(await page.value(`${outcome}.dataset.kind`)).toBe('wait');
       // The approval page shows the platform's message, too: without it the owner cannot tell what to repair.
-      if (status >= 400) expect(await page.value(`${became}.innerText`)).toContain('The platform says: “no⟦U+202E⟧on”');
+      if (status >= 400)
+        expect(await page.value(`${outcome}.innerText`)).toContain('The platform says: “no⟦U+202E⟧on”');
       await go('/console/activity?result=allowed');
       await page.until(`document.querySelector('#activity .row') !== null`);
       const [first] = await rows();
@@ -68,7 +69,7 @@ describe.skipIf(withoutChromium)(
       await look(page, id);
       await approve(page);
       await says(page, 'the platform answered with an error: status 200');
-      expect(await page.value(`document.querySelector('${card(id)} .became').dataset.kind`)).toBe('wait');
+      expect(await page.value(`document.querySelector('${card(id)} .entry-outcome').dataset.kind`)).toBe('wait');
       await go('/console/activity?result=allowed');
       await page.until(`document.querySelector('#activity .row') !== null`);
       expect((await rows())[0]).toMatchObject({ kind: 'wait', badge: 'Allowed · error' });
@@ -91,7 +92,7 @@ describe.skipIf(withoutChromium)(
       await look(page, id);
       await approve(page);
       await says(page, 'and made: status 200');
-      expect(await page.value(`document.querySelector('${card(id)} .became').dataset.kind`)).toBe('good');
+      expect(await page.value(`document.querySelector('${card(id)} .entry-outcome').dataset.kind`)).toBe('good');
       await go('/console/activity');
       await page.until(`document.querySelector('#activity .row') !== null`);
       expect((await rows())[0]).toMatchObject({ kind: 'good', badge: 'Allowed' });
@@ -110,12 +111,12 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('${card(id)}') !== null`);
       const decided = organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
       await asked;
-      const became = (words: string) =>
+      const outcome = (words: string) =>
         page.until(`((one) => one?.innerText.includes('${words}') && one.dataset.kind === 'wait')
-          (document.querySelector('${card(id)} .became'))`);
-      await became('The call is under way.');
+          (document.querySelector('${card(id)} .entry-outcome'))`);
+      await outcome('The call is under way.');
       answer();
-      await became('the platform refused it: status 404');
+      await outcome('the platform refused it: status 404');
       await decided;
     });
 
@@ -147,18 +148,18 @@ describe.skipIf(withoutChromium)(
       expect(approved).not.toContain('a rule allows it');
       expect(await open(true)).toContain('a rule allows it');
       const reason = (how: string) =>
-        page.value(`import('/console/activity/words.js').then(({ reasonInWords, actorOf }) => reasonInWords({
+        page.value(`import('/console/activity/row-labels.js').then(({ reasonInWords, actorOf }) => reasonInWords({
           reason: 'approved', flags: { approval: { decided_by: 'o1', how: '${how}' } } }, actorOf({ flags: { approval: { decided_by: 'o1', how: '${how}' } } }, new Map([['o1', 'ann@acme.example']]))))`);
       expect(await reason('passkey')).toBe('approved by ann@acme.example, with a passkey');
       const standing = (given: string) =>
-        page.value(`import('/console/activity/words.js').then(({ reasonInWords }) => reasonInWords({
+        page.value(`import('/console/activity/row-labels.js').then(({ reasonInWords }) => reasonInWords({
           reason: 'approved', flags: { standing_approval: { id: 's', left: 1 } }, standing: ${given} }, undefined))`);
       expect(await standing(`{ decided_by_email: 'ann@acme.example' }`)).toBe(
         'a standing approval by ann@acme.example allows it',
       );
       expect(await standing('null')).toBe('a standing approval allows it');
       const ended = (because: string) =>
-        page.value(`import('/console/activity/words.js').then(({ reasonInWords }) => reasonInWords({
+        page.value(`import('/console/activity/row-labels.js').then(({ reasonInWords }) => reasonInWords({
           reason: 'approved', flags: { ended: 'access_ended', ended_because: '${because}' } }, undefined))`);
       expect(await ended('agent_suspended')).toBe('a rule allows it; ended under way: the agent is suspended');
       expect(await ended('static_key_ended')).toBe(

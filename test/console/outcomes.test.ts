@@ -112,7 +112,7 @@ describe.skipIf(withoutChromium)(
       const attention = { ...worked, state: 'needs_attention' };
       const all = async (...connections: object[]) =>
         await page.value(
-          `import('/console/connections/words.js').then(({ badgeOfAll }) => badgeOfAll(${JSON.stringify(connections)}))`,
+          `import('/console/connections/connection-labels.js').then(({ badgeOfAll }) => badgeOfAll(${JSON.stringify(connections)}))`,
         );
       expect(await all({ ...untried, state: 'not_connected' })).toBeUndefined();
       expect(await all(untried)).toEqual({ kind: '', words: '1 connection · Not tried yet' });

@@ -269,7 +269,7 @@ describe.skipIf(withoutChromium)(
       expect(long.status, long.text).toBe(201);
       await go('/console/policies/long?edit');
       await page.until(`document.querySelectorAll('.rule-card').length === 50`);
-      await page.click('#rules-sought');
+      await page.click('#rules-search');
       await page.type('shop 437');
       await page.until(`document.querySelectorAll('.rule-card').length === 1`);
       await page.click('[data-rule="437"] .rule-opener');

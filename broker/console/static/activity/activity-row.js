@@ -1,9 +1,9 @@
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 
-import { deedInWords } from '/console/activity/deeds.js';
+import { eventText } from '/console/activity/event-text.js';
 import { History, Trail } from '/console/activity/history.js';
+import { actorOf, callInWords, HOW, reasonInWords, requesterOf } from '/console/activity/row-labels.js';
 import { outcomeOf } from '/console/activity/steps.js';
-import { actorOf, callInWords, HOW, reasonInWords, requesterOf } from '/console/activity/words.js';
 import { html, useState } from '/console/html.js';
 import { receiptPath } from '/console/receipt/facts.js';
 import { Sentence } from '/console/request-view/sentence.js';
@@ -45,7 +45,7 @@ function Line({ row, names }) {
   const actor = isEvent && requesterOf(row.flags, names);
   const by = actor && actor !== who ? html` <span class="quiet">by ${actor}</span>` : '';
   if (isEvent && !row.method)
-    return html`${agent}${deedInWords(row)}${row.platform_name && ` · ${visibleLine(row.platform_name)}`}${by}`;
+    return html`${agent}${eventText(row)}${row.platform_name && ` · ${visibleLine(row.platform_name)}`}${by}`;
   const platform = row.platform_name && html`<span class="quiet">on ${visibleLine(row.platform_name)}</span>`;
   if (!row.sentence) return html`${agent}<code>${visibleLine(callInWords(row))}</code> ${platform}${by}`;
   return html`${agent}${agent && 'asked to '}<${Sentence} sentence=${row.sentence} /> ${platform}${by}`;

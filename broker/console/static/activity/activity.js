@@ -7,8 +7,8 @@ import { html, useEffect, useMemo, useRef, useState } from '/console/html.js';
 import { useChangers } from '/console/shell/changers.js';
 import { Demo } from '/console/shell/demo.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { filtersIn, isFiltered } from '/console/shell/filters.js';
 import { Link } from '/console/shell/router.js';
-import { isSought, soughtIn } from '/console/shell/sought.js';
 import { exactly } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 
@@ -19,9 +19,9 @@ const MOST_LOOKS = 25;
 
 /** @param {{ place: URL }} props */
 export function ActivityPage({ place }) {
-  const sought = soughtIn(place, NAMES);
+  const filters = filtersIn(place, NAMES);
   // "The last hour" ends when the query was first made, so that its pages fit together.
-  const query = useMemo(() => queryOf(sought, Date.now()), [place.search]);
+  const query = useMemo(() => queryOf(filters, Date.now()), [place.search]);
   const path = /** @type {const} */ (`/owner/audit?limit=${PAGE}&history=true&${query}`);
   const { answer, error, reload } = useLoaded(path, EVERY_MS);
   const agents = useLoaded('/owner/agents', 60_000).answer?.agents ?? [];
@@ -36,11 +36,11 @@ export function ActivityPage({ place }) {
       <h1>Activity</h1>
       <${Exports} query=${query} />
     </div>
-    <${Filter} sought=${sought} agents=${agents} platforms=${new Map(platforms.map(({ platform_id, name }) => [platform_id, name]))} />
+    <${Filter} filters=${filters} agents=${agents} platforms=${new Map(platforms.map(({ platform_id, name }) => [platform_id, name]))} />
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!rows && !error && html`<${Loading} />`}
-    ${rows?.length === 0 && !next && isSought(sought) && html`<${NothingFits} />`}
-    ${rows?.every(({ kind }) => kind === 'event') && !next && !isSought(sought) && html`<${NoCalls} reload=${reload} />`}
+    ${rows?.length === 0 && !next && isFiltered(filters) && html`<${NothingFits} />`}
+    ${rows?.every(({ kind }) => kind === 'event') && !next && !isFiltered(filters) && html`<${NoCalls} reload=${reload} />`}
     ${
       rows &&
       rows.length > 0 &&

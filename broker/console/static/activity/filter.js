@@ -1,15 +1,15 @@
 // Filters the audit rows by words, time, result, agent, platform and reason.
 /** @typedef {import('../../answers.ts').Agent} Agent */
 import { boundsOf, DAYS, isOfDays, OF_TIMES, zoneInWords } from '/console/activity/period.js';
-import { OF_REASONS, RESULTS } from '/console/activity/words.js';
+import { OF_REASONS, RESULTS } from '/console/activity/row-labels.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Choice } from '/console/shell/choice.js';
 import { valueTo } from '/console/shell/fields.js';
-import { seek } from '/console/shell/sought.js';
+import { applyFilters } from '/console/shell/filters.js';
 
 export const NAMES = /** @type {const} */ (['words', 'time', 'from', 'to', 'result', 'agent', 'platform', 'reason']);
 
-/** `from`, `to`: days as `2026-11-21`, in the browser's time zone. @typedef {Record<(typeof NAMES)[number], string>} Sought */
+/** `from`, `to`: days as `2026-11-21`, in the browser's time zone. @typedef {Record<(typeof NAMES)[number], string>} Filters */
 
 /** Filter values for a kind of row instead of a result. @type {Readonly<Record<string, string>>} */
 const KINDS = { event: 'Decisions and changes', action: 'Calls' };
@@ -17,12 +17,12 @@ const KINDS = { event: 'Decisions and changes', action: 'Calls' };
 /**
  * Converts the filter to the query of the owner API.
  *
- * @param {Sought} sought
+ * @param {Filters} filters
  * @param {number} now milliseconds: the end of "the last hour"
  */
-export function queryOf(sought, now) {
-  const { words, result, agent, platform, reason } = sought;
-  const { since, until } = boundsOf(sought, now);
+export function queryOf(filters, now) {
+  const { words, result, agent, platform, reason } = filters;
+  const { since, until } = boundsOf(filters, now);
   const text = words.trim();
   return new URLSearchParams({
     ...(text && { text }),
@@ -43,26 +43,26 @@ const OF_RESULTS = new Map([
 /** Delay after the last keystroke before the list is filtered. */
 const WRITING_MS = 300;
 
-/** @param {{ sought: Sought, agents: readonly Agent[], platforms: ReadonlyMap<string, string> }} props */
-export function Filter({ sought, agents, platforms }) {
-  const change = (/** @type {Partial<Sought>} */ some) => seek('/console/activity', { ...sought, ...some });
-  const set = (/** @type {keyof Sought} */ name) => (/** @type {string} */ value) => change({ [name]: value });
+/** @param {{ filters: Filters, agents: readonly Agent[], platforms: ReadonlyMap<string, string> }} props */
+export function Filter({ filters, agents, platforms }) {
+  const change = (/** @type {Partial<Filters>} */ some) => applyFilters('/console/activity', { ...filters, ...some });
+  const set = (/** @type {keyof Filters} */ name) => (/** @type {string} */ value) => change({ [name]: value });
   const day = (/** @type {'from' | 'to'} */ name) => (/** @type {string} */ value) =>
     change({ time: DAYS, [name]: value });
   const named = new Map(agents.map(({ agent_id, name }) => [agent_id, name]));
-  const days = isOfDays(sought);
+  const days = isOfDays(filters);
   return html`
     <div class="filter whole-line" role="search">
-      <${Words} words=${sought.words} hear=${set('words')} />
-      <${Choice} id="by-time" label="Time" all="Any time" sorted=${false} options=${OF_TIMES} chosen=${days ? DAYS : sought.time} choose=${(/** @type {string} */ time) => change({ time, from: '', to: '' })} />
-      <${Choice} id="by-result" label="Result" all="All results" sorted=${false} options=${OF_RESULTS} chosen=${sought.result} choose=${set('result')} />
-      <${Choice} id="by-agent" label="Agent" all="All agents" options=${named} chosen=${sought.agent} choose=${set('agent')} />
-      <${Choice} id="by-platform" label="Platform" all="All platforms" options=${platforms} chosen=${sought.platform} choose=${set('platform')} />
-      <${Choice} id="by-reason" label="Reason" all="All reasons" options=${OF_REASONS} chosen=${sought.reason} choose=${set('reason')} />
+      <${Words} words=${filters.words} hear=${set('words')} />
+      <${Choice} id="by-time" label="Time" all="Any time" sorted=${false} options=${OF_TIMES} chosen=${days ? DAYS : filters.time} choose=${(/** @type {string} */ time) => change({ time, from: '', to: '' })} />
+      <${Choice} id="by-result" label="Result" all="All results" sorted=${false} options=${OF_RESULTS} chosen=${filters.result} choose=${set('result')} />
+      <${Choice} id="by-agent" label="Agent" all="All agents" options=${named} chosen=${filters.agent} choose=${set('agent')} />
+      <${Choice} id="by-platform" label="Platform" all="All platforms" options=${platforms} chosen=${filters.platform} choose=${set('platform')} />
+      <${Choice} id="by-reason" label="Reason" all="All reasons" options=${OF_REASONS} chosen=${filters.reason} choose=${set('reason')} />
       ${
         days &&
-        html`<span class="days"><${Day} id="from" label="From" value=${sought.from} max=${sought.to} hear=${day('from')} />
-        <${Day} id="to" label="To" value=${sought.to} min=${sought.from} hear=${day('to')} /></span>`
+        html`<span class="days"><${Day} id="from" label="From" value=${filters.from} max=${filters.to} hear=${day('from')} />
+        <${Day} id="to" label="To" value=${filters.to} min=${filters.from} hear=${day('to')} /></span>`
       }
       <span class="small quiet zone" id="zone">Times in ${zoneInWords()}</span>
     </div>

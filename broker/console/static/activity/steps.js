@@ -1,8 +1,8 @@
 // The steps of a held call, in words.
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
-/** @typedef {import('/console/activity/words.js').Badge} Badge */
-import { readable } from '/console/activity/deeds.js';
-import { HOW, REASONS, resultOf } from '/console/activity/words.js';
+/** @typedef {import('/console/activity/row-labels.js').Badge} Badge */
+import { readable } from '/console/activity/event-text.js';
+import { HOW, REASONS, resultOf } from '/console/activity/row-labels.js';
 import { visibleLine } from '/console/visible.js';
 
 /** One step of a held call. @typedef {NonNullable<AuditRow['history']>[number]} Step */

@@ -1,6 +1,6 @@
 // The page of one agent: what it may do, what it did, what waits for a decision, and every change that an owner can make.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
-/** @typedef {import('/console/agents/words.js').Verb} Verb */
+/** @typedef {import('/console/agents/status-labels.js').Verb} Verb */
 
 import { Earlier } from '/console/agent/earlier.js';
 import { Facts } from '/console/agent/facts.js';
@@ -11,8 +11,8 @@ import { StaticKeys } from '/console/agent/static-keys.js';
 import { Timeline } from '/console/agent/timeline.js';
 import { Waits } from '/console/agent/waits.js';
 import { MoveDialog } from '/console/agents/move-dialog.js';
-import { Why } from '/console/agents/why.js';
-import { badgeOf, MOVE, MOVES } from '/console/agents/words.js';
+import { badgeOf, MOVE, MOVES } from '/console/agents/status-labels.js';
+import { StatusReason } from '/console/agents/status-reason.js';
 import { Refused } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { Id } from '/console/shell/copy.js';
@@ -64,7 +64,7 @@ function Whole({ agent, wanted, reload }) {
           </div>`
         }
       </div>
-      <${Why} agent=${agent} />
+      <${StatusReason} agent=${agent} />
       ${!may && html`<p class="quiet small">Your role is ${owner.role}: an admin can change and stop agents.</p>`}
       <div class="stack">
         <${Facts} agent=${agent} may=${may} changed=${reload} />

@@ -5,7 +5,7 @@ import { KeyDialog } from '/console/agent/key-dialog.js';
 import { LabelsDialog } from '/console/agent/labels-dialog.js';
 import { PolicyDialog } from '/console/agent/policy-dialog.js';
 import { WorkloadDialog } from '/console/agent/workload-dialog.js';
-import { callsInWords } from '/console/agents/words.js';
+import { callsInWords } from '/console/agents/status-labels.js';
 import { html, useState } from '/console/html.js';
 import { AgentLabels, pageOf } from '/console/shell/agent-name.js';
 import { Copy } from '/console/shell/copy.js';

@@ -1,7 +1,7 @@
 // The children of an agent, and the MCP clients that act as it.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { Section } from '/console/agent/section.js';
-import { badgeOf } from '/console/agents/words.js';
+import { badgeOf } from '/console/agents/status-labels.js';
 import { html } from '/console/html.js';
 import { AgentName } from '/console/shell/agent-name.js';
 import { Link } from '/console/shell/router.js';

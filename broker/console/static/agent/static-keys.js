@@ -1,13 +1,13 @@
 // The static keys of an agent: bearers for one connection each, for clients that cannot sign.
 /** @typedef {import('../../answers.ts').StaticKey} StaticKey */
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
-/** @typedef {import('/console/agents/words.js').Badge} Badge */
+/** @typedef {import('/console/agents/status-labels.js').Badge} Badge */
 
 import { EndKey } from '/console/agent/end-key.js';
 import { Day } from '/console/agent/facts.js';
 import { IssueKey } from '/console/agent/issue-key.js';
 import { None, Section } from '/console/agent/section.js';
-import { badgeOf } from '/console/agents/words.js';
+import { badgeOf } from '/console/agents/status-labels.js';
 import { html, useState } from '/console/html.js';
 import { Ago } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';

@@ -1,8 +1,9 @@
 /** @typedef {import('../../answers.ts').Agent} Agent */
-/** @typedef {import('/console/agents/words.js').Verb} Verb */
+/** @typedef {import('/console/agents/status-labels.js').Verb} Verb */
 /** Names of policies and owners by id. @typedef {{ policies: ReadonlyMap<string, string>, owners: ReadonlyMap<string, string> }} Names */
-import { Why } from '/console/agents/why.js';
-import { badgeOf, callsInWords, MOVE, MOVES, waitingOf } from '/console/agents/words.js';
+
+import { badgeOf, callsInWords, MOVE, MOVES, waitingOf } from '/console/agents/status-labels.js';
+import { StatusReason } from '/console/agents/status-reason.js';
 import { html } from '/console/html.js';
 import { AgentLabels, AgentName } from '/console/shell/agent-name.js';
 import { Link } from '/console/shell/router.js';
@@ -31,7 +32,7 @@ export function AgentRow({ agent, names, may, move }) {
         </p>
         ${parent_agent_id && html`<p class="small quiet">child of <code>${parent_agent_id}</code></p>`}
         <${AgentLabels} labels=${agent.labels} />
-        ${contained !== 'all_stopped' && html`<${Why} agent=${agent} />`}
+        ${contained !== 'all_stopped' && html`<${StatusReason} agent=${agent} />`}
       </th>
       <td data-label="Owner" class="owner theirs" title=${owner}><${Address} text=${visibleLine(owner ?? '…')} /></td>
       <td data-label="Policy"><${Policy} agent=${agent} names=${names} /></td>

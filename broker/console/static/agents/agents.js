@@ -1,16 +1,16 @@
 // The organisation's agents: filter, order, and stop them.
 /** @typedef {import('../../answers.ts').Agent} Agent */
-/** @typedef {import('/console/agents/words.js').Verb} Verb */
+/** @typedef {import('/console/agents/status-labels.js').Verb} Verb */
 import { AgentRow } from '/console/agents/agent-row.js';
 import { Filter, NAMES, queryOf } from '/console/agents/filter.js';
-import { Heads } from '/console/agents/heads.js';
 import { MoveDialog } from '/console/agents/move-dialog.js';
+import { TableHead } from '/console/agents/table-head.js';
 import { html, useState } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { filtersIn, isFiltered } from '/console/shell/filters.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
-import { isSought, soughtIn } from '/console/shell/sought.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 
@@ -21,8 +21,8 @@ const PAGE = 50;
 
 /** @param {{ place: URL }} props */
 export function AgentsPage({ place }) {
-  const sought = soughtIn(place, NAMES);
-  const { pages, error, stale, load } = useAgentPages(`/owner/agents?${queryOf(sought, PAGE)}`, EVERY_MS);
+  const filters = filtersIn(place, NAMES);
+  const { pages, error, stale, load } = useAgentPages(`/owner/agents?${queryOf(filters, PAGE)}`, EVERY_MS);
   const policies = useLoaded('/owner/policies', SELDOM_MS).answer?.policies ?? [];
   const owners = useLoaded('/owner/owners', SELDOM_MS).answer?.owners ?? [];
   const labels = useLoaded('/owner/agent-labels', SELDOM_MS).answer?.labels ?? [];
@@ -33,8 +33,8 @@ export function AgentsPage({ place }) {
     owners: new Map(owners.map(({ id, email }) => [id, email])),
     labels: new Map(labels.map(({ label, agents }) => [label, `${label} (${agents})`])),
   };
-  const { sort: _sort, ...narrowing } = sought;
-  const narrowed = isSought(narrowing);
+  const { sort: _sort, ...narrowing } = filters;
+  const narrowed = isFiltered(narrowing);
   const none = pages?.agents.length === 0;
   const next = pages?.next;
   return html`
@@ -43,13 +43,13 @@ export function AgentsPage({ place }) {
     ${error && html`<${Failed} error=${error} again=${() => load(undefined)} />`}
     ${!pages && !error && html`<${Loading} />`}
     ${none && !narrowed && !stale && html`<${NoAgents} />`}
-    ${pages && (!none || narrowed) && html`<${Filter} sought=${sought} total=${stale ? undefined : pages.total} ...${names} />`}
+    ${pages && (!none || narrowed) && html`<${Filter} filters=${filters} total=${stale ? undefined : pages.total} ...${names} />`}
     ${none && narrowed && html`<p class="quiet" id="none-fits">No agent fits this filter. <${Link} to="/console/agents">Show all<//></p>`}
     ${
       pages &&
       !none &&
       html`<table class="sheet agents" id="agents" aria-busy=${stale}>
-        <${Heads} sought=${sought} />
+        <${TableHead} filters=${filters} />
         <tbody>
           ${pages.agents.map(
             (agent) =>

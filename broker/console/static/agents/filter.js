@@ -1,19 +1,19 @@
 // Filters agents by words, state, policy, owner and label. The address holds the filter.
-import { STATUS } from '/console/agents/words.js';
+import { STATUS } from '/console/agents/status-labels.js';
 import { html, useEffect, useRef, useState } from '/console/html.js';
 import { Choice } from '/console/shell/choice.js';
 import { valueTo } from '/console/shell/fields.js';
-import { isSought, seek } from '/console/shell/sought.js';
+import { applyFilters, isFiltered } from '/console/shell/filters.js';
 import { totalWords } from '/console/shell/use-pages.js';
 
 export const NAMES = /** @type {const} */ (['words', 'state', 'policy', 'owner', 'label', 'sort']);
-/** @typedef {Record<(typeof NAMES)[number], string>} Sought */
+/** @typedef {Record<(typeof NAMES)[number], string>} Filters */
 
 const HERE = '/console/agents';
 /** Delay in which typing continues, hardly noticeable. */
 const PAUSE_MS = 150;
 
-/** Returns the query for the owner API. @param {Sought} sought @param {number} limit */
+/** Returns the query for the owner API. @param {Filters} filters @param {number} limit */
 export function queryOf({ words, state, policy, owner, label, sort }, limit) {
   const asked = {
     q: words.slice(0, 200),
@@ -45,23 +45,23 @@ const ORDERS = new Map([
 
 /**
  * @param {{
- *   sought: Sought, total: number | undefined,
+ *   filters: Filters, total: number | undefined,
  *   policies: ReadonlyMap<string, string>, owners: ReadonlyMap<string, string>, labels: ReadonlyMap<string, string>,
  * }} props
  */
-export function Filter({ sought, total, policies, owners, labels }) {
-  const set = (/** @type {keyof Sought} */ name) => (/** @type {string} */ value) =>
-    seek(HERE, { ...sought, [name]: value });
-  const { sort: _sort, ...narrowing } = sought;
+export function Filter({ filters, total, policies, owners, labels }) {
+  const set = (/** @type {keyof Filters} */ name) => (/** @type {string} */ value) =>
+    applyFilters(HERE, { ...filters, [name]: value });
+  const { sort: _sort, ...narrowing } = filters;
   return html`
     <div class="filter" role="search">
-      <${Words} words=${sought.words} seekWords=${set('words')} />
-      <${Choice} id="by-state" label="State" all="All states" options=${STATES} chosen=${sought.state} sorted=${false} choose=${set('state')} />
-      ${policies.size > 1 && html`<${Choice} id="by-policy" label="Policy" all="All policies" options=${policies} chosen=${sought.policy} choose=${set('policy')} />`}
-      ${owners.size > 1 && html`<${Choice} id="by-owner" label="Owner" all="All owners" options=${owners} chosen=${sought.owner} choose=${set('owner')} />`}
-      ${(labels.size > 0 || sought.label) && html`<${Choice} id="by-label" label="Label" all="All labels" options=${labels} chosen=${sought.label} choose=${set('label')} />`}
-      <div class="orders"><${Choice} id="by-order" label="Order" all="By name" options=${ORDERS} chosen=${sought.sort} sorted=${false} choose=${set('sort')} /></div>
-      <p class="small quiet" role="status" id="fitting">${total === undefined ? '' : `${totalWords(total)}${isSought(narrowing) ? ' found' : total === 1 ? ' agent' : ' agents'}`}</p>
+      <${Words} words=${filters.words} seekWords=${set('words')} />
+      <${Choice} id="by-state" label="State" all="All states" options=${STATES} chosen=${filters.state} sorted=${false} choose=${set('state')} />
+      ${policies.size > 1 && html`<${Choice} id="by-policy" label="Policy" all="All policies" options=${policies} chosen=${filters.policy} choose=${set('policy')} />`}
+      ${owners.size > 1 && html`<${Choice} id="by-owner" label="Owner" all="All owners" options=${owners} chosen=${filters.owner} choose=${set('owner')} />`}
+      ${(labels.size > 0 || filters.label) && html`<${Choice} id="by-label" label="Label" all="All labels" options=${labels} chosen=${filters.label} choose=${set('label')} />`}
+      <div class="orders"><${Choice} id="by-order" label="Order" all="By name" options=${ORDERS} chosen=${filters.sort} sorted=${false} choose=${set('sort')} /></div>
+      <p class="small quiet" role="status" id="fitting">${total === undefined ? '' : `${totalWords(total)}${isFiltered(narrowing) ? ' found' : total === 1 ? ' agent' : ' agents'}`}</p>
     </div>
   `;
 }

@@ -1,7 +1,7 @@
 // Asks for confirmation before an agent is suspended, resumed, revoked or deleted.
 /** @typedef {import('../../answers.ts').Agent} Agent */
-/** @typedef {import('/console/agents/words.js').Verb} Verb */
-import { MOVE } from '/console/agents/words.js';
+/** @typedef {import('/console/agents/status-labels.js').Verb} Verb */
+import { MOVE } from '/console/agents/status-labels.js';
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';

@@ -2,7 +2,7 @@
 /** @typedef {import('/console/approve/held.js').Held} Held */
 /** @typedef {import('/console/html.js').Children} Children */
 import { useHeld } from '/console/approve/held.js';
-import { Over } from '/console/approve/over.js';
+import { Outcome } from '/console/approve/outcome.js';
 import { Waiting } from '/console/approve/waiting.js';
 import { byId, html, render } from '/console/html.js';
 import { Level } from '/console/request-view/heading.js';
@@ -36,7 +36,7 @@ function Content({ id, state, me, mine, answered, deciding, look, lookAnew, look
         <button type="button" onClick=${look}>Try again</button>
       <//>`;
     case 'over':
-      return html`<${Over} outcome=${state.outcome} details=${state.details} held=${state.held} mine=${mine} answered=${answered} me=${me} />`;
+      return html`<${Outcome} outcome=${state.outcome} details=${state.details} held=${state.held} mine=${mine} answered=${answered} me=${me} />`;
     default:
       return html`<${Waiting} id=${id} state=${state} me=${me} deciding=${deciding} look=${look} lookAnew=${lookAnew}
         lookWho=${lookWho} />`;

@@ -2,8 +2,8 @@
 /** @typedef {import('/console/html.js').Children} Children */
 /** @typedef {import('/console/approve/held.js').Me} Me */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
-/** @typedef {import('/console/approve/ways.js').Verb} Verb */
-/** @typedef {import('/console/approve/ways.js').Ways} Ways */
+/** @typedef {import('/console/approve/decision-methods.js').Verb} Verb */
+/** @typedef {import('/console/approve/decision-methods.js').DecisionMethods} DecisionMethods */
 import { html } from '/console/html.js';
 import { wasCancelled } from '/console/passkeys/ceremony.js';
 import { keepPlace } from '/console/place.js';
@@ -17,7 +17,7 @@ const signIn = () => {
 
 /**
  * @typedef {object} Bar
- * @property {Ways} ways
+ * @property {DecisionMethods} ways
  * @property {Me | undefined} me
  * @property {Waits} held
  * @property {boolean} seen

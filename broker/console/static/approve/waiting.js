@@ -6,8 +6,8 @@
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 import { asError, ask, Refused } from '/console/api.js';
 import { DecideBar } from '/console/approve/decide-bar.js';
+import { decisionMethodsOf, recordOf } from '/console/approve/decision-methods.js';
 import { Offer } from '/console/approve/offer.js';
-import { recordOf, waysOf } from '/console/approve/ways.js';
 import { html, useMemo, useState } from '/console/html.js';
 import { approveWithOlderPasskey, decideWithPasskey, hasEnded } from '/console/passkeys/ceremony.js';
 import { CallTitle } from '/console/request-view/call-title.js';
@@ -16,7 +16,7 @@ import { RequestView } from '/console/request-view/request-view.js';
 import { useSecondsLeft } from '/console/request-view/time-left.js';
 import { sendStanding } from '/console/standing/send.js';
 
-/** @typedef {import('/console/approve/ways.js').Verb} Verb */
+/** @typedef {import('/console/approve/decision-methods.js').Verb} Verb */
 /** @type {Readonly<Record<Verb, Status>>} */
 const BECOMES = { approve: 'approved', deny: 'denied' };
 
@@ -31,7 +31,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
   const [note, setNote] = useState('');
   const [byClick, setByClick] = useState(false);
   const seconds = useSecondsLeft(held);
-  const ways = waysOf(me ?? undefined, byClick);
+  const ways = decisionMethodsOf(me ?? undefined, byClick);
   const over = seconds === 0;
 
   const decide = async (/** @type {Verb} */ verb, /** @type {() => Promise<Partial<DecidedNow>>} */ work) => {

@@ -3,7 +3,7 @@
 import { ask } from '/console/api.js';
 import { MoveSink, RemoveSink } from '/console/audit-sinks/dialogs.js';
 import { SinkForm } from '/console/audit-sinks/sink-form.js';
-import { badgeOf, kindName, placeOf, stateOf } from '/console/audit-sinks/words.js';
+import { badgeOf, kindName, placeOf, stateOf } from '/console/audit-sinks/sink-labels.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';

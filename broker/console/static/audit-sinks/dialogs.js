@@ -1,7 +1,7 @@
 // Confirmation dialogs for an audit sink.
 /** @typedef {import('../../answers.ts').AuditSink} AuditSink */
 import { ask } from '/console/api.js';
-import { rowsInWords } from '/console/audit-sinks/words.js';
+import { rowsInWords } from '/console/audit-sinks/sink-labels.js';
 import { html, useState } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
 import { Question } from '/console/shell/question.js';

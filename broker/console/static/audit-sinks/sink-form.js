@@ -3,7 +3,7 @@
 /** @typedef {import('../../answers.ts').AuditSinkKind} AuditSinkKind */
 /** @typedef {import('/console/shell/schema-fields.js').Schema} Schema */
 import { ask } from '/console/api.js';
-import { FORMATS, kindName } from '/console/audit-sinks/words.js';
+import { FORMATS, kindName } from '/console/audit-sinks/sink-labels.js';
 import { html, useState } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
 import { Question } from '/console/shell/question.js';

@@ -3,9 +3,9 @@
 /** @typedef {import('../../answers.ts').Tested} Tested */
 /** @typedef {import('/console/connections/credential.js').Written} Written */
 import { ask } from '/console/api.js';
+import { testInWords } from '/console/connections/connection-labels.js';
 import { CredentialFields, secretOf } from '/console/connections/credential.js';
 import { replaceTested, replaceUntested } from '/console/connections/steps.js';
-import { testInWords } from '/console/connections/words.js';
 import { html, useId, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Command } from '/console/shell/command.js';

@@ -5,12 +5,13 @@
 /** @typedef {import('/console/connections/credential.js').Written} Written */
 /** @typedef {import('/console/connections/way-fields.js').Registered} Registered */
 /** @typedef {import('/console/connections/ways.js').Way} Way */
+
+import { testInWords } from '/console/connections/connection-labels.js';
 import { Field, secretOf } from '/console/connections/credential.js';
-import { Leave } from '/console/connections/leave.js';
+import { LeaveDialog } from '/console/connections/leave-dialog.js';
 import { builtInEntry, connect } from '/console/connections/steps.js';
 import { WayFields } from '/console/connections/way-fields.js';
 import { wayOf } from '/console/connections/ways.js';
-import { testInWords } from '/console/connections/words.js';
 import { html, useState } from '/console/html.js';
 import { navigate } from '/console/shell/router.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
@@ -101,7 +102,7 @@ export function ConnectForm({ builtIn, known, platforms, connected }) {
     <div class="buttons">
       <button type="submit" class="primary" id="connect" disabled=${busy || lacks || label.trim() === '' || platformId === ''}>${busy ? 'Asking the platform…' : way === 'oauth' ? 'Continue to consent' : 'Connect and test'}</button>
     </div>
-    ${leaving && html`<${Leave} connection=${{ label: label.trim(), platform: platformId }} url=${leaving.url} onClose=${() => navigate(`/console/connections?connect=${leaving.id}`)} />`}
+    ${leaving && html`<${LeaveDialog} connection=${{ label: label.trim(), platform: platformId }} url=${leaving.url} onClose=${() => navigate(`/console/connections?connect=${leaving.id}`)} />`}
   </form>`;
 }
 

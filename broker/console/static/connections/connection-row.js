@@ -2,10 +2,10 @@
 /** @typedef {'disconnect' | 'replace' | 'patience' | 'remove'} Change */
 
 import { asError, ask } from '/console/api.js';
-import { Leave } from '/console/connections/leave.js';
+import { isOfPeople } from '/console/connections/connection-labels.js';
+import { LeaveDialog } from '/console/connections/leave-dialog.js';
 import { OutcomeBadge, OutcomeDetail } from '/console/connections/outcome.js';
 import { TestButton } from '/console/connections/test-button.js';
-import { isOfPeople } from '/console/connections/words.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Id } from '/console/shell/copy.js';
 import { day } from '/console/shell/time.js';
@@ -76,7 +76,7 @@ export function ConnectionRow({ connection, may, wanted, change, reload }) {
       ${may && html`<button type="button" class="compact settings" onClick=${() => change('patience')}>Settings…<span class="unseen"> ${name}</span></button>`}
       ${may && html`<button type="button" class="compact danger remove" onClick=${() => change('remove')}>Remove…<span class="unseen"> ${name}</span></button>`}
     </div>
-    ${leavingTo && html`<${Leave} connection=${connection} url=${leavingTo} onClose=${stay} />`}
+    ${leavingTo && html`<${LeaveDialog} connection=${connection} url=${leavingTo} onClose=${stay} />`}
   </li>`;
 }
 

@@ -1,12 +1,12 @@
 // The connections page: whose account each connection uses, what was granted, and what an admin can change.
 /** @typedef {import('../../answers.ts').Connection} Connection */
 import { Patience, Remove, Replace } from '/console/connections/change.js';
+import { isOfPeople } from '/console/connections/connection-labels.js';
 import { ConnectionRow } from '/console/connections/connection-row.js';
 import { Disconnect } from '/console/connections/disconnect.js';
 import { Give } from '/console/connections/done.js';
 import { GALLERY } from '/console/connections/gallery.js';
 import { Updates } from '/console/connections/updates.js';
-import { isOfPeople } from '/console/connections/words.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';

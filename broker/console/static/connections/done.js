@@ -1,6 +1,6 @@
 // The page after connecting: the result of the test, and the next step.
 /** @typedef {import('../../answers.ts').Tested} Tested */
-import { testInWords } from '/console/connections/words.js';
+import { testInWords } from '/console/connections/connection-labels.js';
 import { html, useEffect, useId, useRef, useState } from '/console/html.js';
 import { pageOf } from '/console/shell/agent-name.js';
 import { valueTo } from '/console/shell/fields.js';

@@ -3,9 +3,9 @@
 /** @typedef {import('../../answers.ts').Connection} Connection */
 /** @typedef {import('../../answers.ts').Platform} Platform */
 import { Connect } from '/console/connections/connect.js';
+import { badgeOfAll } from '/console/connections/connection-labels.js';
 import { OnOwn, OwnForm } from '/console/connections/own.js';
 import { waysInWords } from '/console/connections/ways.js';
-import { badgeOfAll } from '/console/connections/words.js';
 import { html, useEffect, useRef } from '/console/html.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';

@@ -1,6 +1,6 @@
 // What is known about a connection's state, in its row.
 /** @typedef {import('../../answers.ts').Connection} Connection */
-import { badgeOf, outcomeOf, STATE } from '/console/connections/words.js';
+import { badgeOf, outcomeOf, STATE } from '/console/connections/connection-labels.js';
 import { html } from '/console/html.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';

@@ -7,14 +7,14 @@
 /** @typedef {import('/console/connections/own-entry.js').Kind} Kind */
 /** @typedef {import('/console/connections/own-entry.js').Own} Own */
 import { ask } from '/console/api.js';
+import { testInWords } from '/console/connections/connection-labels.js';
 import { CredentialFields, Field, secretOf } from '/console/connections/credential.js';
 import { Done } from '/console/connections/done.js';
-import { Leave } from '/console/connections/leave.js';
+import { LeaveDialog } from '/console/connections/leave-dialog.js';
 import { ChangeManifest } from '/console/connections/manifest.js';
 import { entryOf, membersIn, NOTHING } from '/console/connections/own-entry.js';
 import { Auth, FromOpenApi, Place, Scopes } from '/console/connections/own-fields.js';
 import { connect } from '/console/connections/steps.js';
-import { testInWords } from '/console/connections/words.js';
 import { html, useState } from '/console/html.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { Question } from '/console/shell/question.js';
@@ -127,7 +127,7 @@ export function OwnForm({ kind, known, taken, changed }) {
     <${Problem} problem=${problem} />
     ${refused && html`<div class="notice" data-kind="bad" role="alert" id="refused"><p><strong>${testInWords(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> Nothing was kept.</p></div>`}
     <div class="buttons"><button type="submit" class="primary" id="connect" disabled=${busy || lacks}>${busy ? 'Asking the platform…' : isOAuth ? 'Continue to consent' : 'Connect and test'}</button></div>
-    ${leaving && html`<${Leave} connection=${{ label: label.trim() || usual, platform: id }} url=${leaving.url} onClose=${() => navigate(`/console/connections?connect=${leaving.id}`)} />`}
+    ${leaving && html`<${LeaveDialog} connection=${{ label: label.trim() || usual, platform: id }} url=${leaving.url} onClose=${() => navigate(`/console/connections?connect=${leaving.id}`)} />`}
   </form>`;
 }
 

@@ -2,7 +2,7 @@
 /** @typedef {import('../../answers.ts').Consent} Question */
 /** @typedef {import('../../answers.ts').ConsentDecision} ConsentDecision */
 import { asError, ask, Refused } from '/console/api.js';
-import { Asked } from '/console/consent/asked.js';
+import { ConsentForm } from '/console/consent/consent-form.js';
 import { byId, html, render, useEffect, useState } from '/console/html.js';
 import { keepPlace } from '/console/place.js';
 
@@ -58,7 +58,7 @@ function Consent() {
   return html`
     <div class="sheet card" aria-busy=${state.kind === 'loading'}>
       <p class="brand"><img src="/console/icon.svg" alt="" width="28" height="28" />Agent Broker</p>
-      ${state.kind === 'asked' && html`<${Asked} asked=${state.asked} decide=${decide} />`}
+      ${state.kind === 'asked' && html`<${ConsentForm} asked=${state.asked} decide=${decide} />`}
       ${state.kind === 'signed_out' && html`<${SignedOut} />`}
       ${state.kind === 'failed' && html`<h1>Not connected</h1><p class="notice" data-kind="bad" role="alert">${state.message}</p>`}
       ${state.kind === 'over' && html`<h1>${state.title}</h1><p role="status">Going back to the application. You may close this page.</p>`}

@@ -4,7 +4,7 @@
 /** @typedef {import('/console/governance/references.js').Sent} Sent */
 import { ask } from '/console/api.js';
 import { Changes, sumOf } from '/console/governance/changes.js';
-import { Wrong } from '/console/governance/wrong.js';
+import { FileErrors } from '/console/governance/file-errors.js';
 import { html } from '/console/html.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { useDoing } from '/console/shell/use-doing.js';
@@ -18,7 +18,7 @@ export function ApplyDialog({ plan: { changes, governance_version }, sent, done,
   return html`<${Dialog} title="Apply this file?" onClose=${onClose} onSubmit=${apply}>
     <p>${sumOf(changes)}: all of it at once, in force from the next call on. If anything was changed since you looked, nothing is applied.</p>
     ${removed.length > 0 && html`<p>It removes:</p><${Changes} changes=${removed.map((one) => ({ ...one, details: [] }))} id="removed" />`}
-    <${Wrong} problem=${problem} />
+    <${FileErrors} problem=${problem} />
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>
       <button type="submit" class=${removed.length > 0 ? 'danger solid' : 'primary'} id="apply-now" disabled=${busy}>${busy ? 'Applying…' : 'Apply it'}</button>

@@ -8,9 +8,9 @@ import { ask } from '/console/api.js';
 import { Applies } from '/console/governance/applies.js';
 import { ApplyDialog } from '/console/governance/apply-dialog.js';
 import { Changes, sumOf } from '/console/governance/changes.js';
+import { FileErrors } from '/console/governance/file-errors.js';
 import { referencesIn } from '/console/governance/references.js';
 import { ValueFields } from '/console/governance/values.js';
-import { Wrong } from '/console/governance/wrong.js';
 import { html, useEffect, useRef, useState } from '/console/html.js';
 import { Unseen } from '/console/policy/unseen.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -92,7 +92,7 @@ export function GovernancePage() {
         <h2 id="file-head">A file, and what it would change</h2>
         <${FileText} text=${text} file=${file} take=${take} isWrong=${problem !== undefined} />
         ${references.length > 0 && html`<${ValueFields} references=${references} needs=${needs} values=${values} write=${give} />`}
-        <${Wrong} problem=${problem} />
+        <${FileErrors} problem=${problem} />
         <div class="buttons"><button type="submit" class="primary" id="show-plan" disabled=${busy || !text.trim()}>${busy ? 'Reading it…' : 'Show what it would change'}</button></div>
       </form>
       ${plan && html`<${Plan} plan=${plan} may=${may} role=${owner.role} apply=${() => setAsking(true)} />`}

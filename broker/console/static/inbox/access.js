@@ -7,8 +7,8 @@
 import { html, useState } from '/console/html.js';
 import { grantOn, hasToChoose, startingTerms, Terms, wordOf } from '/console/inbox/access-terms.js';
 import { Buttons } from '/console/inbox/buttons.js';
+import { lackInWords } from '/console/inbox/entry-text.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
-import { lackInWords } from '/console/inbox/words.js';
 import { Lines, Unseen } from '/console/request-view/body.js';
 import { momentInWords } from '/console/request-view/time-left.js';
 import { AgentName } from '/console/shell/agent-name.js';

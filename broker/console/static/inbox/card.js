@@ -1,10 +1,10 @@
 // The card of one inbox entry, closed or open. Closed and decided cards all have the same height.
 /** @typedef {import('/console/html.js').Children} Children */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
-/** @typedef {import('/console/inbox/words.js').Became} Ended */
+/** @typedef {import('/console/inbox/entry-text.js').Outcome} Ended */
 import { html, useEffect, useRef } from '/console/html.js';
+import { askedScope, heldBy, lackInWords } from '/console/inbox/entry-text.js';
 import { Pick } from '/console/inbox/pick.js';
-import { askedScope, heldBy, lackInWords } from '/console/inbox/words.js';
 import { forWhom } from '/console/request-view/person.js';
 import { Sentence } from '/console/request-view/sentence.js';
 import { Ago, Left } from '/console/shell/time.js';
@@ -22,8 +22,8 @@ export const openerOf = (/** @type {string} */ key) => `open-${key}`;
  * }} props
  */
 export function Card({ entry, open, toggle, picking, children }) {
-  const { key, became, gone, deadline } = entry;
-  const waits = !became && !gone;
+  const { key, outcome, gone, deadline } = entry;
+  const waits = !outcome && !gone;
   const card = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
     // Scrolls when the content would open below the window. A card above may have closed at the same time, which moves this one.
@@ -42,7 +42,7 @@ export function Card({ entry, open, toggle, picking, children }) {
           </button>
         </h2>
         ${waits && html`<${Left} deadline=${deadline} />`}
-        <p class="about small quiet">${waits ? html`<${About} entry=${entry} />` : html`<${Became} became=${became} />`}</p>
+        <p class="about small quiet">${waits ? html`<${About} entry=${entry} />` : html`<${Outcome} outcome=${outcome} />`}</p>
       </div>
       ${open && html`<div class="card-body">${children}</div>`}
     </li>
@@ -93,6 +93,6 @@ function About({ entry }) {
     <span aria-hidden="true"> · </span><${Ago} at=${entry.item.created_at} />`;
 }
 
-/** @param {{ became: Ended | undefined }} props */
-const Became = ({ became }) =>
-  html`<span class="became" data-kind=${became?.kind ?? ''}>${became?.words ?? 'It no longer waits…'}</span>`;
+/** @param {{ outcome: Ended | undefined }} props */
+const Outcome = ({ outcome }) =>
+  html`<span class="entry-outcome" data-kind=${outcome?.kind ?? ''}>${outcome?.words ?? 'It no longer waits…'}</span>`;

@@ -3,7 +3,7 @@
 /** @typedef {import('/console/inbox/entries.js').AccessEntry} AccessEntry */
 /** @typedef {import('/console/inbox/entries.js').RegistrationEntry} RegistrationEntry */
 import { html } from '/console/html.js';
-import { namesOf, oneLine } from '/console/inbox/words.js';
+import { namesOf, oneLine } from '/console/inbox/entry-text.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';
 

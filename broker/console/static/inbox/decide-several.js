@@ -1,9 +1,9 @@
 // Decides several held calls: each is confirmed by the hash of the request that was shown, and each result is reported.
 /** @typedef {import('../../answers.ts').SettledCall} SettledCall */
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
-/** @typedef {import('/console/inbox/words.js').Became} Became */
+/** @typedef {import('/console/inbox/entry-text.js').Outcome} Outcome */
 import { ask } from '/console/api.js';
-import { whatBecame } from '/console/inbox/words.js';
+import { itemOutcome } from '/console/inbox/entry-text.js';
 import { visibleLine } from '/console/visible.js';
 
 /** The maximum number of calls that the broker decides in one request. */
@@ -36,11 +36,11 @@ const SETTLED = new Set(['approved', 'denied', 'already_decided', 'approval_expi
  * Returns the outcome of one call; undefined when it still waits.
  *
  * @param {SettledCall} result
- * @returns {Became | undefined}
+ * @returns {Outcome | undefined}
  */
-export function becameOf({ outcome, approval, decided_by_email }) {
+export function settledOutcome({ outcome, approval, decided_by_email }) {
   if (!SETTLED.has(outcome)) return undefined;
-  return whatBecame('approval', { ...approval, decided_by_email });
+  return itemOutcome('approval', { ...approval, decided_by_email });
 }
 
 /** @type {Record<SettledCall['outcome'], string>} */
@@ -58,14 +58,14 @@ const SAID = {
  * Returns the outcome of all calls in a sentence; `good` only if each was decided as intended, and the platform accepted each call that was made.
  *
  * @param {readonly SettledCall[]} results
- * @returns {Became}
+ * @returns {Outcome}
  */
 export function summaryOf(results) {
   /** @type {Map<SettledCall['outcome'], number>} */
   const counts = new Map();
   for (const { outcome } of results) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
   const sentences = [...counts].map(([outcome, count]) => `${count} ${SAID[outcome]}`);
-  const approved = results.filter(({ outcome }) => outcome === 'approved').map((one) => becameOf(one));
+  const approved = results.filter(({ outcome }) => outcome === 'approved').map((one) => settledOutcome(one));
   const underWay = approved.filter((one) => one?.underWay).length;
   const failed = approved.filter((one) => one?.kind !== 'good' && !one?.underWay).length;
   if (underWay > 0) sentences.push(`${underWay} of them under way`);

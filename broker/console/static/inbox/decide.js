@@ -2,11 +2,11 @@
 /** @typedef {import('../../answers.ts').AccessRequest} AccessRequest */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('../../answers.ts').Registration} Registration */
-/** @typedef {import('/console/inbox/words.js').Became} Became */
-/** @typedef {import('/console/inbox/words.js').Known} Known */
+/** @typedef {import('/console/inbox/entry-text.js').Outcome} Outcome */
+/** @typedef {import('/console/inbox/entry-text.js').Known} Known */
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 import { asError, ask, Refused } from '/console/api.js';
-import { whatBecame } from '/console/inbox/words.js';
+import { itemOutcome } from '/console/inbox/entry-text.js';
 import { CeremonyFailed, decideWithPasskey, hasEnded } from '/console/passkeys/ceremony.js';
 import { sendStanding } from '/console/standing/send.js';
 
@@ -26,7 +26,7 @@ const PATHS = /** @type {const} */ ({
  *   | import('../../answers.ts').Body<'POST', '/owner/access-requests/x/approve'>
  *   | import('../../answers.ts').Body<'POST', '/owner/registrations/x/approve'>} Word
  */
-/** @typedef {{ changed: true } | { changed?: undefined, became: Became, late?: string }} Decided */
+/** @typedef {{ changed: true } | { changed?: undefined, outcome: Outcome, late?: string }} Decided */
 
 /**
  * Reads the complete item. `kind` and `id`: of an entry.
@@ -42,7 +42,7 @@ export async function find({ kind, id }) {
 
 /**
  * Sends a decision; `what` is approve or deny. `word`: the request body, such as the hash of the shown request, a note, scopes. Returns the new
- * state as `became`; with `late` when somebody else decided first, or the entry expired; only `changed: true` when the request is no longer the
+ * state as `outcome`; with `late` when somebody else decided first, or the entry expired; only `changed: true` when the request is no longer the
  * shown one. Throws any other error.
  *
  * @param {One} one
@@ -127,13 +127,13 @@ const TOO_LATE = new Set(['already_decided', 'approval_expired', 'request_expire
 async function settling(one, work) {
   try {
     const now = await work();
-    return now ? { became: whatBecame(one.kind, now) } : { changed: true };
+    return now ? { outcome: itemOutcome(one.kind, now) } : { changed: true };
   } catch (error) {
     const code = error instanceof Refused ? (error.code ?? '') : '';
     const cause = error instanceof CeremonyFailed ? error.cause : error;
     if (cause instanceof Refused && cause.code === 'request_changed') return { changed: true };
     if (hasEnded(error) || TOO_LATE.has(code))
-      return { became: whatBecame(one.kind, await find(one)), late: asError(error).message };
+      return { outcome: itemOutcome(one.kind, await find(one)), late: asError(error).message };
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 // The dialog that denies an access request, with a reason that the agent can act on.
 /** @typedef {import('/console/inbox/entries.js').AccessEntry} AccessEntry */
 import { html } from '/console/html.js';
-import { oneLine } from '/console/inbox/words.js';
+import { oneLine } from '/console/inbox/entry-text.js';
 import { ReasonFields, useReason } from '/console/request-view/reason.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';

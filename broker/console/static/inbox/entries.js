@@ -5,9 +5,9 @@
 /** @typedef {import('../../answers.ts').ListedRegistration} ListedRegistration */
 /** @typedef {import('/console/inbox/decide.js').Word} Word */
 /** @typedef {import('/console/inbox/decide.js').Wholes} Wholes */
-/** @typedef {import('/console/inbox/words.js').Became} Became */
+/** @typedef {import('/console/inbox/entry-text.js').Outcome} Outcome */
 
-/** @typedef {{ key: string, id: string, deadline: number, gone?: true, became?: Became }} Standing */
+/** @typedef {{ key: string, id: string, deadline: number, gone?: true, outcome?: Outcome }} Standing */
 /** @typedef {Standing & { kind: 'approval', item: ListedCall }} CallEntry */
 /** @typedef {Standing & { kind: 'access', item: ListedAccessRequest }} AccessEntry */
 /** @typedef {Standing & { kind: 'registration', item: ListedRegistration }} RegistrationEntry */
@@ -56,7 +56,7 @@ export function merge(entries, found) {
   const kept = entries.map((entry) => {
     const now = fresh.get(entry.key);
     fresh.delete(entry.key);
-    if (entry.became) return entry;
+    if (entry.outcome) return entry;
     return /** @type {Entry} */ (now ? { ...entry, ...now } : { ...entry, gone: true });
   });
   return [...kept, ...fresh.values()];
@@ -67,12 +67,12 @@ export function merge(entries, found) {
  *
  * @param {Entry[]} entries
  * @param {string} key
- * @param {Became} became
+ * @param {Outcome} outcome
  */
-export const settled = (entries, key, became) =>
-  entries.map((entry) => (entry.key === key ? { ...entry, became } : entry));
+export const settled = (entries, key, outcome) =>
+  entries.map((entry) => (entry.key === key ? { ...entry, outcome } : entry));
 
-export const isWaiting = (/** @type {Entry} */ entry) => !entry.became && !entry.gone;
+export const isWaiting = (/** @type {Entry} */ entry) => !entry.outcome && !entry.gone;
 
 /**
  * Returns how many more waiting entries can be denied together with this one: calls of the same agent, registrations from the same network.

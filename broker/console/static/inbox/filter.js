@@ -2,13 +2,13 @@
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 import { html, useRef } from '/console/html.js';
 import { isWaiting } from '/console/inbox/entries.js';
-import { oneLine } from '/console/inbox/words.js';
+import { oneLine } from '/console/inbox/entry-text.js';
 import { Choice } from '/console/shell/choice.js';
 import { valueTo } from '/console/shell/fields.js';
+import { applyFilters, isFiltered } from '/console/shell/filters.js';
 import { useKeys } from '/console/shell/keys.js';
-import { isSought, seek } from '/console/shell/sought.js';
 
-/** @typedef {{ agent: string, platform: string, kind: string, words: string }} Sought */
+/** @typedef {{ agent: string, platform: string, kind: string, words: string }} Filters */
 
 /** @type {Record<Entry['kind'], string>} */
 const KINDS = { approval: 'Calls', access: 'Access requests', registration: 'New agents' };
@@ -24,7 +24,7 @@ const nameOf = ({ kind, item }) => (kind === 'registration' ? undefined : item.p
 
 /**
  * @param {Entry} entry
- * @param {Sought} sought
+ * @param {Filters} filters
  */
 export function fits(entry, { agent, platform, kind, words }) {
   if (agent && agentOf(entry)?.agent_id !== agent) return false;
@@ -42,13 +42,13 @@ export function fits(entry, { agent, platform, kind, words }) {
 /**
  * `shown`: the number of matching entries.
  *
- * @param {{ entries: readonly Entry[], sought: Sought, shown: number }} props
+ * @param {{ entries: readonly Entry[], filters: Filters, shown: number }} props
  */
-export function Filter({ entries, sought, shown }) {
+export function Filter({ entries, filters, shown }) {
   const search = useRef(/** @type {HTMLInputElement | null} */ (null));
   useKeys({ '/': () => search.current?.focus() });
-  const set = (/** @type {keyof Sought} */ name) => (/** @type {string} */ value) =>
-    seek('/console', { ...sought, [name]: value });
+  const set = (/** @type {keyof Filters} */ name) => (/** @type {string} */ value) =>
+    applyFilters('/console', { ...filters, [name]: value });
   const waiting = entries.filter(isWaiting);
   const agents = new Map(waiting.map(agentOf).map((agent) => [agent?.agent_id ?? '', agent?.name ?? '']));
   const platforms = new Map(waiting.map((entry) => [platformOf(entry) ?? '', nameOf(entry) ?? '']));
@@ -56,11 +56,11 @@ export function Filter({ entries, sought, shown }) {
   return html`
     <div class="filter" role="search">
       <label class="unseen" for="words">Search</label>
-      <input id="words" type="search" ref=${search} placeholder="Search" value=${sought.words} onInput=${valueTo(set('words'))} />
-      <${Choice} id="by-agent" label="Agent" all="All agents" options=${agents} chosen=${sought.agent} choose=${set('agent')} />
-      <${Choice} id="by-platform" label="Platform" all="All platforms" options=${platforms} chosen=${sought.platform} choose=${set('platform')} />
-      <${Choice} id="by-kind" label="Kind" all="All kinds" options=${kinds} chosen=${sought.kind} choose=${set('kind')} />
-      <p class="small quiet" role="status" id="fitting">${isSought(sought) ? `${shown} of ${waiting.length}` : `${waiting.length} waiting`}</p>
+      <input id="words" type="search" ref=${search} placeholder="Search" value=${filters.words} onInput=${valueTo(set('words'))} />
+      <${Choice} id="by-agent" label="Agent" all="All agents" options=${agents} chosen=${filters.agent} choose=${set('agent')} />
+      <${Choice} id="by-platform" label="Platform" all="All platforms" options=${platforms} chosen=${filters.platform} choose=${set('platform')} />
+      <${Choice} id="by-kind" label="Kind" all="All kinds" options=${kinds} chosen=${filters.kind} choose=${set('kind')} />
+      <p class="small quiet" role="status" id="fitting">${isFiltered(filters) ? `${shown} of ${waiting.length}` : `${waiting.length} waiting`}</p>
     </div>
   `;
 }

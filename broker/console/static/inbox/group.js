@@ -6,8 +6,8 @@ import { html } from '/console/html.js';
 import { sumsInWords } from '/console/inbox/amounts.js';
 import { Chevron, openerOf, Stopped } from '/console/inbox/card.js';
 import { isWaiting } from '/console/inbox/entries.js';
+import { heldBy } from '/console/inbox/entry-text.js';
 import { Pick } from '/console/inbox/pick.js';
-import { heldBy } from '/console/inbox/words.js';
 import { Ago, Left } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 

@@ -6,7 +6,7 @@
 /** @typedef {import('/console/inbox/rows.js').Row} Row */
 /** @typedef {import('/console/inbox/use-inbox.js').InboxState} InboxState */
 import { html, useEffect, useRef, useState } from '/console/html.js';
-import { Asked } from '/console/inbox/asked.js';
+import { ConfirmDecision } from '/console/inbox/confirm-decision.js';
 import { isWaiting, othersOf } from '/console/inbox/entries.js';
 import { Body } from '/console/inbox/entry-body.js';
 import { Filter, NAMES } from '/console/inbox/filter.js';
@@ -27,10 +27,10 @@ import { useSelection } from '/console/inbox/use-selection.js';
 import { useSeveral } from '/console/inbox/use-several.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
+import { filtersIn, isFiltered } from '/console/shell/filters.js';
 import { useKeys } from '/console/shell/keys.js';
 import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
-import { isSought, soughtIn } from '/console/shell/sought.js';
 
 /** The filter is shown from this number of entries on. */
 const FILTERED_FROM = 6;
@@ -48,8 +48,8 @@ export function Inbox({ place, inbox }) {
   const [asking, setAsking] = useState(/** @type {Exclude<Act, 'passkey'> | 'help' | undefined} */ (undefined));
   const passkeys = useHavingPasskeys(owner);
   const people = usePeopleWaiting(entries);
-  const sought = soughtIn(place, NAMES);
-  const { rows, shown, hidden, draw, more, arrangeAgain } = useRows(entries, sought, openKey);
+  const filters = filtersIn(place, NAMES);
+  const { rows, shown, hidden, draw, more, arrangeAgain } = useRows(entries, filters, openKey);
   const open = entries?.find(({ key }) => key === openKey);
   const focusLater = useFocusLater();
   /** Opens the next entry, unless the owner moved on while the response was in flight. */
@@ -135,7 +135,7 @@ export function Inbox({ place, inbox }) {
   const decided = (entries ?? []).filter((entry) => !isWaiting(entry)).length;
   /** Once the filter was shown it stays, so that the list below does not move. */
   const filtered = useRef(false);
-  filtered.current ||= isSought(sought) || (entries?.length ?? 0) >= FILTERED_FROM;
+  filtered.current ||= isFiltered(filters) || (entries?.length ?? 0) >= FILTERED_FROM;
   return html`
     <div class="page-head">
       <h1 id="inbox" tabindex="-1">Inbox</h1>
@@ -150,8 +150,8 @@ export function Inbox({ place, inbox }) {
     ${people > 0 && html`<${PeopleWait} count=${people} />`}
     ${mayChange(owner) && html`<${UpdatesWait} />`}
     ${entries?.length === 0 && people === 0 && html`<${NothingWaits} reload=${reload} />`}
-    ${filtered.current && html`<${Filter} entries=${entries ?? []} sought=${sought} shown=${shown.filter(isWaiting).length} />`}
-    ${rows.length === 0 && isSought(sought) && html`<p class="quiet" id="none-fits">Nothing that waits fits this filter. <${Link} to="/console">Show all<//></p>`}
+    ${filtered.current && html`<${Filter} entries=${entries ?? []} filters=${filters} shown=${shown.filter(isWaiting).length} />`}
+    ${rows.length === 0 && isFiltered(filters) && html`<p class="quiet" id="none-fits">Nothing that waits fits this filter. <${Link} to="/console">Show all<//></p>`}
     ${
       entries &&
       entries.length > 0 &&
@@ -173,7 +173,7 @@ export function Inbox({ place, inbox }) {
       asking &&
       asking !== 'help' &&
       open &&
-      html`<${Asked} what=${asking} entry=${open} deciding=${deciding} others=${othersOf(entries ?? [], open)} deny=${deny}
+      html`<${ConfirmDecision} what=${asking} entry=${open} deciding=${deciding} others=${othersOf(entries ?? [], open)} deny=${deny}
         approve=${(/** @type {string} */ note, /** @type {StandingBody | undefined} */ standing) => finish('approve', note, standing)} onClose=${close} />`
     }
     ${several.asked && html`<${Several} what=${several.asked.what} entries=${several.asked.entries} onDecide=${several.run} onClose=${several.cancel} />`}

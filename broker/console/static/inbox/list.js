@@ -6,9 +6,9 @@
 import { html } from '/console/html.js';
 import { Card } from '/console/inbox/card.js';
 import { isWaiting } from '/console/inbox/entries.js';
+import { oneLine } from '/console/inbox/entry-text.js';
 import { Group } from '/console/inbox/group.js';
 import { DRAWN } from '/console/inbox/rows.js';
-import { oneLine } from '/console/inbox/words.js';
 import { Boundary } from '/console/shell/boundary.js';
 
 /** @typedef {{ has: (key: string) => boolean, toggle: (keys: readonly string[], on?: boolean) => void, reach: (key: string) => void }} Selecting */

@@ -88,7 +88,7 @@ export function Scopes({ asked, left, leave }) {
  *
  * @param {{ asked: Registration }} props
  */
-export const Asked = ({ asked }) => html`
+export const RequestedScopes = ({ asked }) => html`
   <section class="part">
     <h3>What it asks for</h3>
     ${asked.requested_scopes.length === 0 && html`<p class="quiet">${NOTHING}</p>`}

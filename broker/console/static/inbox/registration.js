@@ -4,7 +4,7 @@
 /** @typedef {import('/console/inbox/entries.js').RegistrationEntry} RegistrationEntry */
 import { html, useState } from '/console/html.js';
 import { Buttons } from '/console/inbox/buttons.js';
-import { Asked, NewName, Scopes, wordOf } from '/console/inbox/registration-terms.js';
+import { NewName, RequestedScopes, Scopes, wordOf } from '/console/inbox/registration-terms.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { Lines, Unseen } from '/console/request-view/body.js';
 import { counted, countUnseen } from '/console/request-view/text.js';
@@ -45,7 +45,7 @@ export function Registration({ entry, version, waits, busy, shown, act }) {
         <${Facts} asked=${asked} me=${owner} waits=${waits} />
       </section>
       ${may && asked.namesake && html`<${NewName} asked=${asked} name=${name} change=${setName} />`}
-      ${may ? html`<${Scopes} asked=${asked} left=${left} leave=${setLeft} />` : html`<${Asked} asked=${asked} />`}
+      ${may ? html`<${Scopes} asked=${asked} left=${left} leave=${setLeft} />` : html`<${RequestedScopes} asked=${asked} />`}
       ${
         asked.agent_description &&
         html`<section class="part from-agent">

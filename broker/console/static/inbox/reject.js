@@ -1,7 +1,7 @@
 // The dialog that rejects a registration.
 /** @typedef {import('/console/inbox/entries.js').RegistrationEntry} RegistrationEntry */
 import { html, useState } from '/console/html.js';
-import { oneLine } from '/console/inbox/words.js';
+import { oneLine } from '/console/inbox/entry-text.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { checkedTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';

@@ -1,8 +1,8 @@
 // One of several calls that are about to be decided: what it does and why, and its complete request on demand.
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 import { html, useState } from '/console/html.js';
+import { oneLine } from '/console/inbox/entry-text.js';
 import { useWhole } from '/console/inbox/use-whole.js';
-import { oneLine } from '/console/inbox/words.js';
 import { CallTitle } from '/console/request-view/call-title.js';
 import { RequestView } from '/console/request-view/request-view.js';
 import { Failed, Loading } from '/console/shell/empty.js';

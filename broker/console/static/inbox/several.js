@@ -3,7 +3,7 @@
 import { html, useState } from '/console/html.js';
 import { sumsInWords } from '/console/inbox/amounts.js';
 import { SeveralEntry } from '/console/inbox/several-entry.js';
-import { useLookedAt } from '/console/inbox/use-looked-at.js';
+import { useUnopened } from '/console/inbox/use-unopened.js';
 import { ReasonFields, useReason } from '/console/request-view/reason.js';
 import { Dialog } from '/console/shell/dialog.js';
 
@@ -22,7 +22,7 @@ export function Several({ what, entries: given, onDecide, onClose }) {
   const reason = useReason();
   const sums = sumsInWords(entries);
   const denies = what === 'deny';
-  const { unread, closed, seen } = useLookedAt(entries, !denies);
+  const { unread, closed, seen } = useUnopened(entries, !denies);
   const lacking =
     unread > 0
       ? `Reading the requests: ${unread} left.`

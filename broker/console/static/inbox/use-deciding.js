@@ -4,7 +4,7 @@
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {import('/console/inbox/entries.js').HearShown} HearShown */
 /** @typedef {import('/console/inbox/entries.js').Shown} Shown */
-/** @typedef {import('/console/inbox/words.js').Became} Became */
+/** @typedef {import('/console/inbox/entry-text.js').Outcome} Outcome */
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 import { asError, Refused } from '/console/api.js';
 import { useRef, useState } from '/console/html.js';
@@ -20,7 +20,7 @@ const denies = (/** @type {Act} */ what) => what === 'deny' || what === 'deny-pa
 /**
  * @typedef {object} Deciding
  * @property {Entry | undefined} open
- * @property {(key: string, became: Became) => void} settle
+ * @property {(key: string, outcome: Outcome) => void} settle
  * @property {() => void} reload
  * @property {(key: string) => void} done
  */
@@ -58,10 +58,13 @@ export function useDeciding({ open, settle, reload, done }) {
         announce(CHANGED, 'bad');
         setVersion((before) => before + 1);
       } else {
-        const { became, late } = decided;
-        settle(entry.key, became);
+        const { outcome, late } = decided;
+        settle(entry.key, outcome);
         // The card shows the outcome, too; this announcement is for screen readers.
-        announce(late ? `${late} ${became.words}` : became.words, late ? 'wait' : denies(what) ? 'good' : became.kind);
+        announce(
+          late ? `${late} ${outcome.words}` : outcome.words,
+          late ? 'wait' : denies(what) ? 'good' : outcome.kind,
+        );
         done(entry.key);
       }
     } catch (failure) {

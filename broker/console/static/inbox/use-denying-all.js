@@ -1,6 +1,6 @@
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 /** @typedef {import('/console/inbox/entries.js').RegistrationEntry} RegistrationEntry */
-/** @typedef {import('/console/inbox/words.js').Became} Became */
+/** @typedef {import('/console/inbox/entry-text.js').Outcome} Outcome */
 import { asError } from '/console/api.js';
 import { denyAllOf, rejectAllFrom } from '/console/inbox/decide.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -12,7 +12,7 @@ const REJECTED_ALL = { kind: 'bad', words: 'Rejected, with the others from the s
  * Denies all waiting calls of an agent, or all registrations from one network, after an owner reviewed one of them, so that a flood need not be
  * reviewed one by one. `settle`, `reload`: from useInbox; `done(key)` is called afterwards.
  *
- * @param {{ settle: (key: string, became: Became) => void, reload: () => void, done: (key: string) => void }} props
+ * @param {{ settle: (key: string, outcome: Outcome) => void, reload: () => void, done: (key: string) => void }} props
  * @returns {(entry: CallEntry | RegistrationEntry, note: string) => Promise<void>}
  */
 export function useDenyingAll({ settle, reload, done }) {

@@ -1,12 +1,12 @@
 // Polls everything that waits for the owners, for as long as the console is open.
 /** @typedef {import('../../answers.ts').Me} Me */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
-/** @typedef {import('/console/inbox/words.js').Became} Became */
+/** @typedef {import('/console/inbox/entry-text.js').Outcome} Outcome */
 import { asError, ask, Refused } from '/console/api.js';
 import { useCallback, useEffect, useRef, useState } from '/console/html.js';
 import { find } from '/console/inbox/decide.js';
 import { entryOf, isWaiting, merge, settled } from '/console/inbox/entries.js';
-import { whatBecame } from '/console/inbox/words.js';
+import { itemOutcome } from '/console/inbox/entry-text.js';
 import { followNews } from '/console/shell/news.js';
 
 /** The maximum pause between two reads after a slow read. */
@@ -70,7 +70,7 @@ async function findWaiting() {
 /** @typedef {ReturnType<typeof useInbox>} InboxState */
 
 /**
- * `entries`: undefined until the first read. `live`: whether updates arrive by server-sent events. `settle(key, became)` records an outcome of a
+ * `entries`: undefined until the first read. `live`: whether updates arrive by server-sent events. `settle(key, outcome)` records an outcome of a
  * decision made here; `tidy()` removes decided entries; `reload()` reads immediately.
  *
  * @param {Me} owner
@@ -110,8 +110,8 @@ export function useInbox(owner) {
   }, [owner.id]);
 
   const settle = useCallback(
-    (/** @type {string} */ key, /** @type {Became} */ became) =>
-      setEntries((before) => before && settled(before, key, became)),
+    (/** @type {string} */ key, /** @type {Outcome} */ outcome) =>
+      setEntries((before) => before && settled(before, key, outcome)),
     [],
   );
 
@@ -119,18 +119,18 @@ export function useInbox(owner) {
   const asked = useRef(/** @type {Set<string>} */ (new Set()));
   useEffect(() => {
     for (const entry of entries ?? []) {
-      const isDue = entry.became ? entry.became.underWay : entry.gone;
+      const isDue = entry.outcome ? entry.outcome.underWay : entry.gone;
       if (!isDue || asked.current.has(entry.key) || asked.current.size >= ASKED_AT_ONCE) continue;
       asked.current.add(entry.key);
-      const asking = entry.became ? pause(UNDER_WAY_MS).then(() => find(entry)) : find(entry);
+      const asking = entry.outcome ? pause(UNDER_WAY_MS).then(() => find(entry)) : find(entry);
       asking
         .finally(() => asked.current.delete(entry.key))
         .then(
-          (now) => settle(entry.key, whatBecame(entry.kind, now)),
+          (now) => settle(entry.key, itemOutcome(entry.kind, now)),
           // A registration is deleted a day after it expired.
           (failure) =>
             failure instanceof Refused && failure.code === 'not_found'
-              ? settle(entry.key, whatBecame(entry.kind, {}))
+              ? settle(entry.key, itemOutcome(entry.kind, {}))
               : undefined,
         );
     }

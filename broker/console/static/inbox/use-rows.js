@@ -1,6 +1,6 @@
 // The rows of the inbox: filtered, arranged and drawn.
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
-/** @typedef {import('/console/inbox/filter.js').Sought} Sought */
+/** @typedef {import('/console/inbox/filter.js').Filters} Filters */
 /** @typedef {import('/console/inbox/rows.js').Row} Row */
 /** @typedef {import('/console/inbox/slots.js').Slot} Slot */
 import { useMemo, useRef, useState } from '/console/html.js';
@@ -14,17 +14,17 @@ import { arrange } from '/console/inbox/slots.js';
  * everything as on a fresh page.
  *
  * @param {Entry[] | undefined} entries
- * @param {Sought} sought
+ * @param {Filters} filters
  * @param {string | undefined} openKey an open entry is shown regardless of the filter
  */
-export function useRows(entries, sought, openKey) {
+export function useRows(entries, filters, openKey) {
   const slots = useRef(/** @type {Slot[]} */ ([]));
   const [opened, setOpened] = useState(/** @type {ReadonlyMap<string, number>} */ (new Map()));
   const [drawn, setDrawn] = useState(DRAWN);
-  const filter = JSON.stringify(sought);
+  const filter = JSON.stringify(filters);
   const { all, shown } = useMemo(() => {
     slots.current = arrange(slots.current, entries ?? []);
-    const fitting = (entries ?? []).filter((entry) => entry.key === openKey || fits(entry, sought));
+    const fitting = (entries ?? []).filter((entry) => entry.key === openKey || fits(entry, filters));
     const byKey = new Map(fitting.map((entry) => [entry.key, entry]));
     const all = rowsOf(slots.current, byKey, opened);
     return { all, shown: all.flatMap((row) => row.entries) };

@@ -1,18 +1,18 @@
 // Decides the selected calls, and reports the result of each.
 /** @typedef {import('../../answers.ts').SettledCall} SettledCall */
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
-/** @typedef {import('/console/inbox/words.js').Became} Became */
+/** @typedef {import('/console/inbox/entry-text.js').Outcome} Outcome */
 import { asError } from '/console/api.js';
 import { useRef, useState } from '/console/html.js';
-import { becameOf, decideSeveral, itemOf, summaryOf } from '/console/inbox/decide-several.js';
+import { decideSeveral, itemOf, settledOutcome, summaryOf } from '/console/inbox/decide-several.js';
 import { useAnnounce } from '/console/shell/announce.js';
 
 /** @typedef {{ what: 'approve' | 'deny', entries: readonly CallEntry[] }} Asked */
 
 /**
- * `settle(key, became)`, `reload()`: from useInbox. `done()` is called when all results are reported.
+ * `settle(key, outcome)`, `reload()`: from useInbox. `done()` is called when all results are reported.
  *
- * @param {{ settle: (key: string, became: Became) => void, reload: () => void, done: () => void }} props
+ * @param {{ settle: (key: string, outcome: Outcome) => void, reload: () => void, done: () => void }} props
  */
 export function useSeveral({ settle, reload, done }) {
   const announce = useAnnounce();
@@ -33,8 +33,8 @@ export function useSeveral({ settle, reload, done }) {
       await decideSeveral(what, entries.map(itemOf), note, (results) => {
         heard.push(...results);
         for (const result of results) {
-          const became = becameOf(result);
-          if (became) settle(`approval-${result.approval_id}`, became);
+          const outcome = settledOutcome(result);
+          if (outcome) settle(`approval-${result.approval_id}`, outcome);
         }
       });
       const { kind, words } = summaryOf(heard);

@@ -4,8 +4,8 @@
 /** @typedef {import('/console/shell/schema-fields.js').Schema} Schema */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
+import { kindName } from '/console/notices/channel-labels.js';
 import { RulesFields, rulesOf, writtenOf } from '/console/notices/rules-fields.js';
-import { kindName } from '/console/notices/words.js';
 import { valueTo } from '/console/shell/fields.js';
 import { Question } from '/console/shell/question.js';
 import { Field, fieldsOf, givenOf, textOf } from '/console/shell/schema-fields.js';

@@ -3,8 +3,8 @@
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { ChannelForm } from '/console/notices/channel-form.js';
+import { kindName, rulesInWords, stateOf } from '/console/notices/channel-labels.js';
 import { RemoveChannel } from '/console/notices/dialogs.js';
-import { kindName, rulesInWords, stateOf } from '/console/notices/words.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';

@@ -2,9 +2,9 @@
 /** @typedef {import('../../answers.ts').PushDevice} PushDevice */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
+import { rulesInWords, stateOf } from '/console/notices/channel-labels.js';
 import { RemoveDevice, RulesDialog } from '/console/notices/dialogs.js';
 import { ownHash, turnOff, turnOn, withoutPush } from '/console/notices/push.js';
-import { rulesInWords, stateOf } from '/console/notices/words.js';
 import { suggestedName } from '/console/passkeys/ceremony.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';

@@ -1,7 +1,7 @@
 // The fields of notice rules, which set what a channel or device is notified of, and when: the same for all kinds.
 /** @typedef {import('../../answers.ts').Channel['rules']} Rules */
 import { html, useId } from '/console/html.js';
-import { EVENTS } from '/console/notices/words.js';
+import { EVENTS } from '/console/notices/channel-labels.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
 import { listOf } from '/console/shell/schema-fields.js';
 

@@ -9,8 +9,8 @@ import { CALLS, DECISIONS } from '/console/overview/series.js';
 import { Choice } from '/console/shell/choice.js';
 import { Demo } from '/console/shell/demo.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { applyFilters } from '/console/shell/filters.js';
 import { Link } from '/console/shell/router.js';
-import { seek } from '/console/shell/sought.js';
 import { exactly } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 
@@ -36,7 +36,7 @@ export function OverviewPage({ place }) {
     <div class="page-head">
       <h1>Overview</h1>
       <div class="filter">
-        <${Choice} id="range" label="Time" sorted=${false} options=${RANGES} chosen=${range} choose=${(/** @type {string} */ chosen) => seek('/console/overview', { range: chosen })} />
+        <${Choice} id="range" label="Time" sorted=${false} options=${RANGES} chosen=${range} choose=${(/** @type {string} */ chosen) => applyFilters('/console/overview', { range: chosen })} />
       </div>
     </div>
     ${error && html`<${Failed} error=${error} again=${reload} />`}

@@ -1,4 +1,4 @@
-// The effects of a rule on matching calls, in words.
+// The effects of a rule on matching calls.
 
 /** @typedef {{ kind: string, words: string, says: string }} Effect */
 /** The limit up to which calls pass in each period before the rule applies. @typedef {{ most: number, per: string, of?: string, together?: true }} Limit */

@@ -1,6 +1,6 @@
 // The agents under a policy, and assigning others to it.
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
-import { badgeOf } from '/console/agents/words.js';
+import { badgeOf } from '/console/agents/status-labels.js';
 import { html, useState } from '/console/html.js';
 import { AssignDialog } from '/console/policy/assign-dialog.js';
 import { AgentName } from '/console/shell/agent-name.js';

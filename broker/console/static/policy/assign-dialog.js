@@ -62,8 +62,8 @@ export function AssignDialog({ subject, onClose, onDone }) {
     <${Dialog} title=${`Put agents under ${name}`} onClose=${onClose} onSubmit=${assign}>
       <p class="small quiet">Its rules decide from their next call on, instead of those of the policy that they are under now. What they were granted stays.</p>
       <div class="field">
-        <label for="agents-sought">Search</label>
-        <input id="agents-sought" type="search" placeholder="Name, id, owner or policy" value=${words} onInput=${valueTo(setWords)} />
+        <label for="agents-search">Search</label>
+        <input id="agents-search" type="search" placeholder="Name, id, owner or policy" value=${words} onInput=${valueTo(setWords)} />
       </div>
       ${error && html`<${Failed} error=${error} again=${() => load(undefined)} />`}
       <fieldset class="picked">

@@ -60,9 +60,9 @@ export function Cards({ kind, cards, known, problems, change }) {
     set((before) => before.filter((one) => one.key !== key));
     focus('#add-rule');
   };
-  const sought = words.trim().toLowerCase();
+  const search = words.trim().toLowerCase();
   const entries = cards.map((card, at) => ({ card, at }));
-  const fitting = entries.filter(({ card, at }) => sought === '' || textOf(card.rule, at).includes(sought));
+  const fitting = entries.filter(({ card, at }) => search === '' || textOf(card.rule, at).includes(search));
   const isShown = (/** @type {Card} */ { key, rule }) => open.has(key) || isWrong(problems.of.get(key), rule);
   const shown = fitting.filter(({ card }, index) => index < drawn || isShown(card));
   return html`
@@ -70,9 +70,9 @@ export function Cards({ kind, cards, known, problems, change }) {
     ${
       cards.length >= SOUGHT_FROM &&
       html`<div class="filter" role="search">
-        <label class="unseen" for="rules-sought">Search the rules</label>
-        <input id="rules-sought" type="search" placeholder="Name, scope, endpoint, condition…" value=${words} onInput=${valueTo(setWords)} />
-        <p class="small quiet" role="status">${sought === '' ? `${cards.length} rules` : `${fitting.length} of ${cards.length}`}</p>
+        <label class="unseen" for="rules-search">Search the rules</label>
+        <input id="rules-search" type="search" placeholder="Name, scope, endpoint, condition…" value=${words} onInput=${valueTo(setWords)} />
+        <p class="small quiet" role="status">${search === '' ? `${cards.length} rules` : `${fitting.length} of ${cards.length}`}</p>
       </div>`
     }
     ${cards.length === 0 && html`<p class="sheet none">${kind === 'policy' ? 'No rules: every call is refused until one allows it.' : 'No guardrails: only the policies decide.'}</p>`}

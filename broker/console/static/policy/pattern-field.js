@@ -14,9 +14,9 @@ export function PatternField({ id, label, any, hint, values, options, problems, 
   const [text, setText] = useState('');
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const has = values ?? [];
-  const sought = text.trim().toLowerCase();
+  const search = text.trim().toLowerCase();
   const fitting = options.filter(
-    ({ value, words }) => !has.includes(value) && `${value} ${words}`.toLowerCase().includes(sought),
+    ({ value, words }) => !has.includes(value) && `${value} ${words}`.toLowerCase().includes(search),
   );
   const add = (/** @type {string} */ value) => {
     setText('');

@@ -2,7 +2,7 @@
 /** @typedef {import('../../answers.ts').RulesVersion} RulesVersion */
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
-import { HOW } from '/console/activity/words.js';
+import { HOW } from '/console/activity/row-labels.js';
 import { asError, ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { DiffView } from '/console/policy/diff-view.js';

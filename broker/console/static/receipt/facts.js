@@ -1,5 +1,5 @@
 // The contents of a receipt, in words.
-import { actorOf, RESULTS, reasonInWords, resultOf } from '/console/activity/words.js';
+import { actorOf, RESULTS, reasonInWords, resultOf } from '/console/activity/row-labels.js';
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';
 import { exactly } from '/console/shell/time.js';

@@ -3,7 +3,7 @@
 import { asError, ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { ReceiptFacts } from '/console/receipt/facts.js';
-import { Other } from '/console/receipt/other.js';
+import { OtherReceipt } from '/console/receipt/other-receipt.js';
 import { rowHash } from '/console/receipt/row-hash.js';
 import { Limits, Verdict } from '/console/receipt/verdict.js';
 import { canVerify, receiptIn, verifyReceipt } from '/console/receipt/verify.js';
@@ -53,7 +53,7 @@ export function ReceiptPage({ place }) {
       ${looked && html`<${Verdict} looked=${looked} />`}
       ${payload && html`<section class="sheet part" aria-label="What it says"><h2>${looked?.checked?.ok ? 'What it says' : 'What it claims'}</h2><${ReceiptFacts} payload=${payload} names=${names} /></section>`}
       ${looked?.checked?.ok && html`<${Limits} />`}
-      ${(!id || looked || error) && html`<${Other} bring=${bring} first=${!id && !looked} />`}
+      ${(!id || looked || error) && html`<${OtherReceipt} bring=${bring} first=${!id && !looked} />`}
     </div>
   `;
 }

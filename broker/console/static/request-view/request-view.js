@@ -112,7 +112,7 @@ function Because({ because: { reason, detail, rules } }) {
 }
 
 /** The agent's original request, when an owner edited the call. @param {{ held: HeldCall | Waits }} props */
-function Asked({ held: { asked, ...held } }) {
+function OriginalRequest({ held: { asked, ...held } }) {
   if (!asked) return null;
   const by = 'corrected' in held && held.corrected?.by_email;
   return html`<section class="part was-asked">
@@ -207,7 +207,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
     <${Theirs} kind="has-body">
       ${request.upload ? html`<${Heading}>Body<//><p class="theirs small">${visibleLine(uploadInWords(request.upload))}</p><p class="small">SHA-256 <code>${request.upload.sha256}</code></p>` : request.body === null ? html`<${Heading}>No body<//>` : html`<${Body} body=${request.body} hash=${hash} onSeen=${hear('body')} />`}
     <//>
-    <${Asked} held=${held} />
+    <${OriginalRequest} held=${held} />
     ${
       reason &&
       html`<${Theirs} title="The agent’s own words" kind="has-reason">

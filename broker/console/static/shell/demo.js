@@ -1,6 +1,6 @@
 // Fills an empty page with real data: the sandbox's agent makes real calls, so no row is fake.
 /** @typedef {import('../../answers.ts').DemoMade} DemoMade */
-import { RESULTS } from '/console/activity/words.js';
+import { RESULTS } from '/console/activity/row-labels.js';
 import { ask } from '/console/api.js';
 import { html } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';

@@ -1,11 +1,11 @@
 /** @typedef {import('../../answers.ts').Member} Member */
-/** @typedef {import('/console/team/words.js').Role} Role */
+/** @typedef {import('/console/team/roles.js').Role} Role */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { valueTo } from '/console/shell/fields.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { MAY, ROLES } from '/console/team/words.js';
+import { ROLE_RIGHTS, ROLES } from '/console/team/roles.js';
 import { visibleLine } from '/console/visible.js';
 
 /** `provider`: the host of the identity provider, if people sign in there. @param {{ members: readonly Member[], provider: string | undefined, added: () => void }} props */
@@ -41,7 +41,7 @@ export function AddMember({ members, provider, added }) {
       <div class="field">
         <label for="member-role">Role</label>
         <select id="member-role" onChange=${valueTo((value) => setRole(/** @type {Role} */ (value)))}>
-          ${ROLES.map((one) => html`<option key=${one} value=${one} selected=${one === role}>${one}: ${MAY[one]}</option>`)}
+          ${ROLES.map((one) => html`<option key=${one} value=${one} selected=${one === role}>${one}: ${ROLE_RIGHTS[one]}</option>`)}
         </select>
       </div>
     </div>

@@ -1,6 +1,6 @@
 // Confirmation dialogs for changes to a member.
 /** @typedef {import('../../answers.ts').Member} Member */
-/** @typedef {import('/console/team/words.js').Role} Role */
+/** @typedef {import('/console/team/roles.js').Role} Role */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -8,7 +8,7 @@ import { Command } from '/console/shell/command.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { MAY, ROLES } from '/console/team/words.js';
+import { ROLE_RIGHTS, ROLES } from '/console/team/roles.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @typedef {{ member: Member, onClose: () => void, onDone: () => void }} Props */
@@ -49,7 +49,7 @@ export function RoleOf({ member: { email, role }, onClose, onDone }) {
       ${ROLES.map(
         (one) => html`<label class="choice" key=${one}>
           <input type="radio" name="role" value=${one} checked=${one === chosen} onChange=${() => choose(one)} />
-          <span><strong>${one}</strong> ${MAY[one]}</span>
+          <span><strong>${one}</strong> ${ROLE_RIGHTS[one]}</span>
         </label>`,
       )}
     </fieldset>

@@ -10,7 +10,7 @@ import { AddMember } from '/console/team/add-member.js';
 import { LinkFor, RemoveMember, RoleOf } from '/console/team/dialogs.js';
 import { HandOver } from '/console/team/hand-over.js';
 import { Pipelines } from '/console/team/pipelines.js';
-import { MAY } from '/console/team/words.js';
+import { ROLE_RIGHTS } from '/console/team/roles.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;
@@ -58,7 +58,7 @@ function Row({ member, me, last, may, others, links, ask }) {
   return html`<li class="row" data-member=${id} data-role=${role}>
     <div class="what">
       <p class="name"><strong class="theirs">${name}</strong> <span class="badge" data-kind=${role === 'admin' ? 'accent' : ''}>${role}</span> ${me && html`<span class="badge">You</span>`}</p>
-      <p class="small quiet">${role === 'viewer' ? 'Reads everything, and changes nothing' : MAY[role].replace(/^also/, 'Reads, and')}${origin === 'governance' && ' · named in the governance file'}${byGroups && ' · by groups of the identity provider'}</p>
+      <p class="small quiet">${role === 'viewer' ? 'Reads everything, and changes nothing' : ROLE_RIGHTS[role].replace(/^also/, 'Reads, and')}${origin === 'governance' && ' · named in the governance file'}${byGroups && ' · by groups of the identity provider'}</p>
       <p class="small quiet" data-signed-in>${member.last_sign_in_at ? html`Signed in last <${Ago} at=${member.last_sign_in_at} />` : 'Never signed in'}</p>
       ${passkeys && html`<${Passkeys} passkeys=${passkeys} />`}
       ${may && last && html`<p class="small quiet why">The last admin: nobody could change anything without one. Make somebody else an admin first.</p>`}

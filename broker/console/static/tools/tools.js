@@ -7,8 +7,8 @@ import { useAnnounce } from '/console/shell/announce.js';
 import { Failed } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
-import { Look } from '/console/tools/look.js';
-import { EFFECT } from '/console/tools/words.js';
+import { EFFECT } from '/console/tools/effects.js';
+import { ReviewTool } from '/console/tools/review-tool.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;
@@ -65,7 +65,7 @@ export function ToolServer({ platform: { platform_id: id, name } }) {
           ${tools.map((tool) => html`<${Tool} key=${tool.name} tool=${tool} look=${() => setLooking(tool)} />`)}
         </ul>`
       }
-      ${looking && html`<${Look} platform=${id} tool=${looking} may=${may} onClose=${() => setLooking(undefined)} onDone=${reload} />`}
+      ${looking && html`<${ReviewTool} platform=${id} tool=${looking} may=${may} onClose=${() => setLooking(undefined)} onDone=${reload} />`}
     </section>
   `;
 }

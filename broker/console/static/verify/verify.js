@@ -5,7 +5,7 @@ import { textOf } from '../utf8.js';
 import { linesOf } from './export-lines.js';
 import { verifyLogExport } from './log-export.js';
 import { readVerifierKeys } from './note.js';
-import { toldOf } from './told.js';
+import { remarksOf } from './remarks.js';
 
 /** @typedef {import('./log-export.js').LogVerdict} LogVerdict */
 
@@ -73,7 +73,7 @@ function Verdict({ verdict }) {
   const { ok, origin, size, rows, problems, more } = verdict;
   if (ok)
     return html`<div class="notice" data-kind="good"><p><strong>Nothing was changed, removed, inserted or moved.</strong>
-      ${` ${rows} rows are in the log ${origin} of ${size} rows. ${toldOf(verdict).join(' ')}`}</p></div>`;
+      ${` ${rows} rows are in the log ${origin} of ${size} rows. ${remarksOf(verdict).join(' ')}`}</p></div>`;
   return html`<p class="notice" data-kind="bad"><strong>The export does not verify.</strong></p>
     <ul id="problems">${problems.map(({ kind, detail }) => html`<li data-kind=${kind}>${detail}</li>`)}</ul>
     ${more > 0 && html`<p>and ${more} more</p>`}`;

@@ -5,7 +5,7 @@ import { valueTo } from '/console/shell/fields.js';
 /**
  * @param {{ bring: (text: string) => void, first: boolean }} props `first`: whether nothing else is on the page
  */
-export function Other({ bring, first }) {
+export function OtherReceipt({ bring, first }) {
   const [text, setText] = useState('');
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();

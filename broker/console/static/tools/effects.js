@@ -1,4 +1,4 @@
-// The effect of a tool, in words.
+// Labels for the effect of a tool.
 /** @typedef {import('../../answers.ts').Tool} Tool */
 
 /** @type {Record<Tool['effect'], string>} */

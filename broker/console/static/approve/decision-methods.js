@@ -1,4 +1,4 @@
-// The ways in which the viewer of a held call may decide it.
+// How the viewer of a held call may decide it.
 /** @typedef {import('/console/approve/held.js').Me} Me */
 /** @typedef {import('/console/approve/held.js').Owner} Owner */
 /** @typedef {'approve' | 'deny'} Verb */
@@ -8,7 +8,7 @@ import { withoutPasskeys } from '/console/passkeys/ceremony.js';
  * `how`: how the buttons decide; undefined: deciding is not possible. `owner`: the signed-in owner who may decide. `both`: they may choose between
  * passkey and click. `without`: why no passkey can be used here.
  *
- * @typedef {{ how: 'passkey' | 'click' | undefined, owner: Owner | undefined, both: boolean, without: string | undefined }} Ways
+ * @typedef {{ how: 'passkey' | 'click' | undefined, owner: Owner | undefined, both: boolean, without: string | undefined }} DecisionMethods
  */
 
 /**
@@ -16,9 +16,9 @@ import { withoutPasskeys } from '/console/passkeys/ceremony.js';
  *
  * @param {Me | undefined} me
  * @param {boolean} byClick whether an owner with both ways has chosen the click
- * @returns {Ways}
+ * @returns {DecisionMethods}
  */
-export function waysOf(me, byClick) {
+export function decisionMethodsOf(me, byClick) {
   const without = withoutPasskeys();
   const owner = me && !me.elsewhere && me.mayDecide ? me : undefined;
   // A viewer may not decide with a passkey either.
@@ -31,7 +31,7 @@ export function waysOf(me, byClick) {
 /**
  * Describes who decides, and how, as it will be recorded.
  *
- * @param {Ways} ways
+ * @param {DecisionMethods} ways
  */
 export function recordOf({ how, owner }) {
   if (how === 'click' && owner) return { who: owner.email, how: 'signed in, by a click' };

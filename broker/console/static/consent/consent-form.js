@@ -19,7 +19,7 @@ const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 /** @typedef {Extract<ConsentDecision, { allow: true }>} Allowing */
 
 /** @param {{ asked: Consent, decide: (decision: ConsentDecision) => Promise<void> }} props */
-export function Asked({ asked, decide }) {
+export function ConsentForm({ asked, decide }) {
   const { client, offer, owner, scopes } = asked;
   const [agent, setAgent] = useState('');
   const [name, setName] = useState(offer.name);

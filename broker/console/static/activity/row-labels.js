@@ -1,10 +1,10 @@
-// Audit rows in words.
+// Labels and sentences for audit rows.
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 /** @typedef {{ kind: string, words: string }} Badge */
-import { testInWords } from '../connections/words.js';
+import { testInWords } from '../connections/connection-labels.js';
 import { isSuccess } from '../request-view/answer.js';
 import { visibleLine } from '../visible.js';
-import { DEEDS, readable } from './deeds.js';
+import { EVENT_TEXTS, readable } from './event-text.js';
 
 /**
  * Results of a call. "Refused" when the agent is not allowed to make it; "denied" only when a person decided so.
@@ -106,7 +106,7 @@ export const REASONS = {
 
 /** Every reason that has words, for a list of choices. */
 export const OF_REASONS = new Map(
-  Object.entries({ ...DEEDS, ...REASONS, approved: 'allowed by a rule, or approved' }).map(([code, words]) => [
+  Object.entries({ ...EVENT_TEXTS, ...REASONS, approved: 'allowed by a rule, or approved' }).map(([code, words]) => [
     code,
     asTitle(words ?? code),
   ]),

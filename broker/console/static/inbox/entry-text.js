@@ -1,4 +1,4 @@
-// Inbox entries and their outcomes, in sentences.
+// Sentences for inbox entries and their outcomes.
 /** @typedef {import('../../answers.ts').AccessRequest} AccessRequest */
 /** @typedef {import('../../answers.ts').DecidedAccessRequest} DecidedAccessRequest */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
@@ -74,7 +74,7 @@ export const oneLine = (/** @type {Listed} */ { kind, item }) =>
 const byWhom = (/** @type {{ decided_by_email?: string | null }} */ { decided_by_email }) =>
   decided_by_email ? ` by ${visibleLine(decided_by_email)}` : '';
 
-/** `underWay`: the outcome is not final yet. @typedef {{ kind: string, words: string, underWay?: true }} Became */
+/** `underWay`: the outcome is not final yet. @typedef {{ kind: string, words: string, underWay?: true }} Outcome */
 
 const EXPIRED = { kind: '', words: 'Nobody decided in time. The agent has to ask again.' };
 const GONE = { kind: '', words: 'It no longer waits.' };
@@ -83,7 +83,7 @@ const GONE = { kind: '', words: 'It no longer waits.' };
  * Returns the outcome of a held call: `kind` is good, wait, bad or empty. Only a call that was made and succeeded is good.
  *
  * @param {Partial<HeldCall>} held
- * @returns {Became}
+ * @returns {Outcome}
  */
 function ofCall(held) {
   const by = byWhom(held);
@@ -186,9 +186,9 @@ function ofRegistration(asked) {
  *
  * @param {Listed['kind']} kind
  * @param {Known} item
- * @returns {Became}
+ * @returns {Outcome}
  */
-export function whatBecame(kind, item) {
+export function itemOutcome(kind, item) {
   if (kind === 'approval') return ofCall(/** @type {Partial<HeldCall>} */ (item));
   if (kind === 'access') return ofRequest(/** @type {Partial<DecidedAccessRequest>} */ (item));
   return ofRegistration(/** @type {Partial<Registration>} */ (item));

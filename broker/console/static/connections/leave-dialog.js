@@ -4,7 +4,7 @@ import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @param {{ connection: { label: string, platform: string }, url: string, onClose: () => void }} props */
-export function Leave({ connection: { label, platform }, url, onClose }) {
+export function LeaveDialog({ connection: { label, platform }, url, onClose }) {
   // An internationalised host name is shown in its ASCII form (punycode), which cannot imitate another name.
   const { host } = new URL(url);
   return html`<${Dialog} title="Continue to another site?" onClose=${onClose} onSubmit=${() => location.assign(url)}>

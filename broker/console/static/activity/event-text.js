@@ -1,9 +1,9 @@
-// Events of the audit in words: what owners and the broker did.
+// Sentences for audit events: what owners and the broker did.
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 import { visibleLine } from '../visible.js';
 
 /** @type {Partial<Record<string, string>>} */
-export const DEEDS = {
+export const EVENT_TEXTS = {
   agent_suspended: 'was suspended',
   agent_resumed: 'was resumed',
   agent_revoked: 'was revoked',
@@ -54,7 +54,7 @@ const ABOUT_DETAIL = new Set([
 ]);
 
 /** Describes an owner's action, to follow the name of the agent that it concerned, if any. @param {Pick<AuditRow, 'reason' | 'detail'>} row */
-export function deedInWords({ reason, detail }) {
-  const deed = DEEDS[reason] ?? readable(reason);
-  return detail && ABOUT_DETAIL.has(reason) ? `${deed}: ${visibleLine(detail)}` : deed;
+export function eventText({ reason, detail }) {
+  const text = EVENT_TEXTS[reason] ?? readable(reason);
+  return detail && ABOUT_DETAIL.has(reason) ? `${text}: ${visibleLine(detail)}` : text;
 }

@@ -1,4 +1,4 @@
-// Channels and devices in words.
+// Labels for channels and devices.
 /** @typedef {import('../../answers.ts').Channel} Channel */
 
 import { nameOf } from '/console/shell/schema-fields.js';

@@ -1,5 +1,5 @@
 /** @typedef {import('../../answers.ts').Agent} Agent */
-import { CONTAINED, causeInWords, pauseInWords } from '/console/agents/words.js';
+import { CONTAINED, causeInWords, pauseInWords } from '/console/agents/status-labels.js';
 import { html } from '/console/html.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
@@ -9,7 +9,9 @@ import { visibleLine } from '/console/visible.js';
  *
  * @param {{ agent: Agent }} props
  */
-export function Why({ agent: { status, status_cause, status_detail, status_since, breakers, contained, expires_at } }) {
+export function StatusReason({
+  agent: { status, status_cause, status_detail, status_since, breakers, contained, expires_at },
+}) {
   if (contained === 'expired') return html`<p class="small why">It expired <${Ago} at=${expires_at} />.</p>`;
   if (contained && status === 'active') return html`<p class="small why">${CONTAINED[contained].why}</p>`;
   if (status === 'active') return breakers.map((breaker) => html`<p class="small why">${pauseInWords(breaker)}</p>`);

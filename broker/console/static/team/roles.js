@@ -2,7 +2,7 @@
 /** @typedef {import('../../answers.ts').Me['role']} Role */
 
 /** @type {Record<Role, string>} */
-export const MAY = {
+export const ROLE_RIGHTS = {
   viewer: 'reads everything, and changes nothing',
   approver: 'also decides on what waits',
   admin: 'also changes things: agents, connections, policies, people',

@@ -1,4 +1,4 @@
-// A held call that no longer waits: its outcome, in words.
+// A held call that no longer waits: its outcome.
 /** @typedef {import('../../answers.ts').DecidedCall} DecidedCall */
 /** @typedef {import('../../answers.ts').DecidedNow} DecidedNow */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
@@ -19,16 +19,16 @@ const at = (/** @type {string | null} */ moment) => {
     : `on ${date.toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' })}`;
 };
 
-/** @typedef {{ kind: keyof typeof SIGNS, title: string, text: string, busy?: boolean }} Told */
+/** @typedef {{ kind: keyof typeof SIGNS, title: string, text: string, busy?: boolean }} OutcomeText */
 
 /**
  * Returns kind, title and sentence of the outcome. `mine`: the decision made just now on this page.
  *
  * @param {DecidedCall} outcome
  * @param {Status | undefined} mine
- * @returns {Told}
+ * @returns {OutcomeText}
  */
-function became({ status, decided_at, executed_at, execution_error, result_summary, expires_at }, mine) {
+function outcomeText({ status, decided_at, executed_at, execution_error, result_summary, expires_at }, mine) {
   if (status === 'expired')
     return {
       kind: 'quiet',
@@ -75,7 +75,7 @@ const SIGNS = {
   quiet: 'M6 12h12',
 };
 
-/** @param {Pick<Told, 'kind' | 'busy'>} props */
+/** @param {Pick<OutcomeText, 'kind' | 'busy'>} props */
 const Sign = ({ kind, busy }) => html`<div class="sign ${busy ? 'busy' : ''}" aria-hidden="true">
   ${
     !busy &&
@@ -97,8 +97,8 @@ const HOW = {
  *
  * @param {{ outcome: DecidedCall, details?: HeldCall, held?: Waits, mine?: Status, answered?: Answered, me: Me | null | undefined }} props
  */
-export function Over({ outcome, details, held, mine, answered, me }) {
-  const { kind, title, text, busy } = became(outcome, mine);
+export function Outcome({ outcome, details, held, mine, answered, me }) {
+  const { kind, title, text, busy } = outcomeText(outcome, mine);
   const said = details?.platform_message ?? answered?.now?.platform_message;
   const waiting = answered?.now?.waiting;
   const first = answered?.first;

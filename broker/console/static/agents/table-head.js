@@ -1,7 +1,7 @@
 // The heads of the table, which set its order; on a phone a select replaces them.
-/** @typedef {import('/console/agents/filter.js').Sought} Sought */
+/** @typedef {import('/console/agents/filter.js').Filters} Filters */
 import { html } from '/console/html.js';
-import { seek } from '/console/shell/sought.js';
+import { applyFilters } from '/console/shell/filters.js';
 
 /** `first`: the order at the first click, newest or latest first where that is what people look for. */
 const HEADS = [
@@ -14,9 +14,9 @@ const HEADS = [
   { words: 'Waits', column: 'waits' },
 ];
 
-/** @param {{ sought: Sought }} props */
-export function Heads({ sought }) {
-  const sort = sought.sort || 'name';
+/** @param {{ filters: Filters }} props */
+export function TableHead({ filters }) {
+  const sort = filters.sort || 'name';
   return html`<thead>
     <tr>
       ${HEADS.map(({ key, words, column, first = '' }) => {
@@ -24,7 +24,7 @@ export function Heads({ sought }) {
         const is = sort.replace('-', '') === key;
         const other = sort.startsWith('-') ? key : `-${key}`;
         return html`<th scope="col" class=${key} aria-sort=${is ? (sort.startsWith('-') ? 'descending' : 'ascending') : 'none'}>
-          <button type="button" class="plain sorter" id=${`sort-${key}`} onClick=${() => seek('/console/agents', { ...sought, sort: is ? other : first })}>
+          <button type="button" class="plain sorter" id=${`sort-${key}`} onClick=${() => applyFilters('/console/agents', { ...filters, sort: is ? other : first })}>
             ${words}<span class="direction" aria-hidden="true">${is ? (sort.startsWith('-') ? '↓' : '↑') : ''}</span>
           </button>
         </th>`;

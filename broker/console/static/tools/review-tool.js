@@ -5,13 +5,13 @@ import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
-import { EFFECT } from '/console/tools/words.js';
+import { EFFECT } from '/console/tools/effects.js';
 import { visible } from '/console/visible.js';
 
 const written = (/** @type {Tool['accepted']} */ definition) => visible(JSON.stringify(definition, null, 2));
 
 /** @param {{ platform: string, tool: Tool, may: boolean, onClose: () => void, onDone: () => void }} props */
-export function Look({ platform, tool, may, onClose, onDone }) {
+export function ReviewTool({ platform, tool, may, onClose, onDone }) {
   const { name, state, accepted, offered, hash } = tool;
   const [effect, setEffect] = useState(/** @type {Tool['effect'] | ''} */ (''));
   const [busy, setBusy] = useState(false);

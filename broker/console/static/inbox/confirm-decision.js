@@ -17,7 +17,7 @@ import { ConfirmCall } from '/console/request-view/confirm-call.js';
  *   approve: (note: string, standing?: StandingBody) => void, deny: (note?: string, all?: boolean) => void, onClose: () => void,
  * }} props
  */
-export function Asked({ what, entry, deciding, others, approve, deny, onClose }) {
+export function ConfirmDecision({ what, entry, deciding, others, approve, deny, onClose }) {
   if (entry.kind === 'approval') {
     const held = deciding.held();
     const onYes = (

@@ -3,7 +3,7 @@
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 import { useEffect, useRef, useState } from '/console/html.js';
 import { find } from '/console/inbox/decide.js';
-import { hasToBeOpened } from '/console/request-view/look-closely.js';
+import { hasToBeOpened } from '/console/request-view/has-to-be-opened.js';
 
 /** Maximum number of concurrent reads. */
 const AT_ONCE = 6;
@@ -15,7 +15,7 @@ const AT_ONCE = 6;
  * @param {readonly CallEntry[]} entries
  * @param {boolean} wanted
  */
-export function useLookedAt(entries, wanted) {
+export function useUnopened(entries, wanted) {
   const [unread, setUnread] = useState(wanted ? entries.length : 0);
   const [closed, setClosed] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
   const gone = useRef(false);

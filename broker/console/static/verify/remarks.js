@@ -6,7 +6,7 @@
  * @param {Pick<import('./log-export.js').LogVerdict, 'receipts' | 'areReceiptsChecked' | 'withoutReceipt' | 'purged'>} verdict the verdict on a log that verifies
  * @returns {string[]}
  */
-export function toldOf({ receipts, areReceiptsChecked, withoutReceipt, purged }) {
+export function remarksOf({ receipts, areReceiptsChecked, withoutReceipt, purged }) {
   const ofRows = `${receipts} receipts are of these rows`;
   return [
     areReceiptsChecked

@@ -4,7 +4,7 @@ import { html } from '/console/html.js';
 import { visible } from '/console/visible.js';
 
 /** One item per error, with its line. @param {{ problem: Error | undefined }} props */
-export function Wrong({ problem }) {
+export function FileErrors({ problem }) {
   if (!problem) return null;
   const { problems } = /** @type {{ problems?: unknown }} */ (problem instanceof Refused ? problem.answer : {});
   return html`<div class="notice" data-kind="bad" role="alert" id="file-wrong"><div>

@@ -9,19 +9,19 @@ import { navigate } from '/console/shell/router.js';
  * @param {readonly Name[]} names
  * @returns {Record<Name, string>}
  */
-export const soughtIn = ({ searchParams }, names) =>
+export const filtersIn = ({ searchParams }, names) =>
   /** @type {Record<Name, string>} */ (Object.fromEntries(names.map((name) => [name, searchParams.get(name) ?? ''])));
 
-export const isSought = (/** @type {Record<string, string>} */ sought) =>
-  Object.values(sought).some((value) => value !== '');
+export const isFiltered = (/** @type {Record<string, string>} */ filters) =>
+  Object.values(filters).some((value) => value !== '');
 
 /**
  * Navigates to a page with these filter values, without a history entry.
  *
  * @param {string} path
- * @param {Record<string, string>} sought
+ * @param {Record<string, string>} filters
  */
-export function seek(path, sought) {
-  const query = new URLSearchParams(Object.entries(sought).filter(([, value]) => value !== '')).toString();
+export function applyFilters(path, filters) {
+  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== '')).toString();
   navigate(query ? `${path}?${query}` : path, { replace: true });
 }

@@ -1,4 +1,4 @@
-// The status of an agent, in words.
+// Labels for the status of an agent.
 /** @typedef {import('../../answers.ts').Agent} Agent */
 import { visibleLine } from '../visible.js';
 

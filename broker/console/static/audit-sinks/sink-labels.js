@@ -1,4 +1,4 @@
-// Audit sinks in words.
+// Labels for audit sinks.
 /** @typedef {import('../../answers.ts').AuditSink} AuditSink */
 import { moment } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
