@@ -83,6 +83,6 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
     await settled(size + 1);
     const { code, stdout } = await (await saved(kept))('--receipt-keys', 'receipts');
     expect(code).toBe(0);
-    expect(stdout).toContain('1 event carries no receipt: who wrote it cannot be told.');
+    expect(stdout).toContain('1 event carries no receipt: its author is unknown.');
   }, 180_000);
 });

@@ -34,7 +34,7 @@ const OF_ROWS = {
   missing: 'are missing',
   changed: 'are not what was logged',
   inserted: 'have no place here',
-  moved: 'stand where others should',
+  moved: 'are at the place of other rows',
   hashes: 'have other hashes in the file',
   no_receipt: 'have no receipt in the file, and were given one',
 };
@@ -162,7 +162,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
   if (header.first > begin)
     report(
       'missing',
-      `The export begins with row ${header.first}, and rows from ${begin} on were asked for.`,
+      `The export begins with row ${header.first}, but the export was requested from row ${begin} on.`,
       begin,
       header.first - 1,
     );

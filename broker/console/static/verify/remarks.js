@@ -15,7 +15,9 @@ export function remarksOf({ receipts, areReceiptsChecked, withoutReceipt, purged
     ...(withoutReceipt === 0
       ? []
       : [
-          `${withoutReceipt === 1 ? '1 event carries no receipt: who wrote it' : `${withoutReceipt} events carry no receipt: who wrote them`} cannot be told.`,
+          withoutReceipt === 1
+            ? '1 event carries no receipt: its author is unknown.'
+            : `${withoutReceipt} events carry no receipt: their authors are unknown.`,
         ]),
     ...(purged === 0 ? [] : [`${purged} rows were deleted since, after their retention time: the log says which.`]),
   ];
