@@ -137,7 +137,7 @@ async function connect(
     const test = await testConnection(broker, made.id);
     if (test.ok) return { connection: made, test };
     const kept = isOffered
-      ? `The connection "${label}" is kept: run the same command again to connect once more.`
+      ? `The connection "${label}" is kept: run the same command again to try again.`
       : 'Nothing was kept.';
     throw new CommandFailed(`${test.detail}\n${kept}`);
   } catch (error) {

@@ -83,7 +83,7 @@ export async function addPlatform(
   const { connection, test } = await connectAndTest(broker, { platformId, target, secret, way }, undo, say);
   if (!test.ok && way === 'oauth')
     throw new CommandFailed(
-      `${test.detail}\nThe connection "${connection.label}" is kept: run the same command again to connect once more.`,
+      `${test.detail}\nThe connection "${connection.label}" is kept: run the same command again to try again.`,
     );
   if (!test.ok) {
     const { what, made } = credentialOf(builtin, place.site);

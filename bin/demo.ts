@@ -70,7 +70,7 @@ async function tellStory(folder: string, url: string, telling: Telling): Promise
   const { items = [] } = read.data as { items?: { title?: string }[] };
   tell(`   200: ${items.length} issues, the first is “${items[0]?.title}”. The broker added the credential.`);
 
-  tell('\n2. It tries to change one, with no more than the scope for reading.');
+  tell('\n2. It tries to change one, with only the scope for reading.');
   const refused = await agent.call({
     platform: 'sandbox',
     endpoint: '/issues/1',
@@ -120,7 +120,7 @@ async function decide(
     await owner.ask('POST', `/owner/approvals/${approvalId}/approve`, {});
   };
   if (!asks) {
-    tell('   Nobody is asked here, so the demo approves it with the session of the owner.');
+    tell('   No answer can be read here, so the demo approves it with the session of the owner.');
     await approve();
     return await settled(agent, approvalId);
   }

@@ -79,13 +79,13 @@ async function examineAddress(url: string): Promise<{ check: Check; skewMs?: num
       `nothing answers at ${url} (${reason})`,
       /CERT|TLS|SSL/.test(reason)
         ? 'The certificate is not trusted here: name its authority with NODE_EXTRA_CA_CERTS, or correct the address.'
-        : `Start the broker, correct the address in the profile, or look at the network and the proxy in between.${unusedProxy()}`,
+        : `Start the broker, correct the address in the profile, or check the network and the proxy in between.${unusedProxy()}`,
     );
   }
   if (answer.status === 503)
     return failed(
-      `the broker at ${url} takes no calls now`,
-      reasonsOf(answer) ?? 'Its operator has to look at its log.',
+      `the broker at ${url} accepts no calls now`,
+      reasonsOf(answer) ?? 'Its operator has to check its log.',
     );
   if (answer.body.error === 'misdirected_request')
     return failed(`the broker at ${url} does not accept that host name`, String(answer.body.detail));

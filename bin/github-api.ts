@@ -22,7 +22,7 @@ export async function convertManifest({ api, web }: GitHubSite, code: string): P
   const isPage = typeof html_url === 'string' && URL.parse(html_url)?.origin === web;
   if (typeof id !== 'number' || typeof pem !== 'string' || !isPage)
     throw new CommandFailed(
-      'GitHub created the App but did not return its id and key. Look at it in your settings there.',
+      'GitHub created the App but did not return its id and key. Check it in your settings there.',
     );
   return { id, name: String(name), html_url, pem };
 }

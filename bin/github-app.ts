@@ -77,7 +77,7 @@ async function makeApp(
     const next = installationUrl(made.html_url);
     page.finish(next);
     say(
-      `The App ${made.name} is made with the id ${made.id}, and its key is in ${keyFile}. Now install it:\n\n  ${next}\n`,
+      `The App ${made.name} was created with the id ${made.id}, and its key is in ${keyFile}. Now install it:\n\n  ${next}\n`,
     );
   } catch (error) {
     page.finish(undefined);
@@ -124,7 +124,7 @@ function keep(keyFile: string, { id, name, html_url, pem }: MadeApp): void {
     writeFileSync(keyFile, pem);
   } catch (error) {
     throw new CommandFailed(
-      `The App ${name} is made with the id ${id}, and its key cannot be written to ${keyFile} (${(error as NodeJS.ErrnoException).code}). ` +
+      `The App ${name} was created with the id ${id}, but its key cannot be written to ${keyFile} (${(error as NodeJS.ErrnoException).code}). ` +
         `Make another key for it in its settings (${html_url} leads there), and go on with --app-id ${id} --key-file FILE.`,
     );
   }

@@ -16,7 +16,7 @@ export const postgresPrograms: PostgresPrograms = {
     if (found >= major) return;
     throw new Error(
       `${found === 0 ? `There is no ${program} here` : `The ${program} here is of PostgreSQL ${found}`}, and the server is PostgreSQL ${major}. ` +
-        `Install the client programs of PostgreSQL ${major} or later (Debian: postgresql-client-${major}), or use the backups of whoever runs the database.`,
+        `Install the client programs of PostgreSQL ${major} or later (Debian: postgresql-client-${major}), or use the backups of the database's operator.`,
     );
   },
   run: async (program, databaseUrl, args) => {

@@ -31,7 +31,8 @@ export async function readSecret(
     if (piped === '') throw new CommandFailed(`${called} is empty.`);
     return piped;
   }
-  if (!canAsk()) throw new WrongUsage(`Say where ${what} is: ${flags}. It is never taken from the command itself.`);
+  if (!canAsk())
+    throw new WrongUsage(`Say where ${what} is: ${flags}. It is never accepted as an argument of the command itself.`);
   const hint = made === undefined ? '' : `Make ${what} ${made}\n`;
   return await askSecret(`${hint}Paste ${what} (it is not shown): `);
 }

@@ -17,7 +17,7 @@ export const isEntitled = (
 /** Error texts, by the feature that is switched off. */
 export const NOT_ON_PLAN = {
   per_person_tokens:
-    'Tokens per person are switched off for this organisation: no new consent is begun. Whoever runs the broker can switch them on (AGENT_BROKER_ENTITLEMENTS_OFF).',
+    'Tokens per person are switched off for this organisation: no new consent is started. The operator of the broker can switch them on (AGENT_BROKER_ENTITLEMENTS_OFF).',
   repository_constraints:
-    'Limits to repositories are switched off for this organisation: no grant gets a first one, and the limits of grants that have some stay. Grant without repos and allow_repo_creation, or have whoever runs the broker switch them on (AGENT_BROKER_ENTITLEMENTS_OFF).',
+    'Limits to repositories are switched off for this organisation: no grant gets a first one, and the limits of grants that have some stay. Grant without repos and allow_repo_creation, or have the operator of the broker switch them on (AGENT_BROKER_ENTITLEMENTS_OFF).',
 } as const;

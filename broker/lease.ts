@@ -46,8 +46,8 @@ export function keepLease(
   let timer: NodeJS.Timeout | undefined;
   let turn: Promise<void> = Promise.resolve();
   const outage = watchOutage(log, {
-    failed: 'a lease cannot be taken or renewed; retrying',
-    worked: 'the lease can be taken or renewed again',
+    failed: 'a lease cannot be acquired or renewed; retrying',
+    worked: 'the lease can be acquired or renewed again',
     about: { lease: name },
     level: 'warn',
   });

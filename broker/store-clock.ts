@@ -93,7 +93,7 @@ export async function startStoreClock(
     anchor = { ...present, at: Math.abs(off) > REFUSED_MS ? expected : followed };
     report(
       off > REFUSED_MS || off < -APART_MS
-        ? `the clock of this machine was set: it is ${differenceInWords(off)} the time that has gone by`
+        ? `the clock of this machine was set: it is ${differenceInWords(off)} the elapsed time`
         : undefined,
     );
     await storeNewestHeartbeat(store.db, Math.trunc(anchor.at));

@@ -152,7 +152,7 @@ export async function removeSink(given: string, options: Options): Promise<void>
   const api = await openOwnerApi(options);
   const { id, name } = await find(api, given);
   const removed = await api.ask('DELETE', `/owner/audit-sinks/${id}`);
-  printResult(options, removed, () => [line`The audit is not pushed to ${styled('bold', name)} any more.`]);
+  printResult(options, removed, () => [line`The audit is no longer pushed to ${styled('bold', name)}.`]);
 }
 
 const find = async (api: OwnerApi, given: string): Promise<AuditSink> =>

@@ -49,7 +49,7 @@ export function addAgentCommands(program: Command): void {
         );
       });
       const made = (await asked) as Record<'bootstrap_token' | 'expires_at' | 'bind_url', string>;
-      const what = `Shown once, good until ${made.expires_at}${options.rotate ? '; the key that the agent has goes on until another is bound, which ends its children' : ''}.`;
+      const what = `Shown once, good until ${made.expires_at}${options.rotate ? "; the agent's current key is valid until another is bound, which ends its children" : ''}.`;
       print(options, made, () => `${made.bootstrap_token}\n${what}\nExchanged at POST ${made.bind_url}.`);
     });
 

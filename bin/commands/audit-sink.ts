@@ -33,8 +33,8 @@ export function addAuditSinkCommands(program: Command): void {
     .action(async (names: string[], options: Options) => (await load()).testSinks(names, options));
 
   for (const [word, status, what] of [
-    ['pause', 'paused', 'send nothing until it is resumed; what comes meanwhile is sent then'],
-    ['resume', 'active', 'go on, at once where it failed'],
+    ['pause', 'paused', 'send nothing until it is resumed; new rows are sent then'],
+    ['resume', 'active', 'resume; after failures without waiting for the next retry'],
   ] as const)
     withConnection(sink.command(`${word} <name>`).description(what))
       .option('--json', 'print JSON')

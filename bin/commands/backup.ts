@@ -7,7 +7,7 @@ export function addBackupCommand(program: Command): void {
   program
     .command('backup')
     .description(
-      'back up the store into a new file, with a manifest beside it, also while the broker runs (without the master key)',
+      'back up the store into a new file, with a manifest next to it, also while the broker runs (without the master key)',
     )
     .argument('<file>', 'the file to make')
     .option('--json', 'print the manifest as JSON')
@@ -43,7 +43,7 @@ export function addBackupCommand(program: Command): void {
         options.json
           ? `${JSON.stringify({ file: to, manifest: manifestOf(to), ...manifest })}\n`
           : `Backed up the store into ${file} (${(manifest.bytes / 1e6).toFixed(1)} MB). ${manifestOf(file)} belongs to it. ` +
-              'Keep the master key apart from both.\n',
+              'Keep the master key separately from both.\n',
       );
     });
 }

@@ -32,7 +32,7 @@ export function addKeysCommand(program: Command): void {
       });
       print(options, answer, () =>
         use === 'master'
-          ? `The master key is now ${answer.key_id}; ${answer.rewrapped} stored secrets were re-wrapped. Keep a copy of the key file apart from the store's backups.`
+          ? `The master key is now ${answer.key_id}; ${answer.rewrapped} stored secrets were re-wrapped. Keep a copy of the key file separately from the store's backups.`
           : use === 'secrets'
             ? `Secrets are sealed to the key ${answer.kid} from now on. What was sealed before can be opened until ${answer.opens_until}.`
             : use === 'log'

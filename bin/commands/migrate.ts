@@ -4,7 +4,7 @@ export function addMigrateCommand(program: Command): void {
   program
     .command('migrate')
     .description('apply pending migrations without serving (a server does so at its start)')
-    .option('--contract', 'then remove what only earlier releases need, once none of them runs any more')
+    .option('--contract', 'then remove what only earlier releases need, once none of them runs')
     .option('--json', 'print JSON')
     .action(async (options: { contract?: boolean; json?: boolean }) => {
       const { readBuild } = await import('../../broker/build.ts');

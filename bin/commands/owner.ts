@@ -53,7 +53,7 @@ export function addOwnerCommands(program: Command): void {
       const broker = await connectAsOwner(options);
       const found = ownerAt(await ownersOf(broker), address);
       const answer = await broker.ask('DELETE', `/owner/owners/${found.id}`);
-      print(options, answer, () => `${found.email} is no owner any more.`);
+      print(options, answer, () => `${found.email} is no longer an owner.`);
     });
 
   withConnection(
@@ -84,7 +84,7 @@ export function addOwnerCommands(program: Command): void {
     .addOption(new Option('--role <role>').choices(['admin', 'approver', 'viewer']).makeOptionMandatory())
     .option(
       '--forget-identity',
-      'let whoever next signs in with this verified address at the identity provider be this owner: sessions and passkeys of the person until now end',
+      'assign this owner to the next person who signs in with this verified address at the identity provider; existing sessions and passkeys end',
     )
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')

@@ -12,12 +12,12 @@ export function addRestoreCommands(program: Command): void {
   program
     .command('restore')
     .description('restore a backup: pending items end, and no call is made until an admin has reviewed the store')
-    .argument('[file]', 'the backup, with its manifest beside it')
+    .argument('[file]', 'the backup, with its manifest next to it')
     .option('--in-place', 'mark the current store as restored: it was restored by other means')
     .option('--nothing-since', 'no call was made after the backup: every Idempotency-Key is accepted immediately')
     .option(
       '--replace',
-      'replace the current store, which then does not start any more (with SQLite it is kept under another name)',
+      'replace the current store, which then no longer starts (with SQLite it is kept under another name)',
     )
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: Options) => {

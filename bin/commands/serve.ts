@@ -133,7 +133,7 @@ async function applyFile(services: Services, organisationId: string, file: strin
 }
 
 const newKeyNotice = (keyFile: string): string =>
-  `A new master key is in ${relative(process.cwd(), keyFile)}. Keep a copy of it, apart from the store's backups.`;
+  `A new master key is in ${relative(process.cwd(), keyFile)}. Keep a copy of it separately from the store's backups.`;
 
 function greeting(at: {
   baseUrl: string;
@@ -165,7 +165,7 @@ function greeting(at: {
   if (!at.elsewhere) lines.push(`  Phone     cannot open these links yet: ${baseUrl}/console/notices says how`);
   if (sandboxUrl) lines.push(`  Sandbox   platform "sandbox" at ${sandboxUrl}, agent "sandbox-agent"`);
   if (at.masterKeyCreated) lines.push('', newKeyNotice(config.keyFile));
-  if (at.isRestored) lines.push('', `Next, review what was restored; no call is made before: ${program} restored`);
+  if (at.isRestored) lines.push('', `Next, review what was restored; until then no call is made: ${program} restored`);
   else if (sandboxUrl)
     lines.push(
       '',

@@ -24,7 +24,7 @@ export function addVerifyExport(verify: Command): void {
     )
     .option(
       '--first <row>',
-      'the export was asked for from this row on (?first=): rows before it need not be there, and checkpoints of fewer rows are not compared',
+      'the export starts at this row (?first=): earlier rows may be missing, and checkpoints of fewer rows are not compared',
     )
     .option('--json', 'print JSON')
     .action(async (given: string | undefined, options: Options) => {

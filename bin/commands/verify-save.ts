@@ -18,7 +18,7 @@ export function addVerifySave(verify: Command): void {
     const { saveLog } = await import('../evidence/save-log.ts');
     const saved = await saveLog(folder, options);
     printResult(options, saved, () => [
-      line`Saved the receipt log of ${saved.size} rows. ${folder} has ${saved.checkpoints} checkpoint${saved.checkpoints === 1 ? '' : 's'} of it. Keep it apart from the broker.`,
+      line`Saved the receipt log of ${saved.size} rows. ${folder} has ${saved.checkpoints} checkpoint${saved.checkpoints === 1 ? '' : 's'} of it. Keep it on a machine other than the broker's.`,
       ...(saved.newLogKeys > 0
         ? [
             line`The log has ${saved.newLogKeys} more verifier key${saved.newLogKeys === 1 ? '' : 's'} than before: an event log_key_announced says so.`,

@@ -76,7 +76,7 @@ export async function testConnections(given: readonly string[], options: Options
     throw new CommandFailed(
       connections.length === 0
         ? 'There are no connections.'
-        : 'There is no connection with a token of its own: people give theirs for each call.',
+        : 'No connection has its own token: each call uses the token of a person.',
     );
   const results = [];
   for (const { id, label, platform } of chosen) {

@@ -55,7 +55,7 @@ const listed = (names: readonly string[], what: string): string | undefined =>
 
 const HIDE = 'Keep it out of reach: start the command as another user, or in a sandbox without your home folder';
 const ADD = (name: string) => `Connect it with "${PROGRAM} add ${name}"`;
-const ADD_REGISTRY = `${ADD('npm')}, and take the line out; ${PROGRAM} run sets a registry and a token of its own`;
+const ADD_REGISTRY = `${ADD('npm')}, and remove the line; ${PROGRAM} run sets its own registry and token`;
 
 /** A secret with its value in the files of rclone, s3cmd, gsutil and MinIO's client. */
 const STORE_KEY =
@@ -70,7 +70,7 @@ export const CREDENTIAL_FILES: readonly CredentialFile[] = [
     what: 'the sign-in of gh',
     // Without a token in the file, the token is in the system's keyring, where gh reads it.
     look: (text) => listed(each(text, /^['"]?([\w.-]+)['"]?:\s*$/gm), 'for') ?? 'in the keyring',
-    advice: `${ADD('github')}, then "gh auth logout"; ${PROGRAM} run gives gh a configuration of its own`,
+    advice: `${ADD('github')}, then "gh auth logout"; ${PROGRAM} run gives gh its own configuration`,
   },
   {
     paths: ({ env, home }) => (env.NETRC ? [env.NETRC] : [join(home, '.netrc'), join(home, '_netrc')]),
@@ -144,7 +144,7 @@ export const CREDENTIAL_FILES: readonly CredentialFile[] = [
     what: 'keys of stores of objects',
     look: (text) =>
       STORE_KEY.test(text) ? (listed(each(text, /^\s*\[([^\]\n]+)\]/gm), 'of') ?? 'in the file') : undefined,
-    advice: `${ADD('s3')}, as far as it is S3; ${PROGRAM} run gives the command a key of its own. ${HIDE}`,
+    advice: `${ADD('s3')}, if it is used for S3; ${PROGRAM} run gives the command its own key. ${HIDE}`,
   },
   {
     paths: ({ home }) => ['sso', 'cli'].flatMap((kind) => inFolder(join(home, '.aws', kind, 'cache'), /\.json$/)),
@@ -160,7 +160,7 @@ export const CREDENTIAL_FILES: readonly CredentialFile[] = [
         ? (listed(each(text, /\bserver["']?:\s*["']?https?:\/\/(?:[^\s"',}]*@)?([^\s"',}/]+)/g), 'for') ??
           'of any cluster')
         : undefined,
-    advice: `${ADD('kubernetes')}; ${PROGRAM} run gives the command a KUBECONFIG of its own`,
+    advice: `${ADD('kubernetes')}; ${PROGRAM} run gives the command its own KUBECONFIG`,
   },
   {
     paths: ({ env, home }) => [join(env.DOCKER_CONFIG || join(home, '.docker'), 'config.json')],
@@ -231,6 +231,6 @@ export const CREDENTIAL_FILES: readonly CredentialFile[] = [
       return [env.AGENT_BROKER_KEY_FILE || join(folder, 'keys/master.key'), join(folder, 'run/broker.json')];
     },
     what: 'a key of the broker itself',
-    advice: 'Whoever reads it is above the broker. Run the broker as a user of its own, or on another machine',
+    advice: 'A program that reads it can act as the broker. Run the broker as a separate user, or on another machine',
   },
 ];

@@ -110,7 +110,7 @@ export function describeExposure(findings: readonly Finding[], words: readonly s
   // Without this line, "nothing was found" would seem to cover more than was checked.
   const unasked = isAsked
     ? []
-    : [line`The metadata address of a cloud, which may give a machine credentials, was not asked: add --metadata.`];
+    : [line`The metadata address of a cloud, which may give a machine credentials, was not queried: add --metadata.`];
   if (findings.length === 0) return [line`Nothing was found that ${command} could use without the broker.`, ...unasked];
   return [
     ...found,

@@ -153,7 +153,7 @@ function whyNot(one: Waiting, error: CommandFailed): string {
     return `${error.message} It may have been decided all the same: look with ${PROGRAM} inbox.`;
   if (!(error instanceof RefusedByBroker)) return error.message;
   if (error.code === 'request_changed')
-    return 'The item has changed since it was shown. Nothing was decided: look at it again.';
+    return 'The item has changed since it was shown. Nothing was decided: show it again.';
   // An approval that this owner may not give here may be possible on its page, with a passkey or for another owner.
   if (error.status === 403 && one.kind === 'approval') return `${error.message} Its page: ${one.item.approve_url}`;
   return error.message;

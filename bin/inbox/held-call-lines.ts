@@ -77,7 +77,7 @@ function originalLines({ asked, corrected }: HeldCall, width: number): Line[] {
   if (!asked) return [];
   return [
     line``,
-    line`Corrected by ${corrected?.by_email ?? 'an owner'}. The agent had asked:`,
+    line`Corrected by ${corrected?.by_email ?? 'an owner'}. The agent had requested:`,
     ...foreignText(asked.endpoint, width),
     ...(asked.body === null ? [] : foreignText(JSON.stringify(asked.body, undefined, 2), width)),
   ];

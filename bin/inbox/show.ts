@@ -88,7 +88,10 @@ function registrationLines(asked: Registration, width: number): Line[] {
     line`${styled('bold', asked.agent_name)} asks to become an agent.`,
     ...invisibleCharacters(asked.agent_name),
     ...warnings(oddities(asked.agent_name)),
-    styled('wait', 'Nobody checked who this is. Approve only what you started yourself or were told about.'),
+    styled(
+      'wait',
+      'Nobody checked who this is. Approve only what you started yourself, or know about from the person who started it.',
+    ),
     line``,
     ...fieldLines('Owner', `it names ${asked.owner_email ?? asked.owner_id}`, width),
     ...fieldLines('From', asked.source, width),

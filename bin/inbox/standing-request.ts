@@ -22,7 +22,7 @@ export function readStandingOptions(options: {
     throw new WrongUsage('--for, --session and --free say how calls like this one pass: say how many with --next.');
   }
   if ((lasting === undefined) === (session === undefined))
-    throw new WrongUsage('Beside --next say until when: --for 1h, a moment, or --session.');
+    throw new WrongUsage('With --next, also say until when: --for 1h, a date and time, or --session.');
   if (lasting === 'never') throw new WrongUsage('A standing approval ends after 30 days at most.');
   if (lasting === undefined) return { count: next, free, session: true };
   return { count: next, free, until: new Date(Date.now() + lasting * 1000).toISOString() };

@@ -57,5 +57,5 @@ export async function revokeStanding(id: string, options: Options): Promise<void
   if (!found)
     throw new CommandFailed(`No standing approval in force begins with ${id}. List them: ${PROGRAM} standing list`);
   const ended = await api.ask('DELETE', `/owner/standing-approvals/${found.id}`);
-  printResult(options, ended, () => [line`Revoked. Calls like it are asked for again from the next one on.`]);
+  printResult(options, ended, () => [line`Revoked. Calls like it are held again from the next one on.`]);
 }

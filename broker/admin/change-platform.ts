@@ -149,7 +149,7 @@ function refuseBuiltIn(before: Manifest, after: Manifest): void {
   if (becomes)
     throw new ChangeRefused(
       'invalid_request',
-      `entry: this is the built-in platform ${becomes}: connect that one as a platform of its own.`,
+      `entry: this is the built-in platform ${becomes}: connect that one as a separate platform.`,
     );
 }
 

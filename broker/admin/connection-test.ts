@@ -133,7 +133,7 @@ const RISKY = 'workflow';
 function excessOf(grantedScopes: readonly string[], { needs = {} }: Manifest): string {
   const isKnown = Object.values(needs).some((scopes) => scopes.includes(RISKY));
   if (!isKnown || !grantedScopes.includes(RISKY)) return '';
-  return `Warning: the token has the scope "${RISKY}", so whatever agent may push can change workflows, which run with the repository's secrets. Give the connection a token without it, or an App.`;
+  return `Warning: the token has the scope "${RISKY}", so any agent that may push can change workflows, which run with the repository's secrets. Give the connection a token without it, or an App.`;
 }
 
 /** Builds a request for an address of the manifest as it is. */

@@ -31,7 +31,7 @@ export async function makeBootstrapToken(
     if (!usesOwnKey(now))
       throw new ChangeRefused(
         'conflict',
-        'This agent cannot get a key: it is revoked, or is of a kind that has no key of its own.',
+        'This agent cannot get a key: it is revoked, or is of a kind that has no key.',
       );
     if (hasKey(now) && !rotates)
       throw new ChangeRefused(

@@ -62,7 +62,7 @@ export async function acceptTool(
       if (!row)
         throw new ChangeRefused(
           'conflict',
-          'The definition of the tool has changed since it was shown: look at it again.',
+          'The definition of the tool has changed since it was shown: review it again.',
         );
       note({ tool: name, server: place.server, hash, effect });
       return row;

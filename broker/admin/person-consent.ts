@@ -43,7 +43,7 @@ export const over = () =>
 const elsewhere = () =>
   new ChangeRefused(
     'conflict',
-    'This consent was started in another browser, so nothing from this browser is stored. If you started it, continue there; if not, tell whoever sent you the link that somebody else has it.',
+    'This consent was started in another browser, so nothing from this browser is stored. If you started it, continue there; if not, tell the person who sent you the link that somebody else has it.',
   );
 const changed = () =>
   new ChangeRefused('conflict', 'The platform was changed meanwhile. Ask for a new link where you got this one.');

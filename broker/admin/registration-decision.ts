@@ -158,7 +158,7 @@ function narrowed(registration: KnownRegistration, given: readonly ScopesOn[] | 
   if (more)
     throw new ChangeRefused(
       'invalid_request',
-      `scopes: ${more.scopes[0]} on ${more.platformId} was not asked for. An approval cannot grant more than was asked for; grant more afterwards.`,
+      `scopes: ${more.scopes[0]} on ${more.platformId} was not requested. An approval cannot grant more than was requested; grant more afterwards.`,
     );
   return narrow;
 }

@@ -61,7 +61,7 @@ function connectionOfConsent(
     // A consent for scopes that no call could use is not started: the later call would be refused.
     const verdicts = grant.scopes.map((scope) => decide(facts, { ...ask, scope }, now));
     if (verdicts.some(({ kind }) => kind !== 'deny')) return found;
-    return `The agent can use nothing of this platform now (${verdicts[0]?.reason ?? 'scope_not_granted'}), so nobody is asked for a consent.`;
+    return `The agent has no usable permission on this platform now (${verdicts[0]?.reason ?? 'scope_not_granted'}), so no consent is requested.`;
   }
   if (connectionId !== undefined) return 'The agent has no grant on this connection of the platform.';
   const choices = connectionChoices(facts.grants, ask, facts.platform?.defaultConnectionId ?? null);

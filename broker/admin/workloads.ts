@@ -41,7 +41,7 @@ export async function setWorkload(
   const { workload, ended } = await recordInTurn(services, by, change, async (db, note) => {
     const now = present(await findAgent(db, organisation_id, agent.id), 'agent');
     if (now.status === 'revoked' || now.status === 'deleted')
-      throw new ChangeRefused('conflict', 'This agent is revoked: no tokens are accepted for it any more.');
+      throw new ChangeRefused('conflict', 'This agent is revoked: tokens for it are no longer accepted.');
     if (now.status === 'pending')
       throw new ChangeRefused(
         'conflict',

@@ -62,7 +62,7 @@ export async function decideByPasskey(
   const signed = standing ? 'standing' : purpose;
   if (said.purpose !== signed || (session && session.approvalId !== id)) return unverified(NOT_FOR_THIS);
   if (session && (session.owner.id !== owner.id || session.owner.organisation_id !== owner.organisation_id))
-    return unverified('This is not a passkey of whoever is signed in here.');
+    return unverified('This passkey does not belong to the person who is signed in here.');
   const approval = await findSignableApproval(broker.store.db, id);
   // The same result for another organisation's call as for an unknown id, so that ids do not leak.
   if (!approval || approval.organisation_id !== owner.organisation_id) return unverified(NOT_FOR_THIS);

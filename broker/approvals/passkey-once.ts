@@ -45,7 +45,8 @@ export async function assertOnce(
   const state = await judgeChallenge(broker, challenge, subject);
   if (state === 'expired') return { kind: 'challenge_expired' };
   if (state === 'foreign') return unverified(`The challenge is not one for ${FOR[subject.purpose]}.`);
-  if (session && session.id !== owner.id) return unverified('This is not a passkey of whoever is signed in here.');
+  if (session && session.id !== owner.id)
+    return unverified('This passkey does not belong to the person who is signed in here.');
   const { counter } = asserted;
   const at = broker.clock();
   const used = await inTransaction(broker.store.db, async (tx) => {

@@ -27,7 +27,7 @@ export async function verifyRegistration(
   expected: { challenge: string; rp: RelyingParty; requireUserVerification: boolean },
 ): Promise<{ ok: true; credential: Enrolled } | Refused> {
   if (!(await isUnattested(response.response.attestationObject)))
-    return refused('The authenticator was asked for no attestation, but sent one.');
+    return refused('The authenticator sent an attestation, but none was requested.');
   const { verifyRegistrationResponse } = await loadWebAuthn();
   const verified = await verifyRegistrationResponse({
     response,

@@ -87,7 +87,10 @@ export function askedOf(
     return { endpoint: String(endpoint), body: data };
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
-    broker.log.error({ err: error, security: true, approval: held.id }, 'what an agent asked cannot be opened');
+    broker.log.error(
+      { err: error, security: true, approval: held.id },
+      'the original request of an agent cannot be decrypted',
+    );
     return null;
   }
 }

@@ -53,7 +53,7 @@ export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure |
     case 'consent_required':
       if (outcome.awaits === 'owner')
         return because(
-          'An owner has to confirm the latest token of the person for whom it was held, and their earlier token cannot be used any more',
+          'An owner has to confirm the latest token of the person for whom it was held, and their earlier token can no longer be used',
         );
       return outcome.refused
         ? because('The platform refused the call, because the person has consented to less than it needs')
@@ -78,5 +78,5 @@ export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure |
 const NO_TOKEN: Record<OutcomeOf<'consent_required'>['reason'], string> = {
   no_caller: 'The platform now has one token per person, and the call was held without naming a person',
   asserted_not_allowed: 'The platform no longer trusts this source to say who the person is',
-  not_consented: 'The person for whom it was held has no token that can be used any more',
+  not_consented: 'The person for whom it was held no longer has a usable token',
 };

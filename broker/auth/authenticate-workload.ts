@@ -48,7 +48,7 @@ export function workloadAuthenticator(
     if (performance.now() - began > LONG_WAIT_MS) return await authenticate(token, platformId, source);
     const rows = await facts(agentId, platformId, source);
     const [agent] = rows;
-    if (!workload || !agent || agent.status === 'deleted') return refused('There is no such agent any more.');
+    if (!workload || !agent || agent.status === 'deleted') return refused('This agent no longer exists.');
     uses.note(workload.id);
     return { kind: 'agent', rows, agent, source, sessionId: null, workload: { id: workload.id } };
   };

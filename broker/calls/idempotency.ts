@@ -179,7 +179,7 @@ async function judge(
       broker.log.error({ err: error, security: true, organisation, auditId }, 'a stored answer cannot be opened');
       return refused(
         'idempotency_outcome_unknown',
-        'The first call with this key was answered, but the stored answer cannot be opened. Its receipt says what is known; look at the platform before you repeat it.',
+        'The first call with this key was answered, but the stored answer cannot be opened. Its receipt says what is known; check the platform before you repeat it.',
       );
     }
   if (earlier.status !== null)
@@ -194,7 +194,7 @@ async function judge(
     if (!keepsResponse(row)) return 'abandoned';
     return refused(
       'idempotency_outcome_unknown',
-      'The first call with this key was made, may have been made or is held, but its answer was lost. Its receipt says what is known; look at the platform before you repeat it.',
+      'The first call with this key was made, may have been made or is held, but its answer was lost. Its receipt says what is known; check the platform before you repeat it.',
     );
   }
   if (!row && earlier.created_at <= broker.clock() - ABANDONED_MS) {

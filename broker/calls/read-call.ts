@@ -58,7 +58,7 @@ export async function readCall(
     return {
       ok: false,
       code: 'invalid_endpoint',
-      detail: 'endpoint: a tool takes no query; its arguments go into `data`',
+      detail: 'endpoint: a call of a tool cannot have a query; its arguments go into `data`',
     };
   if (raw && isMcp)
     return { ok: false, code: 'invalid_endpoint', detail: 'endpoint: an MCP server is reached by its tools, at /mcp' };

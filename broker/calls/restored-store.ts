@@ -21,7 +21,7 @@ export function unknownKey(restoredAt: Instant | undefined, key: string, now: In
   const time = (moment: number) => new Date(moment).toISOString();
   return (
     `This broker was restored from a backup at ${time(restoredAt)}, and does not know which keys were used after that backup: the first call with this ` +
-    'Idempotency-Key may have been made. Nothing was sent now; look at the platform before you repeat it. For a new call use a UUID of ' +
+    'Idempotency-Key may have been made. Nothing was sent now; check the platform before you repeat it. For a new call use a UUID of ' +
     `version 7, generated now, as the key. Other keys are accepted again from ${time(restoredAt + LIFETIME_MS)} on.`
   );
 }
@@ -31,7 +31,7 @@ export class StoreUnreviewed extends Error {
   constructor() {
     super(
       'This broker was restored from a backup, and makes no calls until an admin has reviewed it: suspensions and revocations after the backup are not ' +
-        'known. Nothing was sent. Ask an admin to look at Restored in the console, or at GET /owner/restored; then try again.',
+        'known. Nothing was sent. Ask an admin to review it under Restored in the console, or with GET /owner/restored; then try again.',
     );
     this.name = 'StoreUnreviewed';
   }

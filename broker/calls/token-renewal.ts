@@ -77,7 +77,7 @@ function oauthRenewer({ broker, credentials, oauth }: TokenServices, at: At): Re
     const { credential: sealed } = done;
     const credential = credentials.open(organisationId, { ...connection, credential: sealed }, manifest.auth);
     if (credential === undefined || credential === 'unreadable' || !('secret' in credential)) return CONSENT_GONE;
-    broker.log.debug({ connection: connection.id }, 'a call goes on with refreshed tokens');
+    broker.log.debug({ connection: connection.id }, 'a call continues with refreshed tokens');
     return { kind: 'credential', credential };
   };
 }

@@ -122,7 +122,8 @@ class Walk {
     else if (refusal) this.#refuse(key, refusal.message);
     else if (name === '__proto__') this.#refuse(key, '"__proto__" cannot be a name here');
     else if (seen.has(name)) this.#refuse(key, `"${shorten(name)}" is there twice; keep one of them`);
-    else if (key.anchor !== undefined || key.tag !== undefined) this.#refuse(key, 'a name takes no anchor and no tag');
+    else if (key.anchor !== undefined || key.tag !== undefined)
+      this.#refuse(key, 'a name cannot have an anchor or a tag');
     seen.set(name, key);
   }
 

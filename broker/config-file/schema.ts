@@ -137,7 +137,7 @@ const Policy = z
   .describe('What agents with this policy may do, within their grants.');
 
 const Grants = z
-  .union([GrantTerms, z.array(GrantTerms).min(1, 'is empty; take the platform away instead').max(50)])
+  .union([GrantTerms, z.array(GrantTerms).min(1, 'is empty; remove the platform instead').max(50)])
   .describe('The terms on this platform, or a list of terms with different connections.');
 
 const PublicKey = z

@@ -153,7 +153,7 @@ function emptiness(expected: string, path: Path): string {
   const none = expected === 'array' ? '[]' : '{}';
   if (!['array', 'object', 'record'].includes(expected)) return 'is empty.';
   return path.length === 1
-    ? `is empty. Leave the name out to change nothing of it, or write ${none} for none.`
+    ? `is empty. Omit the name to leave it unchanged, or write ${none} for none.`
     : `is empty; write ${none} if that is meant.`;
 }
 

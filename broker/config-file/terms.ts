@@ -21,7 +21,7 @@ export const GrantTerms = z
   .strictObject({
     scopes: z
       .array(z.string().min(1).max(128))
-      .min(1, 'names no scope; take the whole grant away instead')
+      .min(1, 'names no scope; remove the whole grant instead')
       .max(500)
       .describe("Scopes of the platform's manifest."),
     expires: z

@@ -70,7 +70,7 @@ function exportAgent(
   if (waits) remarks.push(`${said} has not collected its key yet, and is here without one.`);
   if (agent.agent_type === 'mcp_client')
     remarks.push(
-      `${said} is an MCP client's, which an admin lets in; applied elsewhere it is one that waits for a key.`,
+      `${said} belongs to an MCP client, which an admin authorises; applied elsewhere it becomes an agent without a key.`,
     );
   return {
     ...(owner !== undefined && { owner }),

@@ -194,7 +194,7 @@ function adopt(planning: Planning, agent: AgentTable): void {
   planning.adopted.push(agent.id);
   planning.warnings.push({
     path: ['agents', agent.name],
-    message: 'was made by hand. From now on this file decides about it, and leaving it out revokes it.',
+    message: 'was not created by a governance file. From now on this file manages it, and omitting it revokes it.',
   });
 }
 

@@ -180,7 +180,7 @@ export function planConnectionRemovals(planning: Planning): void {
     );
     if (used.length > 0) {
       const agents = listNames(new Set(used.map((grant) => grant.agent)));
-      const why = entry ? `is one to "${platform}", and` : `"${label}" is not listed any more but`;
+      const why = entry ? `is one to "${platform}", and` : `"${label}" is no longer listed but`;
       addProblem(
         planning,
         entry ? ['connections', label, 'platform'] : ['connections'],

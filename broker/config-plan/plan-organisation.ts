@@ -104,7 +104,7 @@ export function planOwnerRemovals(planning: Planning): void {
       addProblem(
         planning,
         ['owners'],
-        `"${owner.email}" is not listed any more but answers for the agents ${listNames(live)}; give them another owner, or list the owner.`,
+        `"${owner.email}" is no longer listed but answers for the agents ${listNames(live)}; give them another owner, or list the owner.`,
       );
     if (live.length > 0 || firstAdmin === undefined) continue;
     const details = agents.map(

@@ -56,7 +56,7 @@ export function planPlatformRemovals(planning: Planning): void {
       addProblem(
         planning,
         ['platforms'],
-        `"${platformId}" is not listed any more but is granted to ${listNames(agents)}; take the grants away first.`,
+        `"${platformId}" is no longer listed but is granted to ${listNames(agents)}; remove the grants first.`,
       );
     }
     // With a connections section in the file, a connection to the platform is already a problem of that section.
@@ -66,7 +66,7 @@ export function planPlatformRemovals(planning: Planning): void {
       addProblem(
         planning,
         ['platforms'],
-        `"${platformId}" is not listed any more but has the connections ${listNames(names)}; remove them first.`,
+        `"${platformId}" is no longer listed but has the connections ${listNames(names)}; remove them first.`,
       );
     }
     addStep(planning, { action: 'delete', kind: 'platform', name: platformId, details: [] }, (db) =>

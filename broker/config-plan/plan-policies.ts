@@ -59,7 +59,7 @@ export function planPolicyRemovals(planning: Planning): void {
       addProblem(
         planning,
         ['policies'],
-        `"${name}" is not listed any more but the agents ${names} are under it; give them another policy first.`,
+        `"${name}" is no longer listed but the agents ${names} use it; give them another policy first.`,
       );
     }
     addStep(planning, { action: 'delete', kind: 'policy', name, details: [] }, (db) =>

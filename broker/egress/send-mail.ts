@@ -86,7 +86,7 @@ export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailSer
 
 const CONNECTION_BROKE = 'The connection to the mail server broke';
 const WHY: Readonly<Record<string, string>> = {
-  EAUTH: 'The mail server did not take the user name or the password',
+  EAUTH: 'The mail server did not accept the user name or the password',
   ETLS: 'No trusted TLS connection to the mail server could be made',
   EENVELOPE: 'The mail server refused the sender or a recipient',
   EMESSAGE: 'The mail server refused the message',
@@ -106,7 +106,7 @@ function reasonOf(error: unknown): string {
   const why = isCertificateCode(originalCode)
     ? `The certificate of the mail server is not trusted (${originalCode})`
     : known === undefined
-      ? 'The mail server did not take the message'
+      ? 'The mail server did not accept the message'
       : WHY[known];
   return Number.isInteger(responseCode) ? `${why} (${responseCode}).` : `${why}.`;
 }

@@ -16,16 +16,16 @@ const TEXTS = {
   not_mcp: 'The MCP server did not send a valid JSON-RPC response to the request.',
   asked_back:
     'The MCP server sent a request of its own (such as sampling or elicitation) instead of a response; that is not supported.',
-  task_ended: 'The MCP server made the call as a task, and cancelled the task or does not know it any more.',
+  task_ended: 'The MCP server made the call as a task, and cancelled the task or no longer knows it.',
   too_many_tools: 'The MCP server lists more tools than are allowed, or its pagination does not end.',
   credential_echoed:
     'The MCP server echoes the credential of the connection in its tool definitions. They were not stored, and no tool was called.',
-  tools_unlisted: 'The MCP server answered with an error when it was asked for its tools, so no tool was called.',
+  tools_unlisted: 'The MCP server answered with an error to the request for its tools, so no tool was called.',
   tools_unknown: 'The tools of the MCP server could not be compared with the accepted ones, so no tool was called.',
   redirect_refused:
     'The platform redirected this read to an address that is not followed. Followed is https, on port 443 or 8443, at a public address, without a user name or the credential in it.',
   redirected_again:
-    'The platform redirected this read, and that address redirects once more. Only one redirect is followed.',
+    'The platform redirected this read, and that address redirects again. Only one redirect is followed.',
   busy: 'Too many calls to this upstream are waiting.',
   closed: 'The broker is shutting down.',
   client_closed: 'The client closed its connection before the upstream answered.',

@@ -27,7 +27,7 @@ const Environment = z.object({
     .string()
     .refine(isHost, 'must be a host name, with :port or without, and nothing more')
     .optional()
-    .describe('host of its own for /git and /proxy, which no other host serves then'),
+    .describe('separate host for /git and /proxy, which no other host serves then'),
   ...DATABASE_VARIABLES,
   OUTBOUND_PROXY: z
     .string()
@@ -40,7 +40,7 @@ const Environment = z.object({
   RATE_LIMIT_URL: RateLimitUrl,
   DRAIN_SECONDS: decimal('a number of seconds from 0 to 300', z.number().max(300))
     .optional()
-    .describe('seconds for which a broker that was told to stop still takes calls; 0 at a terminal, else 5'),
+    .describe('seconds for which a broker still accepts calls after the signal to stop; 0 at a terminal, else 5'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')

@@ -57,7 +57,7 @@ export const OTEL_VARIABLES = {
       `must be ${SAMPLERS.join(', ')}, or one of these with parentbased_ before it, which is the same here`,
     )
     .default('parentbased_traceidratio')
-    .describe('which calls are traced; whether a caller says that it traces is never asked'),
+    .describe('which calls are traced; the sampling flag of the caller is ignored'),
   OTEL_TRACES_SAMPLER_ARG: decimal('a number from 0 to 1', z.number().max(1))
     .default(0.01)
     .describe('share of the calls that is traced'),

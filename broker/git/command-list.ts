@@ -131,7 +131,7 @@ export class CommandListReader {
       return 'an object id is not of the length of its object format';
     const problem = refNameProblem(name);
     if (problem !== undefined) return `the name of a ref ${problem}`;
-    if (this.#names.has(name)) return 'a ref stands in it twice';
+    if (this.#names.has(name)) return 'it contains a ref twice';
     if (this.#refs.length === MOST_COMMANDS) return `it changes more than ${MOST_COMMANDS} refs; push fewer at a time`;
     const [creates, deletes] = [ZERO.test(before), ZERO.test(after)];
     if (creates && deletes) return 'a command neither creates nor deletes its ref';

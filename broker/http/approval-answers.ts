@@ -11,7 +11,7 @@ export const Approval = z
     expires_at: moment.nullable(),
     executed_at: moment.nullable(),
     approval_url: z.url().describe('the page on which an owner decides'),
-    sentence: z.string().describe('what the call does, as whoever decides is told'),
+    sentence: z.string().describe('what the call does, as shown to the person who decides'),
     result: z
       .object({
         status: z.int(),
@@ -36,8 +36,10 @@ export const Approval = z
         data: z.unknown().describe('null: none'),
       })
       .optional()
-      .describe('the call as an owner corrected it: this is what is decided on and made, in place of what was asked'),
-    note: z.string().optional().describe('what whoever decided wrote to the agent'),
+      .describe(
+        'the call as an owner corrected it: this is what is decided on and made, instead of the original request',
+      ),
+    note: z.string().optional().describe('the note to the agent from the person who decided'),
     audit_id: z.guid().describe('the audit row of the held call, and once it was approved, of the call that is made'),
   })
   .meta({ id: 'Approval' });

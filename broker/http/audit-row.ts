@@ -54,7 +54,7 @@ export const MatchedRules = z
       source: z.string().describe('policy, or guardrail'),
       name: z.string(),
       effect: z.string(),
-      says: z.string().optional().describe('what a rule says that has no name of its own'),
+      says: z.string().optional().describe('the effect of a rule that has no name'),
       error: z.string().optional().describe('how its condition failed'),
       after: z.string().optional().describe('audit id of the earlier call because of which it applies'),
     }),
@@ -66,7 +66,9 @@ export const AuditRowListed = AuditRowShown.extend({
   platform_name: z
     .string()
     .nullable()
-    .describe('what the platform is called today; its id where it has no name, or is gone; null: it is about none'),
+    .describe(
+      'the current name of the platform; its id if it has no name or was removed; null: it concerns no platform',
+    ),
   sentence: SentenceShown.nullable().describe(
     'what the call does: of a held call as it was said then, or when it was corrected; else as far as method and path tell, by the manifest of today; null: it is about no call',
   ),
@@ -147,7 +149,7 @@ export const AUDIT_FILTER = {
     .min(1)
     .optional()
     .describe(
-      'part of the path, reason, detail, scope, method, platform, agent (id or name), the words of the agent, or the audit, approval or correlation id, in whichever case; an audit id is found at once',
+      'part of the path, reason, detail, scope, method, platform, agent (id or name), the reason that the agent gave, or the audit, approval or correlation id, ignoring case; an audit id is found by an index',
     ),
 };
 

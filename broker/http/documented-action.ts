@@ -47,7 +47,7 @@ export const ACTION_DOCUMENTED: Pick<Route, 'description' | 'headers' | 'example
   },
   answers: {
     200: {
-      description: 'The platform answered, whatever its own status was.',
+      description: 'The platform answered, with any status.',
       schema: PlatformAnswer,
       headers: ['Idempotency-Replayed'],
       example: { data: { number: 17 }, _meta: { ...META, upstream_status: 201 } },

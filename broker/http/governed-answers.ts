@@ -88,7 +88,7 @@ export const ActionDenied = z
 /** 200 of POST /v1/actions. */
 export const PlatformAnswer = z
   .object({
-    data: z.unknown().describe("the platform's response, whatever its status; a credential in it is redacted"),
+    data: z.unknown().describe("the platform's response, with any status; a credential in it is redacted"),
     _meta: EnvelopeMeta.extend({
       upstream_status: z.int().describe("the platform's own status"),
       encoding: z.literal('base64').optional().describe('the body is no text, and `data` has its bytes in base64'),
@@ -115,7 +115,7 @@ export const PendingApproval = z
     approval_id: z.guid().nullable(),
     message: z.string(),
     approval_url: z.url().describe('the page on which an owner decides'),
-    sentence: z.string().describe('what the call does, as whoever decides is told'),
+    sentence: z.string().describe('what the call does, as shown to the person who decides'),
     limit: LimitTold.optional().describe('of the rule that holds it, where the call is beyond it'),
     expires_at: moment,
     _meta: EnvelopeMeta,
@@ -134,7 +134,9 @@ export const NotReady = z
     reason: z
       .literal('credential_malformed')
       .optional()
-      .describe('of platform_reauth_needed: the stored credential cannot be sent, and the platform was not asked'),
+      .describe(
+        'of platform_reauth_needed: the stored credential cannot be sent, and no request was sent to the platform',
+      ),
     scope: z.string().optional(),
     request_token: z.string().optional(),
     connect_url: z.url().optional(),

@@ -11,7 +11,7 @@ const GrantedScopes = ScopesOnPlatform.extend({
   expires_in_seconds: LastsSeconds.unwrap()
     .unwrap()
     .optional()
-    .describe('how long the grant lasts from the moment that the agent is made; left out: without an end'),
+    .describe('how long the grant lasts from the creation of the agent; omitted: without expiry'),
   require_approval,
   recipients,
   repos,
@@ -55,7 +55,7 @@ export const GrantedShown = z.array(
   z.object({
     platformId: z.string(),
     scopes: z.array(z.string()),
-    expires_in_seconds: z.number().nullable().describe('from the moment that the agent is made; null: without an end'),
+    expires_in_seconds: z.number().nullable().describe('from the creation of the agent; null: without expiry'),
     require_approval: z.boolean().describe('whether every call waits for an approval'),
     recipients: z.array(z.string()).nullable().describe('who may receive what is sent; null: anybody'),
     repos: z.array(z.string()).nullable().describe('repositories that it is limited to; null: all'),

@@ -13,7 +13,7 @@ export const HeldCallStated = z
     status: z.enum(['pending', 'approved', 'denied', 'expired']),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime(),
-    expires_in_seconds: z.int().nullable().describe('null: nobody can decide any more'),
+    expires_in_seconds: z.int().nullable().describe('null: it can no longer be decided'),
     decided_at: moment,
     decided_by: z.guid().nullable(),
     how: z.enum(['console', 'api', 'passkey', 'channel']).nullable(),
@@ -70,7 +70,7 @@ export const HeldCallSummary = HeldCallStated.extend({
   approve_url: z.url().describe('where a person decides on it'),
   agent: AgentNamed,
   platform: z.string(),
-  platform_name: z.string().describe('its name for people; its id where it has none, or is gone'),
+  platform_name: z.string().describe('its display name; its id if it has none or was removed'),
   connection: z.object({ connection_id: z.guid(), label: z.string().nullable() }).nullable(),
   method: z.enum(METHODS),
   path: z.string(),
@@ -87,7 +87,7 @@ export const HeldCallSummary = HeldCallStated.extend({
   corrected: z
     .object({ at: z.iso.datetime(), by_email: z.string().nullable() })
     .nullable()
-    .describe('by whom the request was corrected last; null: it is what the agent asked'),
+    .describe('who last corrected the request; null: it is what the agent sent'),
 }).meta({ id: 'HeldCallSummary' });
 
 export const HeldCallOpened = HeldCallSummary.extend({
@@ -110,7 +110,9 @@ export const HeldCallOpened = HeldCallSummary.extend({
   asked: z
     .object({ endpoint: z.string(), body: z.unknown() })
     .nullable()
-    .describe('of one that was corrected: what the agent asked; null: it is that, or was altered in the store'),
+    .describe(
+      'the original request, if it was corrected; null: it was not corrected, or the original was altered in the store',
+    ),
   correctable: z
     .boolean()
     .describe('whether it can be corrected: it waits, and its body is an object of JSON, or none'),

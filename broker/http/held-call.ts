@@ -35,7 +35,7 @@ export async function heldBecause({ compiled }: Pick<Services, 'compiled'>, held
   // The audit row is deleted after its retention time; the approval stays.
   return {
     reason: reason ?? PURGED,
-    detail: reason === null ? 'The audit row that says so is not kept any more.' : detail,
+    detail: reason === null ? 'The audit row of it is no longer kept.' : detail,
     rules: await describeMatched(compiled, held.organisation_id, decision),
   };
 }

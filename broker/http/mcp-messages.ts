@@ -39,7 +39,7 @@ const ARGUMENTS = '/params/arguments/';
 const MOST_VALUES = 10_000;
 const TOO_MANY = `The request has more than ${MOST_VALUES.toLocaleString('en')} values. Nothing was done. Send less at a time, or use POST /v1/actions.`;
 const ID_TWICE =
-  'Two requests of the list have this id, so that one answer could not be told from the other. Nothing was done.';
+  'Two requests of the list have this id, so that their responses could not be distinguished. Nothing was done.';
 /** Limit of members of a message, of its `params`, and of `_meta` in them: each is checked several times. */
 const MOST_MEMBERS = 100;
 

@@ -60,7 +60,7 @@ const signInButtons = ({ id, issuers }: SignInPlaces): Html[] =>
 export const minePage = (given: readonly Given[], places: SignInPlaces | undefined): Reply =>
   page('What you gave', [
     given.length === 0
-      ? paragraph('Agents hold nothing of yours here.')
+      ? paragraph('Agents have no access to any of your accounts here.')
       : paragraph('Agents use these accounts of yours, when they act for you. You can withdraw each immediately.'),
     ...given.map(section),
     ...(places && places.issuers.length > 0
@@ -84,13 +84,13 @@ export const whoPage = (places: SignInPlaces | undefined): Reply =>
   ]);
 
 export const noConsentsPage = (cookies: string[]): Reply =>
-  page('What you gave', [statusLine('You are signed in, and agents hold nothing of yours here.')], {
+  page('What you gave', [statusLine('You are signed in, and agents have no access to any of your accounts here.')], {
     'Set-Cookie': cookies,
   });
 
 export const withdrawnPage = (platform: string, revoked: boolean): Reply =>
   page('Withdrawn', [
-    statusLine(`No agent can use your ${platform} account any more.`),
+    statusLine(`Agents can no longer use your ${platform} account.`),
     paragraph(
       revoked
         ? `The tokens were revoked at ${platform}, too.`
@@ -100,4 +100,4 @@ export const withdrawnPage = (platform: string, revoked: boolean): Reply =>
   ]);
 
 export const leftPage = (cookie: string): Reply =>
-  page('Left', [statusLine('This browser shows nothing of yours any more.')], { 'Set-Cookie': cookie });
+  page('Left', [statusLine('This browser no longer shows your accounts.')], { 'Set-Cookie': cookie });

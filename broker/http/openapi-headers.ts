@@ -33,7 +33,7 @@ export const HEADERS = {
   Vary: { description: 'Which header of the request the answer depends on.', schema: { type: 'string' } },
   AuditId: { description: 'The audit row, whose receipt can be fetched.', schema: { type: 'string', format: 'uuid' } },
   IdempotencyReplayed: {
-    description: 'The first answer to this Idempotency-Key, once more: nothing was done again.',
+    description: 'The first answer to this Idempotency-Key, repeated: nothing was done again.',
     schema: { type: 'string', const: 'true' },
   },
 } as const;

@@ -17,7 +17,7 @@ const schemesAt = (baseUrl: string): Record<string, JsonSchema> => ({
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'The bearer_token that POST /v1/agents/children answered: a child identity has no key of its own.',
+    description: 'The bearer_token that POST /v1/agents/children answered: a child identity has no key.',
   },
   staticKey: {
     type: 'http',
@@ -42,7 +42,7 @@ const schemesAt = (baseUrl: string): Record<string, JsonSchema> => ({
     scheme: 'bearer',
     bearerFormat: 'JWT',
     description:
-      'A session of an owner: of this broker, or a token of the identity provider that the broker was told to trust.',
+      'A session of an owner: of this broker, or a token of the identity provider that the broker is configured to trust.',
   },
   pipelineToken: {
     type: 'http',

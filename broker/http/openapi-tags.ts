@@ -19,7 +19,7 @@ const PARTS: readonly Part[] = [
   },
   {
     name: 'Permissions',
-    description: 'What an agent may do now, asked in three forms. All of them ask what a call asks.',
+    description: 'What an agent may do now: three forms of query, decided exactly as calls are.',
     paths: /^\/v1\/(agent\/permissions|authzen|trqp)|^\/access\//,
   },
   {

@@ -122,7 +122,7 @@ function queryParameters({ query }: Route, schemas: Schemas): JsonSchema[] {
 }
 
 const REQUEST_ID = {
-  'X-Request-ID': { description: 'Comes back with the answer, whatever it is.', example: 'b7f0c2' },
+  'X-Request-ID': { description: 'Returned with every answer.', example: 'b7f0c2' },
 };
 
 function headerParameters({ headers, dialect }: Route): JsonSchema[] {

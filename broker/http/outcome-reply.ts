@@ -84,7 +84,7 @@ export function outcomeReply(context: ReplyContext, outcome: WholeOutcome): Repl
       const unknown = platformEffectOf(outcome) === 'unknown';
       return refused(
         'upstream_unreachable',
-        `${outcome.detail}${unknown ? ' The call may have been made: look at the platform before you repeat it.' : ''}`,
+        `${outcome.detail}${unknown ? ' The call may have been made: check the platform before you repeat it.' : ''}`,
         { audit_id, code: outcome.code, outcome: reachOf(outcome) },
       );
     }

@@ -50,7 +50,7 @@ export const Connection = z
         expires_at: z.iso
           .datetime()
           .nullable()
-          .describe('when the present access token ends, where the server says so'),
+          .describe('when the current access token expires, if the server reports it'),
         refreshes: z.boolean().describe('whether the broker gets the next one by itself'),
         rejected: z
           .object({ error: z.string(), since: z.iso.datetime() })
@@ -64,7 +64,7 @@ export const Connection = z
       .nullable()
       .describe('where the authorization server sends people back to; null: the platform does not use OAuth'),
     secret_from: z.string().nullable().describe('what governance.yaml calls the secret, such as "env:CRM_TOKEN"'),
-    upstream_scopes: z.array(z.string()).nullable().describe('what the platform granted, when it says so'),
+    upstream_scopes: z.array(z.string()).nullable().describe('what the platform granted, if it reports it'),
     lacks_consent_for: z
       .array(z.string())
       .describe('scopes of the platform that need more than it granted: calls with them are answered needs_consent'),
@@ -77,7 +77,9 @@ export const Connection = z
     url: z
       .url()
       .nullable()
-      .describe('base URL for programs of the platform, in place of its own; null: an MCP server, which is at /mcp'),
+      .describe(
+        "base URL for clients of the platform, instead of the platform's own; null: an MCP server, which is at /mcp",
+      ),
     revision: z.int().describe('increases with each new secret'),
     last_test: z
       .object({

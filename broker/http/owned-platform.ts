@@ -16,7 +16,7 @@ export const Platform = z
     builtin: z
       .enum(BUILTIN_NAMES)
       .nullable()
-      .describe('the built-in platform that it comes from, which has most of its scopes; null: none'),
+      .describe('the built-in platform that it is derived from, which has most of its scopes; null: none'),
     update_available: z
       .boolean()
       .describe('whether this release brings another manifest of the built-in platform, for `POST …/update`'),

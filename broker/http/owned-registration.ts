@@ -14,13 +14,15 @@ export const Registration = z
     agent_id: z.string().describe('of the agent that an approval makes of it'),
     agent_name: z.string().describe("the agent's own words, like the description"),
     agent_description: z.string().nullable(),
-    owner_id: z.guid().describe('the owner who was asked, and answers for the agent'),
+    owner_id: z.guid().describe('the owner named in the registration, who is responsible for the agent'),
     owner_email: z.string().nullable(),
     requested_scopes: ScopesOn,
     granted: ScopesOn.nullable().describe('of an approval: those that were granted'),
     source: z.string().describe('the address that it came from'),
-    network: z.string().describe('of an IPv6 address its /48, else the address; from one all can be rejected at once'),
-    may_decide: z.boolean().describe('whether whoever asks for this may decide it'),
+    network: z
+      .string()
+      .describe('of an IPv6 address its /48, else the address; all from one source can be rejected together'),
+    may_decide: z.boolean().describe('whether the requester of this response may decide it'),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().describe('until then it can be decided'),
     expires_in_seconds: z.int().nullable().describe('null: it is no longer pending'),
@@ -38,7 +40,7 @@ export const ApprovedRegistration = Registration.extend({
 
 /** Includes what an approval would create now, for the deciding owner. */
 export const WholeRegistration = Registration.extend({
-  unknown_scopes: ScopesOn.describe('of those that were asked for: scopes that no platform of the organisation has'),
+  unknown_scopes: ScopesOn.describe('requested scopes that no platform of the organisation has'),
   policy: z
     .object({ id: z.guid(), name: z.string(), version: z.int() })
     .nullable()
@@ -70,14 +72,14 @@ export const registrationShown = (one: ReadRegistration, now: Instant): z.output
 });
 
 export const ApprovingBody = z.strictObject({
-  scopes: ScopesOnPlatforms.optional().describe('of those that were asked for; all of them when left out'),
+  scopes: ScopesOnPlatforms.optional().describe('a subset of the requested ones; all of them when omitted'),
   policy: z
     .string()
     .min(1)
     .max(64)
     .optional()
     .describe('its id or its name; the default one when left out. Another one is chosen by admins'),
-  name: AgentName.optional().describe('what to call the agent, if not as it asked for'),
+  name: AgentName.optional().describe('the name of the agent, if not the requested one'),
 });
 
 /** Errors of both ways to decide. */

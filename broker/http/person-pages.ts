@@ -45,11 +45,11 @@ export function offerPage(path: string, shown: ConsentShown): Reply {
     paragraphs: [
       `The agent “${agent}” of the organisation “${organisation}” asks to use ${platform} as you. Every agent to which the organisation grants this connection of ${platform} can then use it for you.`,
       scopes.length === 0
-        ? `${platform} will tell you which rights are asked for.`
-        : `The rights that are asked for: ${scopes.join(', ')}.`,
+        ? `${platform} will show you which rights are requested.`
+        : `The requested rights: ${scopes.join(', ')}.`,
       verified
         ? `It says that you are somebody who is known at ${hostOf(namedBy)}. You sign in there first, and only that person can go on.`
-        : `It says that you are a certain person of “${namedBy}”. Nobody has checked that: go on only if you asked for this, in “${namedBy}”, yourself.${confirms ? ' An owner of the organisation confirms your account before it is used.' : ''}`,
+        : `It says that you are a certain person of “${namedBy}”. Nobody has checked that: continue only if you asked for this, in “${namedBy}”, yourself.${confirms ? ' An owner of the organisation confirms your account before it is used.' : ''}`,
       WITHDRAW,
     ],
     buttons: [
@@ -71,7 +71,7 @@ export function keepPage(path: string, { agent, organisation, platform, obtained
     title: account === null ? 'Use this account?' : `Use the account ${account}?`,
     paragraphs: [
       account === null
-        ? `${platform} has let you in, and does not say with which account. Whoever agents of “${organisation}” take you for will read and write there.`
+        ? `${platform} signed you in, and does not report with which account. Agents of “${organisation}” will read and write there on behalf of the person whom they identify as you.`
         : `${platform} has let you in as ${account}. Agents of “${organisation}”, such as “${agent}”, will read and write there for you.`,
       'If you did not ask for this yourself, or if this is not your own account, do not keep it.',
       ...(confirms
@@ -127,7 +127,7 @@ export const usedPage = (awaitsOwner: boolean, mine: string): Reply =>
           ? [paragraph('An owner of the organisation has to confirm the account before agents use it.')]
           : []),
         paragraph('If you gave it, you can see it in the browser in which you did, and withdraw it.'),
-        paragraph('If it was meant for you and somebody else gave it, tell whoever sent you the link.'),
+        paragraph('If it was meant for you and somebody else gave it, tell the person who sent you the link.'),
         linkButton(mine, 'See what you gave'),
       ],
     },

@@ -117,7 +117,7 @@ export function unreadRefusal(context: Answering, { approvalId, cause }: HeldUnr
   const isRead = method === 'GET' || method === 'HEAD';
   const next = isRead
     ? afterHeldRead(callerOf(context), approvalId)
-    : 'Send the very same request again, and it gets the answer; the call is made once.';
+    : 'Send the identical request again, and it gets the answer; the call is made once.';
   return {
     status: ERRORS.store_unavailable,
     code: 'store_unavailable',
@@ -162,7 +162,7 @@ export async function heldRefusal(
       const until = new Date(found.expires_at).toISOString();
       return refusal(
         'approval_pending',
-        `Nothing was sent yet: a person has to approve this call at ${url}. ${isRead ? `${readAgain} It can be approved until ${until}.` : `Send the very same request again after that, until ${until}, and it gets the answer; the call is made once.`}`,
+        `Nothing was sent yet: a person has to approve this call at ${url}. ${isRead ? `${readAgain} It can be approved until ${until}.` : `Send the identical request again after that, until ${until}, and it gets the answer; the call is made once.`}`,
         { 'Retry-After': '30' },
       );
     }
@@ -170,7 +170,7 @@ export async function heldRefusal(
       return {
         ...refusal(
           'approval_in_progress',
-          `A person approved this call, and it is being made. ${isRead ? readAgain : 'Send the very same request again, and it gets the answer; the call is made once.'}`,
+          `A person approved this call, and it is being made. ${isRead ? readAgain : 'Send the identical request again, and it gets the answer; the call is made once.'}`,
           { 'Retry-After': '5' },
         ),
         retry: !isRead,

@@ -30,7 +30,7 @@ export const Registering = z.object({
     .transform((id) => id.toLowerCase())
     .describe('the uuid of the owner who is to answer for the agent'),
   agent_name: AgentName,
-  agent_description: text(1000).optional().describe('what it is for; shown to whoever decides'),
+  agent_description: text(1000).optional().describe('its purpose; shown to the person who decides'),
   requested_scopes: ScopesOnPlatforms,
 });
 

@@ -86,7 +86,7 @@ export const OfferShown = z
     longest_session_seconds: z.int(),
   })
   .nullable()
-  .describe('whether calls like this one may be approved with it; null: nobody can decide any more');
+  .describe('whether calls like this one may be approved with it; null: it can no longer be decided');
 
 /** Returns what can be offered with the approval of a pending call. */
 export async function shownOffer(services: Services, held: HeldCall): Promise<z.output<typeof OfferShown>> {

@@ -12,7 +12,7 @@ export const Waiting = z.object({
     .regex(/^\d{1,6}$/, `whole seconds, ${MAX_WAIT_SECONDS} at most`)
     .transform((text) => Math.min(Number(text), MAX_WAIT_SECONDS) * 1000)
     .default(0)
-    .describe('how many seconds to wait for news; left out: it is answered at once')
+    .describe('how many seconds to wait for a change; omitted: no waiting')
     .meta({ type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS }),
 });
 

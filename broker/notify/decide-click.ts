@@ -105,7 +105,7 @@ async function act(
       ? `This call was ${decided.status} already${by}.`
       : decided.kind === 'changed'
         ? CORRECTED
-        : 'Nobody can decide this call any more.';
+        : 'This call can no longer be decided.';
   return await refuse(services, channel, click, { why, held, correlationId });
 }
 

@@ -49,8 +49,7 @@ export function judge(answer: Answer, { gone = [], now }: { gone?: readonly numb
   if (answer.kind === 'unreachable') return { kind: 'failed', why: answer.detail };
   const { status, headers } = answer;
   if (status < 300) return { kind: 'sent' };
-  if (gone.includes(status))
-    return { kind: 'gone', why: `It answered ${status}: this channel does not exist any more.` };
+  if (gone.includes(status)) return { kind: 'gone', why: `It answered ${status}: this channel no longer exists.` };
   if (status < 400) return { kind: 'failed', why: `It answered ${status}, a redirect; none is followed.` };
   const afterMs = retryAfter([headers['retry-after'] ?? ''].flat()[0] ?? '', now);
   return { kind: 'failed', why: `It answered ${status}.`, ...(afterMs !== undefined && { afterMs }) };

@@ -116,7 +116,7 @@ function judgeSlack(answer: Answer, now: number): Sent & { error?: string } {
     return { kind: 'failed', why, error, ...(afterMs !== undefined && { afterMs }) };
   }
   if (judged.kind !== 'sent') return { ...judged, error };
-  return { kind: 'failed', why: 'Slack did not take the message.', error };
+  return { kind: 'failed', why: 'Slack did not accept the message.', error };
 }
 
 async function send(sending: Sending, message: Message): Promise<Sent> {

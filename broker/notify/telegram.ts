@@ -81,7 +81,7 @@ function judgeTelegram(answer: Answer, now: number): Sent & { unchangeable?: boo
       why: 'Telegram: too many messages (429).',
       afterMs: Math.min(seconds * 1000, MAX_AFTER_MS),
     };
-  return judged.kind === 'sent' ? { kind: 'failed', why: 'Telegram did not take the message.' } : judged;
+  return judged.kind === 'sent' ? { kind: 'failed', why: 'Telegram did not accept the message.' } : judged;
 }
 
 async function send(sending: Sending, message: Message): Promise<Sent> {
@@ -106,7 +106,7 @@ async function listen(sending: Sending, address: string, secret: string): Promis
   const body = { url: address, secret_token: secret, allowed_updates: ['callback_query'] };
   const judged = judgeTelegram(await callTelegram(sending, 'setWebhook', body), sending.now);
   if (judged.kind !== 'failed') return judged;
-  const why = `Telegram does not take ${address} for clicks: it has to be https, on port 443, 80, 88 or 8443, and to be reached from outside.`;
+  const why = `Telegram does not accept ${address} for clicks: it has to be https, on port 443, 80, 88 or 8443, and to be reached from outside.`;
   return { ...judged, why };
 }
 

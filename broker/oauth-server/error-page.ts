@@ -9,7 +9,7 @@ function adviceOn(clientId: unknown, clientIdDocuments: boolean): string {
   if (url?.protocol !== 'https:')
     return 'The broker does not know this application, or its registration was removed. Remove the connection in the application and add it again, so that it registers again; connecting alone is not enough.';
   return clientIdDocuments
-    ? `The application is described by a document at ${url.host}, which this broker could not use. Tell whoever runs the broker: let it reach ${url.host}, or set AGENT_BROKER_CLIENT_ID_DOCUMENTS=off, so that applications register instead. The log says what was wrong.`
+    ? `The application is described by a document at ${url.host}, which this broker could not use. Tell the operator of the broker: allow it to reach ${url.host}, or set AGENT_BROKER_CLIENT_ID_DOCUMENTS=off, so that applications register instead. The log says what was wrong.`
     : `The application identifies itself by a document at ${url.host}, and this broker does not fetch such documents. Remove the connection in the application and connect again, so that it registers instead.`;
 }
 

@@ -15,7 +15,7 @@ export const IssuerUrl = PlatformUrl.refine(
 export const CallerIssuer = z
   .strictObject({
     issuer: IssuerUrl.describe('The issuer, exactly as in `iss`.'),
-    audience: z.string().min(1).max(500).describe('What must stand in `aud`.'),
+    audience: z.string().min(1).max(500).describe('The required value of `aud`.'),
     jwks_uri: IssuerUrl.optional().describe('Where its keys are; found by discovery when it is not given.'),
     algorithms: z
       .array(z.enum(ISSUER_ALGORITHMS))

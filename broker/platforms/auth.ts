@@ -23,7 +23,7 @@ const OAuthEndpoints = {
   scope_separator: z
     .enum([' ', ','])
     .optional()
-    .describe('What stands between scopes in an authorization request: a space (the default), or a comma.'),
+    .describe('The separator of scopes in an authorization request: a space (the default), or a comma.'),
   token_endpoint_auth_method: z
     .enum(['client_secret_basic', 'client_secret_post'])
     .optional()
@@ -32,22 +32,22 @@ const OAuthEndpoints = {
     ),
   token_type: z
     .string()
-    .regex(/^[\x21-\x7e]{1,50}$/, 'write what stands in `token_type`')
+    .regex(/^[\x21-\x7e]{1,50}$/, 'write the value of `token_type`')
     .optional()
-    .describe('What the server calls a bearer token, where it has a word of its own for it.'),
+    .describe('The `token_type` with which the server marks a bearer token, if it is not "bearer".'),
   authorization_parameters: recordOf(AuthorizationParameter, z.string().max(500))
     .optional()
     .describe('Further parameters of the authorization request, such as one that asks for a refresh token.'),
   account: z
     .strictObject({
-      url: PlatformUrl.describe('Asked once, with the new access token, when a person has connected.'),
+      url: PlatformUrl.describe('Requested once, with the new access token, after a person has connected.'),
       pointer: z
         .string()
         .regex(/^(?:\/(?:[^~/]|~[01])*)+$/, 'write a JSON pointer such as "/login"')
         .describe('Where the answer names the account (RFC 6901).'),
     })
     .optional()
-    .describe('How owners learn which account it is, where no ID token says so.'),
+    .describe('How owners learn which account it is, if no ID token names it.'),
 };
 
 export const OAuthFacts = z
@@ -71,9 +71,9 @@ export const Auth = z
             .max(100)
             .regex(/^[\x21-\x7e][\x20-\x7e]*$/, 'write printable ASCII, such as "Token "')
             .optional()
-            .describe('What stands before the secret, as it is: "Token " with its space.'),
+            .describe('The prefix of the secret, sent unchanged: "Token " with its space.'),
         })
-        .describe('The secret is sent in a header of its own.'),
+        .describe('The secret is sent in a separate header.'),
       z
         .strictObject({
           type: z.literal('query'),

@@ -65,7 +65,7 @@ export const BuiltinUse = ManifestOverrides.extend({
   use: z
     .enum(BUILTIN_NAMES)
     .describe('The built-in platform to start from; every other field overrides one of its fields.'),
-}).describe('A platform that comes with the broker, under an id of its own, with changes.');
+}).describe('A built-in platform, under another id, with changes.');
 
 /**
  * Parses the entry of a platform.

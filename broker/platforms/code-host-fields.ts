@@ -9,7 +9,9 @@ const Position = z.strictObject({
   at: z
     .string()
     .optional()
-    .describe('A JSON pointer into the body, or the name of a parameter; in the path it is what `**` stands for.'),
+    .describe(
+      'A JSON pointer into the body, or the name of a parameter; in the path it is the part that `**` matches.',
+    ),
   prefix: z
     .enum(REF_PREFIXES)
     .optional()
@@ -65,6 +67,6 @@ export const CODE_HOST_FIELDS = {
     .max(100)
     .optional()
     .describe(
-      'Push options (`git push -o`) that agents may use whose grant limits repositories, refs or their changes: exact names, which are what stands before "=". On such grants a push with another option is refused, because an option may merge, delete or open more than the push does.',
+      'Push options (`git push -o`) that agents may use whose grant limits repositories, refs or their changes: exact names, which are the part before "=". On such grants a push with another option is refused, because an option may merge, delete or open more than the push does.',
     ),
 };

@@ -100,7 +100,7 @@ export function locatePlatform(name: BuiltinName, url: string | undefined): Plat
   const own = BUILTIN_PLATFORMS[name].base_url;
   if (url === undefined) {
     if (needsAddress(name))
-      throw new WrongPlatformAddress(`every customer of ${name} has an address of its own: name it`);
+      throw new WrongPlatformAddress(`every customer of ${name} has a different address: name it`);
     return { baseUrl: own, site: undefined, overrides: {} };
   }
   const parsed = URL.parse(url);

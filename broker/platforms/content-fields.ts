@@ -10,7 +10,7 @@ export const ScopeId = z
 export const ContentRule = z
   .strictObject({
     pointer: JsonPointer.optional().describe(
-      'Where to look: a JSON pointer (RFC 6901); "*" stands for each element. Left out, every call of the operation counts.',
+      'The place: a JSON pointer (RFC 6901); "*" matches each element. Omitted, every call of the operation counts.',
     ),
     paths: z
       .array(z.string())
@@ -24,15 +24,12 @@ export const ContentRule = z
       .min(1)
       .max(20)
       .optional()
-      .describe('Values that do not count there, beside false and null: "confirmed", or "false" in a form.'),
-    is: z
-      .null()
-      .optional()
-      .describe('Null alone counts there, by which a call takes a member away; everything else does not.'),
+      .describe('Values that do not count there, in addition to false and null: "confirmed", or "false" in a form.'),
+    is: z.null().optional().describe('Only null counts there, with which a call removes a member.'),
     in: z
       .literal('query')
       .optional()
-      .describe('The query alone is looked at, whatever the body is: a file that is uploaded is not read.'),
+      .describe('Only the query is inspected, for any body: an uploaded file is not read.'),
     scope: ScopeId.nullable().describe(
       'The scope that such a call needs in place of the scope of its operation; null: it is in no scope.',
     ),

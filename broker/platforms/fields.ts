@@ -62,7 +62,7 @@ function urlProblem(text: string): string | undefined {
     return 'holds a user name or password; give it to a connection as its secret';
   if (/[?#]/.test(text)) return 'holds a query or a fragment; write the part before it';
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && LOOPBACK.test(url.hostname))) {
-    return 'must begin with "https://"; "http://" is taken for this machine only (localhost, 127.0.0.1, [::1])';
+    return 'must begin with "https://"; "http://" is accepted for this machine only (localhost, 127.0.0.1, [::1])';
   }
   if (url.hostname.endsWith('.')) return 'has a host name that ends in a dot; leave the dot out';
   // RFC 2606 §2: a reserved TLD, which built-in manifests use where each customer has a host of its own.

@@ -33,6 +33,6 @@ export const FREE_FIELDS = {
     )
     .optional()
     .describe(
-      'Members in which calls of an operation may differ that one standing approval covers, where its owner ticks them: content, such as a text, never who gets it. Operations that are not listed are repeated as they are, or asked for.',
+      'Members in which calls of an operation may differ that one standing approval covers, where its owner ticks them: content, such as a text, never who gets it. Calls of operations that are not listed have to be identical, or are held.',
     ),
 };

@@ -13,7 +13,7 @@ const Pointer = z
   .union([
     JsonPointer,
     z.strictObject({
-      pointer: JsonPointer.describe('A JSON pointer (RFC 6901); "*" stands for each element.'),
+      pointer: JsonPointer.describe('A JSON pointer (RFC 6901); "*" matches each element.'),
       format: z
         .enum(RECIPIENT_FORMATS)
         .optional()
@@ -80,7 +80,7 @@ export const ManifestFields = z.strictObject(
     name: z.string().min(1).max(100).optional().describe('Its name for people.'),
     docs: PlatformUrl.optional().describe('Where its API reference is.'),
     base_url: PlatformUrl.describe(
-      'What stands before every endpoint. For kind graphql and mcp it is the whole address, and the endpoint "/" means it.',
+      'The prefix of every endpoint. For kind graphql and mcp it is the whole address, and the endpoint is "/".',
     ),
     headers: recordOf(PlatformHeaderName, HeaderValue)
       .optional()
@@ -107,7 +107,7 @@ export const ManifestFields = z.strictObject(
     ),
     needs: recordOf(ScopeId, z.array(z.string().min(1)).min(1))
       .optional()
-      .describe('OAuth scopes of the platform of which a scope needs at least one; the first is asked for.'),
+      .describe('OAuth scopes of the platform of which a scope needs at least one; the first is requested.'),
     app_permissions: recordOf(ScopeId, AppPermissions)
       .optional()
       .describe(
@@ -117,7 +117,7 @@ export const ManifestFields = z.strictObject(
       .record(z.string(), AppPermissions)
       .optional()
       .describe(
-        'For auth of type app: operations that need other permissions than the rest of their scope. These stand in place of those of `app_permissions`.',
+        'For auth of type app: operations that need other permissions than the rest of their scope. These replace those of `app_permissions`.',
       ),
     recipients: z
       .record(z.string(), z.array(Pointer).min(1))
@@ -136,7 +136,7 @@ export const ManifestFields = z.strictObject(
     )
       .optional()
       .describe(
-        'Sets of scopes by which the command line grants them together, such as "read"; "*" in an entry stands for any text.',
+        'Sets of scopes by which the command line grants them together, such as "read"; "*" in an entry matches any text.',
       ),
     graphql: z
       .strictObject({ path: z.string().regex(/^(?:\/[A-Za-z0-9._~-]+)+$/, 'write a plain path such as "/graphql"') })
@@ -169,7 +169,7 @@ export const ManifestFields = z.strictObject(
       .union([z.boolean(), z.literal('as_slash')])
       .optional()
       .describe(
-        'Whether "%2F" may stand inside a path segment; off by default, because servers differ in reading it. as_slash: it is judged and sent as "/".',
+        'Whether "%2F" is allowed in a path segment; off by default, because servers differ in reading it. as_slash: it is judged and sent as "/".',
       ),
   },
   {

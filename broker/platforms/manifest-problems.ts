@@ -49,7 +49,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
       message: 'is not for platforms of kind mcp: what a tool gets is for the tool',
     });
   if (manifest.body === 'form' && manifest.graphql !== undefined)
-    found.push({ path: ['graphql'], message: 'cannot stand beside body: form, because GraphQL calls are JSON' });
+    found.push({ path: ['graphql'], message: 'cannot be combined with body: form, because GraphQL calls are JSON' });
   if (auth.type === 'oauth2' && kind !== 'mcp' && auth.client_id === undefined)
     found.push({
       path: ['auth', 'client_id'],
@@ -58,7 +58,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
   if (auth.type === 'oauth2' && auth.client_id !== undefined && auth.registration !== undefined)
     found.push({
       path: ['auth', 'registration'],
-      message: 'cannot stand beside a client_id, which is registered already',
+      message: 'cannot be combined with a client_id, which is registered already',
     });
   // An MCP server publishes its authorization server (RFC 9728).
   if (auth.type === 'oauth2' && auth.issuer === undefined && kind !== 'mcp') {

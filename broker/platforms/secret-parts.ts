@@ -99,7 +99,7 @@ export function readSecretParts(
     parts[name] = part;
   }
   if (given.size > 0 && auth.type !== 'service_account')
-    return refuse(`has ${given.size === 1 ? 'a part' : 'parts'} beside ${names}; leave them out`);
+    return refuse(`has ${given.size === 1 ? 'a part' : 'parts'} other than ${names}; leave them out`);
   return { ok: true, parts };
 }
 

@@ -76,7 +76,7 @@ const Template = (longest: number, none: Partial<Record<TemplatePart, string>>) 
       }
     });
 
-const IS_SIGNED = 'names {signature}, which is what is made of it';
+const IS_SIGNED = 'names {signature}, which is computed from it';
 const NO_BODY = 'names {body}, which no header carries';
 
 export const HmacAuth = z

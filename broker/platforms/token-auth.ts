@@ -19,7 +19,7 @@ const TokenParameter = z
 export const ClientCredentialsAuth = z
   .strictObject({
     type: z.literal('client_credentials'),
-    token_endpoint: PlatformUrl.describe('Where the token is asked for.'),
+    token_endpoint: PlatformUrl.describe('Where the token is requested.'),
     token_endpoint_auth_method: z
       .enum(['client_secret_basic', 'client_secret_post'])
       .optional()

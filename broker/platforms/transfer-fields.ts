@@ -30,7 +30,7 @@ export const TRANSFER_FIELDS = {
     .record(z.string(), PlatformUrl)
     .optional()
     .describe(
-      'Operations at another address of the platform, which gets the same credential: what stands before their endpoint in place of `base_url`, such as a host for uploads.',
+      'Operations at another address of the platform, which gets the same credential: the prefix of their endpoint instead of `base_url`, such as a host for uploads.',
     ),
   answer_urls: z
     .record(z.string(), z.array(z.string().min(1).max(100)).min(1).max(10))

@@ -9,7 +9,7 @@ const ParameterPattern = z
   .string()
   .regex(
     /^(?=[^A-Za-z0-9]*[A-Za-z0-9])[A-Za-z0-9_.$-]{1,100}\*?$/,
-    'write the name of a parameter such as "sudo", or its beginning and "*": "x-amz-*"; what stands in brackets behind it does not count',
+    'write the name of a parameter such as "sudo", or its beginning and "*": "x-amz-*"; a suffix in brackets does not count',
   );
 
 export const UNMODIFIED_FIELDS = {
@@ -18,7 +18,7 @@ export const UNMODIFIED_FIELDS = {
     .max(100)
     .optional()
     .describe(
-      'Headers of a client that the entry point for unmodified software (/proxy) sends on, beside those that every platform takes; "x-goog-*" names all that begin so. A write with Content-Range is refused, through any entry point, unless it is named here. With auth of type aws_sigv4, the only headers "x-…" that agents send, through any entry point.',
+      'Headers of a client that the entry point for unmodified software (/proxy) forwards, in addition to those that every platform accepts; "x-goog-*" names all that begin so. A write with Content-Range is refused, through any entry point, unless it is named here. With auth of type aws_sigv4, the only headers "x-…" that agents send, through any entry point.',
     ),
   refused_headers: z
     .array(HeaderPattern)
@@ -42,6 +42,6 @@ export const UNMODIFIED_FIELDS = {
     .union([z.record(z.string(), z.json()), z.string().startsWith('<').max(2_000)])
     .optional()
     .describe(
-      'How the platform writes an error, so that its clients show why the broker refused a call of theirs: a JSON object, or XML. "{detail}", "{code}" and "{status}" in its texts stand for what is told.',
+      'How the platform writes an error, so that its clients show why the broker refused a call of theirs: a JSON object, or XML. "{detail}", "{code}" and "{status}" in its texts are replaced by those of the refusal.',
     ),
 };

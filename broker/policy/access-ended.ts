@@ -64,7 +64,7 @@ export function accessEnded(given: Facts, access: Access, now: Instant): AccessE
 const LENT_ENDED: Readonly<Record<LentEnded, string>> = {
   agent_key_ended: 'the key that the call was signed with was replaced',
   static_key_ended: 'the static key of the call was revoked or has expired',
-  workload_ended: 'the tokens of the workload that made the call are not accepted any more',
+  workload_ended: 'tokens of the workload that made the call are no longer accepted',
   mcp_authorisation_ended: 'the access of this MCP client was revoked or has expired',
   person_tokens_ended: 'the person whom the call is for has disconnected',
 };

@@ -151,7 +151,7 @@ function checkParent(parent: ParentFacts | undefined, now: Instant, breakers = p
     });
   }
   if (parent.status === 'suspended') return deny('agent_suspended', 'the parent agent is suspended');
-  return deny('agent_revoked', 'the parent agent is not active any more');
+  return deny('agent_revoked', 'the parent agent is no longer active');
 }
 
 function checkScope(matter: Matter): Finding {

@@ -67,9 +67,9 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
     if (kind === 'policy' && source.effect === 'suspend') note('only a guardrail suspends; write `deny`', 'effect');
     if (kind === 'guardrail') checkGuardrail(sources, i, note);
     if (source.remember !== undefined && (kind === 'policy' || source.effect !== 'require_approval'))
-      note('only a guardrail that requires an approval can say so; leave it out', 'remember');
+      note('allowed only in a guardrail that requires an approval; leave it out', 'remember');
     if (source.decide_in !== undefined && source.effect !== 'require_approval')
-      note('only a rule that requires an approval can say so; leave it out', 'decide_in');
+      note('allowed only in a rule that requires an approval; leave it out', 'decide_in');
     checkMask(source, note);
     const limit = source.limit && compileLimit(source, source.limit, note);
     const after = source.after && compileAfter(source, source.after, note);

@@ -20,7 +20,7 @@ type Parameters<Value> = {
   loose: ReadonlyMap<string, Reading<Value>>;
 };
 
-const REPEATED = 'the name is given more than once in the query; look at request.query_all';
+const REPEATED = 'the name is given more than once in the query; use request.query_all';
 const SPELLED_TWICE = 'the name is given more than once, in another spelling or in the query, too';
 
 /** A map whose members are read strictly or leniently, as the current reading of the meter decides. */

@@ -71,9 +71,9 @@ export function scopesOf(endpoint: Classified, found: readonly ContentRule[] = N
 export function whyInNoScope(found: readonly ContentRule[]): string {
   const refused = found.find(({ scope }) => scope === null);
   if (refused)
-    return `a call with \`${refused.source}\` is in no scope of this platform, whatever is granted${refused.pointer ? ': leave it out' : ''}`;
+    return `a call with \`${refused.source}\` is in no scope of this platform, regardless of grants${refused.pointer ? ': leave it out' : ''}`;
   const parts = found.map(({ source, scope }) => `${scope} for \`${source}\``);
-  return `the call needs two scopes, ${parts.join(' and ')}, and has one: send each in a call of its own`;
+  return `the call needs two scopes, ${parts.join(' and ')}, and has one: send each in a separate call`;
 }
 
 /** Whether the body of a REST call may ask for another scope than its endpoint does. */

@@ -164,7 +164,7 @@ export const namesMethod = (name: string): boolean => parameterNames(name).some(
 
 /** The refusal of a parameter that the platform's manifest refuses. The parameter is not dropped: without it, the call would do something else. */
 export const refusedParameter = (place: 'query' | 'body', name: string): string =>
-  `the ${place} names ${JSON.stringify(name.slice(0, 100).toWellFormed())}, which may say for whom or for which account the call is made, or how it is answered, and this platform takes it from no agent: leave it out, or ask an owner to allow it in the platform's entry (refused_parameters)`;
+  `the ${place} names ${JSON.stringify(name.slice(0, 100).toWellFormed())}, which may say for whom or for which account the call is made, or how it is answered, and this platform accepts it from no agent: leave it out, or ask an owner to allow it in the platform's entry (refused_parameters)`;
 
 /** Whether a parameter names a credential: `auth[token]` does so as much as `token`. */
 function namesCredential(name: string): boolean {

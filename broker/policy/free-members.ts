@@ -18,7 +18,7 @@ export type Offered = Free & { value: JsonValue; isAmount: boolean };
 export function compileFreeRule(operation: Operation, members: readonly FreeRuleSource[]): FreeRule {
   const { source } = operation;
   if (operation.kind === 'graphql')
-    throw new Error(`"${source}": the document of a GraphQL call says everything at once, so none of it is free`);
+    throw new Error(`"${source}": the document of a GraphQL call determines the whole call, so none of it is free`);
   return {
     operation,
     members: members.map((one) => {

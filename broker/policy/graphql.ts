@@ -154,7 +154,7 @@ function selectOperation(document: DocumentNode, wanted: string | undefined): Op
   const operations = document.definitions.filter((definition) => definition.kind === 'OperationDefinition');
   const names = operations.map((operation) => operation.name?.value);
   if (operations.length > 1 && (names.includes(undefined) || new Set(names).size < names.length)) {
-    throw new Refusal('data.query holds several operations; each needs a name of its own');
+    throw new Refusal('data.query has several operations; each needs a different name');
   }
   if (wanted === undefined && operations.length > 1) {
     throw new Refusal('data.query holds several operations; say which one runs in data.operationName');

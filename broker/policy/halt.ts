@@ -4,10 +4,10 @@ import type { AgentFacts, AgentHalt, BreakerFacts, HaltCause, Instant } from './
 
 const INSTRUCTIONS: Record<HaltCause, string> = {
   suspended_by_policy:
-    'A guardrail of the organisation suspended this agent. Stop calling; ask the owner to look at the last denied call and to resume the agent.',
+    'A guardrail of the organisation suspended this agent. Stop calling; ask the owner to review the last denied call and to resume the agent.',
   owner_manual: 'The owner stopped this agent. Stop calling; ask the owner before going on.',
   anomaly_auto_suspend:
-    'The broker suspended this agent because its calls were unusual. Stop calling; ask the owner to look at them and to resume the agent.',
+    'The broker suspended this agent because its calls were unusual. Stop calling; ask the owner to review them and to resume the agent.',
   breaker_auth_failure:
     'Too many tokens for this agent had a wrong signature. Check that the right private key is used, and try again after the time in retry_after_seconds.',
   breaker_api_error:
@@ -76,7 +76,7 @@ function open(breaker: BreakerFacts, now: Instant): AgentHalt {
     detail:
       breaker.openUntil > now
         ? `${strikes} failures within ${windowMs / 1000} s opened ${what}, until ${timeText(breaker.openUntil)}`
-        : 'a trial call is on its way',
+        : 'a trial call is in progress',
     recoverable_by: 'time',
     retry_after_seconds: Math.ceil(wait / 1000),
     instructions: INSTRUCTIONS[breaker.cause],

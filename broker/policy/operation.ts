@@ -228,7 +228,7 @@ export function isGraphql(rules: PlatformRules, call: Pick<CallAsk, 'method' | '
 /** Every root field must be covered; the call has the scopes that cover all of them. */
 function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   // Several servers read `?query=` before they read the body.
-  if (call.query !== '') return { kind: 'malformed', error: 'a GraphQL endpoint takes no query string; use `data`' };
+  if (call.query !== '') return { kind: 'malformed', error: 'a GraphQL endpoint accepts no query string; use `data`' };
   const { body } = call;
   if (body instanceof UnreadBody)
     return { kind: 'malformed', error: `the document of a GraphQL call is judged, and ${body.why}` };

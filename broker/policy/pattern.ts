@@ -111,7 +111,7 @@ function compilePathPattern(text: string): Pattern {
   };
   if (!text.startsWith('/')) refuse('it must begin with `/`');
   if (/[{}]/.test(text)) refuse('write `*` for a variable segment, not `{name}`');
-  if (/[?#]/.test(text)) refuse('it matches the path only; look at the query in a `when` condition (`request.query`)');
+  if (/[?#]/.test(text)) refuse('it matches the path only; test the query in a `when` condition (`request.query`)');
   if (!PATH_PATTERN.test(text)) refuse('it may hold only characters of a URL path, with escapes in upper case (`%2F`)');
   const segments = text.slice(1).split('/');
   if (segments.length > MAX_PATTERN_SEGMENTS) refuse(`it has more than ${MAX_PATTERN_SEGMENTS} segments`);

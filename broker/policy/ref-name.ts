@@ -16,7 +16,7 @@ export function refNameProblem(name: string): string | undefined {
   if (Buffer.byteLength(name) > LONGEST_NAME) return `is longer than ${LONGEST_NAME} bytes`;
   const parts = name.split('/');
   if (parts[0] !== 'refs' || parts.length < 3) return 'does not begin with refs/ and a name space';
-  if (FORBIDDEN.test(name)) return 'has a character that git does not take in names';
+  if (FORBIDDEN.test(name)) return 'has a character that git does not allow in names';
   if (INVISIBLE.test(name)) return 'has an invisible character';
   if (name.includes('..') || name.includes('@{') || name.endsWith('.')) return 'has "..", "@{" or a dot at its end';
   if (parts.some((part) => part === '' || part.startsWith('.') || part.endsWith('.lock')))

@@ -80,7 +80,7 @@ export function startHousekeeping(
     'deleting counts of limits': (now) => purgeLimitCounts(db, now - 62 * DAY_MS),
     'deleting calls that no look-back condition needs': (now) => purgeCallMarks(db, now - LONGEST_WITHIN_MS - DAY_MS),
     'deleting refusals': (now) => purgeRefusalCounts(db, now - DAY_MS),
-    'deleting OAuth data that is not needed any more': (now) => purgeOAuthRecords(db, now),
+    'deleting OAuth data that is no longer needed': (now) => purgeOAuthRecords(db, now),
     'expiring authorisations that no MCP client can use': (now) =>
       expireUnusableAuthorisations(db, { now, before: now - UNUSABLE_AFTER_MS }),
     'deleting calls of MCP clients': (now) => purgeMcpRepeats(db, now),

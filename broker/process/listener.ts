@@ -185,7 +185,7 @@ function reachable(host: string): string {
 function inWords(error: NodeJS.ErrnoException, host: string, port: number): Error {
   if (error.code === 'EADDRINUSE')
     return new Error(
-      `Port ${port} on ${host} is taken: another broker, or another program, listens there. Choose another with PORT.`,
+      `Port ${port} on ${host} is in use: another broker, or another program, listens there. Choose another with PORT.`,
       { cause: error },
     );
   if (error.code === 'EACCES')

@@ -129,7 +129,7 @@ function moveAway(place: string, to: string, next: string): void {
     if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
     rmSync(next, { recursive: true, force: true });
     throw new Error(
-      `${place} is a mount of its own, and a restore puts a new folder in its place. ${instead('the mount')}; or mount the volume on the data folder. Nothing was changed.`,
+      `${place} is a mount point, and a restore puts a new folder in its place. ${instead('the mount')}; or mount the volume on the data folder. Nothing was changed.`,
       { cause: error },
     );
   }
@@ -173,7 +173,7 @@ async function readChecked(file: string, config: Config): Promise<BackupManifest
   const kind = config.databaseUrl ? 'postgres' : 'sqlite';
   if (manifest.store !== kind)
     throw new Error(
-      `This is a backup of ${manifest.store === 'postgres' ? 'PostgreSQL: name the database in DATABASE_URL' : 'SQLite: take DATABASE_URL away'}.`,
+      `This is a backup of ${manifest.store === 'postgres' ? 'PostgreSQL: name the database in DATABASE_URL' : 'SQLite: unset DATABASE_URL'}.`,
     );
   if (statSync(file).size !== manifest.bytes || (await hashFile(file)) !== manifest.sha256)
     throw new Error(`${file} is damaged: it does not match its manifest. Use another backup.`);
@@ -189,7 +189,7 @@ async function readChecked(file: string, config: Config): Promise<BackupManifest
 function refuseKnown(config: Config, storeId: string | null): void {
   if (storeId !== null && newestSeen(config, storeId) > 0)
     throw new Error(
-      'The store of this backup was started with this data folder or this key file. Once the backup is restored here, that store does not start any more. ' +
+      'The store of this backup was started with this data folder or this key file. Once the backup is restored here, that store no longer starts. ' +
         'To replace it by the backup, add --replace. To try the backup without replacing it, name another data folder (AGENT_BROKER_DATA), with a copy of the key file. Nothing was changed.',
     );
 }

@@ -4,7 +4,7 @@ import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import { text } from '../wire/action.ts';
 
 /** Attributes from the enforcement point. Ignored: the broker uses its own facts. */
-const properties = z.record(z.string(), z.unknown()).optional().describe('taken, and not looked at');
+const properties = z.record(z.string(), z.unknown()).optional().describe('accepted, and not evaluated');
 const type = text(256);
 
 const Subject = z.object({
@@ -52,7 +52,7 @@ export const Evaluations = z
     context: AskedContext.optional(),
     evaluations: z
       .array(z.unknown().describe('a question, without members that are given next to the list'))
-      .max(MOST_EVALUATIONS, `at most ${MOST_EVALUATIONS} at once`)
+      .max(MOST_EVALUATIONS, `at most ${MOST_EVALUATIONS} in one request`)
       .optional(),
     options: Options.optional(),
   })

@@ -111,7 +111,7 @@ async function contentsToLoad(client: pg.Client, list: string): Promise<string> 
   if (schema === undefined)
     throw new Error(
       `The tables of this backup are in the schema ${schemas.join(', ')}, which this role does not search (search_path: ${searched.join(', ')}). ` +
-        'Connect as the role that they were made by, or set the search_path of this role (alter role … set search_path). Nothing was changed.',
+        'Connect as the role that created them, or set the search_path of this role (alter role … set search_path). Nothing was changed.',
     );
   const there = (await readColumn(client, 'select nspname from pg_namespace')).includes(schema);
   const isWanted = (line: string) => {

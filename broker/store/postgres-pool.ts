@@ -57,7 +57,7 @@ export function openPool(
 async function refuseStandby(client: pg.ClientBase): Promise<void> {
   const asked = { text: 'select pg_is_in_recovery() as found', query_timeout: CONNECT_TIMEOUT_MS };
   const { rows } = await client.query<{ found: boolean }>(asked);
-  if (rows[0]?.found) throw new StoreUnavailable('it is a standby, which takes no writes');
+  if (rows[0]?.found) throw new StoreUnavailable('it is a standby, which accepts no writes');
 }
 
 /**

@@ -62,11 +62,11 @@ export async function exchangeAsApp(
   if (beyond.length > 0)
     broker.log.warn(
       { platform: platformId, beyond: beyond.slice(0, 20) },
-      'a token has more permissions than were asked for',
+      'a token has more permissions than requested',
     );
   const expiresAt = Math.min(Date.parse(end), now + LONGEST_LIFE_MS);
   if (expiresAt - now <= MARGIN_MS)
-    return unavailable(`${platformId} issued a token that ends at once. Is the clock of the broker right?`);
+    return unavailable(`${platformId} issued a token that expires immediately. Is the clock of the broker correct?`);
   return { kind: 'token', token: new Secret(token), life: { refreshAt: expiresAt - MARGIN_MS, expiresAt } };
 }
 

@@ -33,7 +33,7 @@ export function installationAt(
   { auth, base_url: baseUrl, headers = {} }: Manifest,
   { installationId, given }: GivenInstallation,
 ): Installation {
-  if (auth.type !== 'app') throw new Error(`platform ${place.platformId} takes no tokens of an App`);
+  if (auth.type !== 'app') throw new Error(`platform ${place.platformId} uses no tokens of an App`);
   return { ...place, baseUrl, headers, appId: auth.app_id, installationId, given };
 }
 

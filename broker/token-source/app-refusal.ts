@@ -28,7 +28,7 @@ export function refusalOf(
         'connection',
         /suspended/i.test(body.toString('latin1'))
           ? `The installation ${installationId} of the App ${appId} is suspended at ${platformId}. An administrator of the account where it is installed has to unsuspend it, in the account's settings.`
-          : `${platformId} forbids the App ${appId} to issue tokens of its installation ${installationId}. An administrator of the account where it is installed has to look at it, in the account's settings.`,
+          : `${platformId} forbids the App ${appId} to issue tokens of its installation ${installationId}. An administrator of the account where it is installed has to check it, in the account's settings.`,
       );
     case 404:
       return refuse(

@@ -37,7 +37,7 @@ const Failed = z.looseObject({ error: z.string() });
 const REMEDIES: Readonly<Record<string, string>> = {
   invalid_client: 'The secret of the connection is wrong, or was revoked there. An owner replaces it.',
   invalid_grant:
-    'The key of the account was deleted there, the account may not act for the subject, or the clock of the broker is wrong. An owner looks at the account, and replaces the secret of the connection.',
+    'The key of the account was deleted there, the account may not act for the subject, or the clock of the broker is wrong. An owner has to check the account, and to replace the secret of the connection.',
   unauthorized_client:
     'The client is not allowed this grant there, or may not have the scopes. An owner allows it at the platform.',
   invalid_scope: 'It does not issue the scopes that the manifest asks for. An owner corrects auth.scopes.',

@@ -45,7 +45,7 @@ export function tokenRequestAt(place: Place, manifest: Manifest, given: Given, l
   if (auth.type === 'client_credentials') return { ...place, ...given, kind: 'client', auth };
   if (auth.type === 'service_account')
     return { ...place, ...given, kind: 'account', auth, tokenEndpoint: auth.token_endpoint ?? GOOGLE_TOKEN_ENDPOINT };
-  throw new Error(`platform ${place.platformId} takes no tokens that are got without a person`);
+  throw new Error(`platform ${place.platformId} uses no tokens that are issued without a person`);
 }
 
 /** Returns a key that differs whenever the token would. Hashed, because it is part of a key in the store. */

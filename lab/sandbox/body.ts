@@ -40,6 +40,6 @@ async function readBytes(request: IncomingMessage): Promise<Buffer | undefined> 
     });
     request.once('end', () => resolve(Buffer.concat(chunks)));
     request.once('error', reject);
-    request.once('close', () => reject(new Error('The client went away before its body was complete.')));
+    request.once('close', () => reject(new Error('The client disconnected before its body was complete.')));
   });
 }

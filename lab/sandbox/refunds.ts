@@ -51,7 +51,7 @@ export function refundRoutes(world: World): Route[] {
           return problem(409, 'currency_differs', `${payment.id} was paid in ${payment.currency}.`);
         const left = payment.amount - payment.refunded;
         if (body.amount > left) {
-          const told = `${payment.id} has ${left} of ${payment.amount} cents left to refund; ${body.amount} were asked.`;
+          const told = `${payment.id} has ${left} of ${payment.amount} cents left to refund; ${body.amount} were requested.`;
           return problem(409, 'refund_exceeds_payment', told);
         }
         if (world.refunds.size >= MOST_OF_A_KIND) return full('refunds', MOST_OF_A_KIND);

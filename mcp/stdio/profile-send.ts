@@ -50,7 +50,7 @@ function refusedToken(reply: BrokerReply): string {
     Math.abs(clockAheadSeconds) > 25
       ? ` The clock of this machine is ${Math.abs(clockAheadSeconds)} seconds ${clockAheadSeconds > 0 ? 'ahead of' : 'behind'} the broker’s.`
       : '';
-  return `The broker does not take this agent's token: ${message}${clock} Run "npx agent-broker doctor" to see what is wrong.`;
+  return `The broker does not accept this agent's token: ${message}${clock} Run "npx agent-broker doctor" to see what is wrong.`;
 }
 
 function sendFor(profile: Profile): Send {

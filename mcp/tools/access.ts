@@ -61,7 +61,7 @@ export async function askForAccess(host: ToolHost, request: ToolRequest, asked: 
     code: status,
     detail: status === 'denied' ? `An owner denied ${what}.` : `Nobody decided on ${what} in time.`,
     note,
-    next: `Go on without it, or tell the person. Do not ask for the same again unless they say so.`,
+    next: `Continue without it, or tell the person. Do not ask for the same again unless they say so.`,
   });
 }
 

@@ -64,7 +64,7 @@ function afterNoToken({ reason }: Extract<CallOutcome, { kind: 'not_ready' }>, p
     return `Call again with caller, the person for whom you act: source and id, or an assertion that is good. If you do not know them, ask the person you work for.`;
   if (reason === 'asserted_not_allowed')
     return `Call again with an assertion (a JWT about the person) as the caller. If you have none: ${TELL.toLowerCase()}.`;
-  return `${TELL} what has to be done on ${platform} first. Then make the very same call again.`;
+  return `${TELL} what has to be done on ${platform} first. Then make the identical call again.`;
 }
 
 /** Appended when an identical call was begun before: this attempt was refused, but the earlier one may have been made. */
@@ -79,7 +79,7 @@ export function afterError(error: BrokerError, written: boolean): string {
     case 'unexpected_answer':
       return error.mayHaveActed && written
         ? 'It is unknown whether the call was made. Call again with exactly the same arguments: that is safe, because it is not made twice.'
-        : `Nothing was done. Try once more in a minute; if it fails again, ${TELL.toLowerCase()} that the broker does not answer, and to run: npx agent-broker doctor`;
+        : `Nothing was done. Try again in a minute; if it fails again, ${TELL.toLowerCase()} that the broker does not answer, and to run: npx agent-broker doctor`;
     case 'no_profile':
       return `${TELL}: they have to correct this. There is nothing that you can do, and no restart is needed afterwards.`;
     case 'token_expired':
@@ -100,10 +100,10 @@ export function afterError(error: BrokerError, written: boolean): string {
     case 'too_many_pending_approvals':
       return `${TELL} that too many calls wait for a decision. Do not submit more until some are decided.`;
     case 'idempotency_in_progress':
-      return `The very same call is on its way. Call again with exactly the same arguments in ${retryAfterSeconds ?? 2} seconds: that is safe, because it is not made twice, and you get its answer.`;
+      return `An identical call is in progress. Call again with exactly the same arguments in ${retryAfterSeconds ?? 2} seconds: that is safe, because it is not made twice, and you get its answer.`;
     default:
       return error.mayHaveActed && written
-        ? 'The call may have been made: look at the platform with read_platform before you repeat it.'
-        : `Nothing was done. Try once more; if it fails again, ${TELL.toLowerCase()}.`;
+        ? 'The call may have been made: check the platform with read_platform before you repeat it.'
+        : `Nothing was done. Try again; if it fails again, ${TELL.toLowerCase()}.`;
   }
 }

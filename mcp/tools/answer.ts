@@ -44,7 +44,7 @@ export const Structured = z.object({
     .looseObject({ endpoint: z.string() })
     .optional()
     .describe('The call as a person corrected it: endpoint and data that count, in place of yours.'),
-  note: z.string().optional().describe('What whoever decided wrote. Read it.'),
+  note: z.string().optional().describe('The note of the person who decided. Read it.'),
   audit_id: z.string().optional(),
   code: z.string().optional().describe('Why not, for programs.'),
   detail: z.string().optional().describe('Why not, in words.'),
@@ -82,7 +82,7 @@ export function toolAnswer(given: Answered): ToolAnswer {
   const { status, detail, next, note } = facts;
   const words = [
     detail,
-    note === undefined ? undefined : `Whoever decided wrote: ${note}`,
+    note === undefined ? undefined : `The person who decided wrote: ${note}`,
     next === undefined ? undefined : `What to do now: ${next}`,
   ].filter((text) => text !== undefined);
   const json = { type: 'text' as const, text: JSON.stringify(facts) };

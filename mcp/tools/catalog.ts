@@ -5,7 +5,7 @@ import { describePermissions } from './describe.ts';
 import SCHEMAS from './tool-schemas.json' with { type: 'json' };
 
 /** Common description of the tools that call a platform. */
-const CALLING = `The broker puts the platform's credential in; you never see it. Take scope and platform from the list below. A call may answer at once, be refused with a reason and what to do next, or be held until a person approves it: then show the person the link, do not submit it again, and call check_approval. An identical call while one is held is that same call.`;
+const CALLING = `The broker puts the platform's credential in; you never see it. Take scope and platform from the list below. A call may answer immediately, be refused with a reason and what to do next, or be held until a person approves it: then show the person the link, do not submit it again, and call check_approval. An identical call while one is held is that same call.`;
 
 type Described = Omit<Tool, 'inputSchema' | 'outputSchema' | 'description'> & {
   name: keyof typeof SCHEMAS.input;

@@ -58,7 +58,7 @@ export function consentAsked(
     message,
     words:
       `The person for whom this call is has to connect ${platform} first, at ${url}, and nothing was sent yet. Give them the link, and ` +
-      'nobody else, then make the very same call once more: it waits for them.',
+      'nobody else, then make the identical call again: it waits for them.',
     again: async () => !(await host.repeats.begin(linkKey(token), undefined)).isNew,
     wait: async (request, { endsAt, unshown = false }) => {
       const status = await statusAtEnd(host, request, token, { endsAt, news: `${message}: ${url}` });

@@ -7,7 +7,7 @@ const MOST_CHARACTERS = 4_000;
 /** One line for each platform. `untold`: the client is not allowed to read the permissions. Undefined: not known yet. */
 export function describePermissions(permissions: Permissions | 'untold' | undefined): string {
   if (permissions === 'untold')
-    return 'You are not told what you may do: take platform and scope from the person you work for.';
+    return 'Your permissions are not listed here: take platform and scope from the person you work for.';
   if (permissions === undefined) return 'What you may do now: call list_permissions.';
   if (permissions.platforms.length === 0) return 'You hold no scopes now. Ask for one with request_access.';
   const lines: string[] = [];

@@ -39,8 +39,8 @@ export function approvalAsked(
     url,
     message: waitingNews({ sentence }),
     words:
-      `The call is held until a person decides at ${url} and nothing was sent yet.${wouldDoText(held)} Show them the link, then make the very same ` +
-      `call once more: it is not submitted twice, and waits for the decision. Or call check_approval with approval_id "${approvalId}".`,
+      `The call is held until a person decides at ${url} and nothing was sent yet.${wouldDoText(held)} Show them the link, then make the identical ` +
+      `call again: it is not submitted twice, and waits for the decision. Or call check_approval with approval_id "${approvalId}".`,
     again: () => again,
     wait: (request, options) => waitOpenly(host, request, held, options),
     unopened: () => pendingAnswer(held, UNOPENED),

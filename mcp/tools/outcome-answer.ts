@@ -27,7 +27,7 @@ export function outcomeAnswer(
         ...withHeaders(outcome.headers),
         ...(outcome.droppedHeaders.length > 0 && { dropped_headers: [...outcome.droppedHeaders] }),
         audit_id: outcome.auditId,
-        ...(outcome.repeated && { detail: 'This is the first answer to the very same call. Nothing was sent again.' }),
+        ...(outcome.repeated && { detail: 'This is the first answer to an identical call. Nothing was sent again.' }),
       });
     case 'denied':
       return toolAnswer({
@@ -73,7 +73,7 @@ export function consentAnswer(outcome: Extract<Settled, { kind: 'not_ready' }>, 
     consent_url: consentUrl,
     expires_at: expiresAt,
     audit_id: auditId,
-    next: `Give the link ${consentUrl} to the person for whom the call is, and to nobody else. Make the very same call again when they have finished: it waits up to 50 seconds for them, or goes on.`,
+    next: `Give the link ${consentUrl} to the person for whom the call is, and to nobody else. Make the identical call again when they have finished: it waits up to 50 seconds for them, or continues.`,
   });
 }
 
@@ -156,7 +156,7 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         note: approval.note,
         next: approval.mayHaveActed
           ? 'The platform may have acted: look there with read_platform before you ask again.'
-          : 'It is not made later by itself. When the reason is gone, submit the call again.',
+          : 'It is not made later. When the reason no longer applies, submit the call again.',
       });
     case 'denied':
       return facts({

@@ -25,7 +25,7 @@ const LIST_PATIENCE_MS = 350;
 
 /** Advice after an unexpected error. Writes are stored before they are submitted, so an identical write is the same call. */
 const AGAIN =
-  'Try once more with exactly the same arguments: that is safe, because a call that writes is made at most once. If it fails again, tell the person you work for.';
+  'Try again with exactly the same arguments: that is safe, because a call that writes is made at most once. If it fails again, tell the person you work for.';
 
 const TaskId = { params: z.object({ taskId: z.string() }) };
 

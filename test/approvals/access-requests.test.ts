@@ -336,7 +336,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expect((await ask(agent, {})).body.detail).toBe('platform: is missing: send a string.');
       expect((await ask(agent, { platform: ['demo'] })).body.detail).toBe('platform: must be a string, not array.');
       const usable = await ask(agent, { platform: 'demo', scope: 'demo:read' });
-      expect(usable.body.detail).toBe('There is nothing to ask for: every check passed. Make the call.');
+      expect(usable.body.detail).toBe('No access request is needed: every check passed. Make the call.');
       const nothing = await agent.request('POST', '/v1/access-request', {
         body: '',
         headers: { 'content-type': 'application/json' },
@@ -344,7 +344,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expect(nothing.body.detail).toBe('Send a JSON body with the header "Content-Type: application/json".');
       const whole = await ask(agent, { platform: 'demo' });
       expect(whole.body.detail).toBe(
-        'There is nothing to ask for: the agent can already use demo:read on this platform. Name the scope that it needs.',
+        'No access request is needed: the agent can already use demo:read on this platform. Name the scope that it needs.',
       );
     });
 

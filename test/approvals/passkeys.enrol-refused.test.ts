@@ -83,7 +83,7 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
   ])('an attestation that is %s is refused without being verified', async (_what, how) => {
     const answer = await finish(made().create(await begin(), how));
     expectEnvelope(answer, 400, 'verification_failed');
-    expect(answer.body.detail).toBe('The authenticator was asked for no attestation, but sent one.');
+    expect(answer.body.detail).toBe('The authenticator sent an attestation, but none was requested.');
     expect(await own()).toEqual([]);
   });
 

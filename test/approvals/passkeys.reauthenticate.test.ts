@@ -100,7 +100,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
     };
     await refused(await assertion(world, 'sign-in', key), 'not one for adding a passkey');
     await refused(await toRemove(key, id), 'not one for adding a passkey');
-    await refused(await toAdd(theirs), 'not a passkey of whoever is signed in');
+    await refused(await toAdd(theirs), 'does not belong to the person who is signed in');
     await refused(await toAdd(key, { uv: false }), 'has to verify you');
     await refused(await toAdd(made()), 'The passkey could not be verified');
     // A sent assertion has to be valid even with a recent sign-in; and one for adding does not sign in.

@@ -49,7 +49,7 @@ describe.runIf(STORES.includes('postgres'))(
         status: 503,
         body: { error: 'store_unavailable', approval_id: id, approval_url: `${world.running.baseUrl}/approve/${id}` },
       });
-      expect(told.body.detail).toContain('may have been made. Send the very same request again');
+      expect(told.body.detail).toContain('may have been made. Send the identical request again');
       expect(told.headers.get('x-should-retry')).toBeNull();
       const unread = await read;
       expect([unread.status, unread.body.error]).toEqual([503, 'store_unavailable']);

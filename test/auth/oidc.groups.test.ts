@@ -103,7 +103,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     const refused = await signIn(['elsewhere']);
     expect([refused.visit.status, refused.visit.text]).toEqual([
       403,
-      expect.stringContaining('names no group that gives a role here any more'),
+      expect.stringContaining('reports no group that still gives a role here'),
     ]);
     expect((await first.me()).status).toBe(401);
     expect(await member()).toMatchObject({ role: 'viewer', role_by_groups: true });
@@ -294,7 +294,10 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     // The default organisation is skipped, because the person has no role there.
     expect((await (await signIn(['elsewhere'])).me()).body.organisation.id).toBe(other.id);
     const { visit } = await signIn(['elsewhere'], {}, `?organisation=${organisation.id}`);
-    expect([visit.status, visit.text]).toEqual([403, expect.stringContaining('names no group that gives a role')]);
+    expect([visit.status, visit.text]).toEqual([
+      403,
+      expect.stringContaining('reports no group that still gives a role'),
+    ]);
   });
 
   test('the last admin stays admin', async () => {

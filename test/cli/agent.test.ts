@@ -518,7 +518,7 @@ describe('doctor', () => {
         'that host name',
         'Use http://localhost',
       ],
-      [[503, {}, '{"status":"unavailable","reasons":["the disk is full"]}'], 'takes no calls now', 'disk is full'],
+      [[503, {}, '{"status":"unavailable","reasons":["the disk is full"]}'], 'accepts no calls now', 'disk is full'],
     ] as const) {
       answer = [...given];
       expect((await doctor({}, changed({ url: other }))).of('address')).toMatchObject({

@@ -47,7 +47,7 @@ test('a sink is added, listed, tried, paused, moved and removed', async () => {
   expect((await run(['pause', 'siem'])).stdout).toContain('siem is paused');
   expect((await run(['seek', 'siem', '0'])).stdout).toMatch(/the next row is 0, and \d+ wait/);
   expect((await run(['resume', 'siem'])).stdout).toContain('siem is active');
-  expect((await run(['remove', 'siem'])).stdout).toContain('not pushed to siem any more');
+  expect((await run(['remove', 'siem'])).stdout).toContain('no longer pushed to siem');
   const gone = await run(['test', 'seim']);
   expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining('There is no audit sink seim.')]);
 });

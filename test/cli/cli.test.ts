@@ -164,7 +164,7 @@ describe('owners and agents', () => {
     );
     expect((await run(['owner', 'list'])).stdout).toMatch(/^rob@acme\.example {2}approver {2}/m);
     const removed = await run(['owner', 'remove', 'Rob@acme.example']);
-    expect([removed.code, removed.stdout]).toEqual([0, 'rob@acme.example is no owner any more.\n']);
+    expect([removed.code, removed.stdout]).toEqual([0, 'rob@acme.example is no longer an owner.\n']);
     expect((await run(['owner', 'list', '--json'])).stdout).not.toContain('rob@');
     const again = await run(['owner', 'remove', 'rob@acme.example']);
     expect(again.code).toBe(1);

@@ -33,7 +33,7 @@ describe('approve', () => {
     const id = await cli.hold('clerk', { data: { title: 'Two cups' } });
     const { code, stdout, stderr } = await cli.run('correct', id.slice(0, 8), '--body', '{"title": "One cup"}');
     expect([code, stderr]).toEqual([0, '']);
-    expect((await cli.run('inbox', 'show', id)).stdout).toContain('The agent had asked:');
+    expect((await cli.run('inbox', 'show', id)).stdout).toContain('The agent had requested:');
     const wrongs: [string[], number, string][] = [
       [[], 2, '--body, or --endpoint'],
       [['--body', '[1]'], 2, 'takes a JSON object'],
@@ -57,7 +57,7 @@ describe('approve', () => {
     });
     await cli.run('correct', id, '--body', '{"title": "One cup"}');
     expect(stdout).toMatch(
-      /"title": "One cup"[\s\S]*Corrected by \S+@\S+\. The agent had asked:[\s\S]*"title": "Two cups"/,
+      /"title": "One cup"[\s\S]*Corrected by \S+@\S+\. The agent had requested:[\s\S]*"title": "Two cups"/,
     );
     expect((await cli.run('approve', id, '--yes')).code).toBe(0);
     expect(JSON.parse(cli.upstream.seen.at(-1)!.body)).toEqual({ title: 'One cup' });

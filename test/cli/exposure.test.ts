@@ -58,7 +58,7 @@ test('a home without credentials: nothing is found, and the exit code is 0', asy
   );
   const { code, stdout } = await look({ EDITOR: 'vi', TOKEN: 'short', SECRETS: 'true' }, '--', 'make', 'all');
   expect(stdout).toBe(
-    'Nothing was found that make all could use without the broker.\nThe metadata address of a cloud, which may give a machine credentials, was not asked: add --metadata.\n',
+    'Nothing was found that make all could use without the broker.\nThe metadata address of a cloud, which may give a machine credentials, was not queried: add --metadata.\n',
   );
   expect(code).toBe(0);
   expect(JSON.parse((await look({}, '--json')).stdout)).toEqual({ ok: true, findings: [], metadata: 'not asked' });
@@ -137,7 +137,7 @@ describe('variables', () => {
     expect(stdout).toContain('GITHUB_TOKEN\n    a key of GitHub\n');
     expect(stdout).toContain('2 found that npm test could use');
     expect(stdout).toContain('agent-broker run --strict -- npm test');
-    expect(stdout).toContain('was not asked: add --metadata.');
+    expect(stdout).toContain('was not queried: add --metadata.');
   });
 
   test('placeholders set by "run" are not reported', async () => {

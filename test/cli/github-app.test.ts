@@ -221,7 +221,7 @@ describe('creating an App in a browser', () => {
     const made = await result;
     expect(made).toMatchObject({ app_id: '815', installations: [] });
     expect(describeGitHubApp(made)).toContain('It is installed nowhere yet.');
-    expect(said.join('\n')).toContain('is made with the id 815');
+    expect(said.join('\n')).toContain('was created with the id 815');
     expect(process.listenerCount('SIGINT')).toBe(0);
   });
 
@@ -229,7 +229,7 @@ describe('creating an App in a browser', () => {
     const { link, result } = await begin();
     rmSync(join(folder, 'secrets'), { recursive: true });
     expect(await press(link)).toMatchObject({ status: 200, text: 'That did not work. The terminal shows the reason.' });
-    await expect(result).rejects.toThrow(/made with the id 815, .*ENOENT.*--app-id 815 --key-file FILE/);
+    await expect(result).rejects.toThrow(/created with the id 815, .*ENOENT.*--app-id 815 --key-file FILE/);
   });
 
   test('an existing file is kept, and unknown scopes are refused, before an App is created', async () => {

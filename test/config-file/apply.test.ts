@@ -329,7 +329,7 @@ connections: { docs: { platform: docs } }
     await world.apply(`${bob}${agents('t: { owner: bob@acme.example }')}`);
     const before = await world.present();
     expect(await world.refusal('publish_identity_documents: true\nowners: []')).toEqual([
-      'governance.yaml:2:1: owners: "bob@acme.example" is not listed any more but answers for the agents "t"; give them another owner, or list the owner.',
+      'governance.yaml:2:1: owners: "bob@acme.example" is no longer listed but answers for the agents "t"; give them another owner, or list the owner.',
     ]);
     expect(await world.present()).toEqual(before);
 
@@ -380,12 +380,12 @@ connections: { docs: { platform: docs } }
     );
     const before = await world.present();
     expect(await world.refusal('platforms: {}\nconnections: {}\npolicies: {}')).toEqual([
-      'governance.yaml:1:1: platforms: "crm" is not listed any more but is granted to "t"; take the grants away first.',
-      'governance.yaml:2:1: connections: "crm-main" is not listed any more but grants of "t" use it; change them first.',
-      'governance.yaml:3:1: policies: "careful" is not listed any more but the agents "t" are under it; give them another policy first.',
+      'governance.yaml:1:1: platforms: "crm" is no longer listed but is granted to "t"; remove the grants first.',
+      'governance.yaml:2:1: connections: "crm-main" is no longer listed but grants of "t" use it; change them first.',
+      'governance.yaml:3:1: policies: "careful" is no longer listed but the agents "t" use it; give them another policy first.',
     ]);
     expect(await world.refusal('platforms: {}\nagents: {}')).toEqual([
-      'governance.yaml:1:1: platforms: "crm" is not listed any more but has the connections "crm-main"; remove them first.',
+      'governance.yaml:1:1: platforms: "crm" is no longer listed but has the connections "crm-main"; remove them first.',
     ]);
     expect(await world.present()).toEqual(before);
     const all = await world.apply('platforms: {}\nconnections: {}\npolicies: {}\nagents: {}');
@@ -549,7 +549,7 @@ connections: { docs: { platform: docs } }
     const { plan } = await world.apply('agents: { model: {}, by hand: {} }');
     expect(plan.changes).toEqual([]);
     expect(plan.warnings.map(({ message }) => message)).toEqual([
-      'was made by hand. From now on this file decides about it, and leaving it out revokes it.',
+      'was not created by a governance file. From now on this file manages it, and omitting it revokes it.',
     ]);
     expect((await world.agent('by hand')).origin).toBe('governance');
     expect((await world.apply('agents: { model: {}, by hand: {} }')).plan).toEqual({ changes: [], warnings: [] });

@@ -82,7 +82,7 @@ guardrails: [{ name: writes, effect: require_approval, decide_in: [${name}] }]
     const said = (text: string) => governed.refusal(text).then((problems) => problems.join('\n'));
     expect(await said(file('opps'))).toMatch(/"opps": this channel does not exist[\s\S]*"opps"/);
     expect(await said(file('teams'))).toContain('only slack and telegram have');
-    expect(problemsOf(file('ops', 'allow')).join()).toContain('only a rule that requires an approval can say so');
+    expect(problemsOf(file('ops', 'allow')).join()).toContain('allowed only in a rule that requires an approval');
   });
 
   test.each([

@@ -84,7 +84,7 @@ describe('a governance file', () => {
     [
       'an empty section',
       'agents:',
-      '1:1: agents: is empty. Leave the name out to change nothing of it, or write {} for none. The agents, by name.',
+      '1:1: agents: is empty. Omit the name to leave it unchanged, or write {} for none. The agents, by name.',
     ],
     [
       'an unknown role',
@@ -129,7 +129,7 @@ describe('a governance file', () => {
     [
       'a base URL of the wrong kind',
       CRM.replace('https://crm', 'ftp://crm'),
-      '4:15: platforms.crm.base_url: must begin with "https://"; "http://" is taken for this machine only (localhost, 127.0.0.1, [::1]).',
+      '4:15: platforms.crm.base_url: must begin with "https://"; "http://" is accepted for this machine only (localhost, 127.0.0.1, [::1]).',
     ],
     [
       'a rule that is no operation',

@@ -177,5 +177,7 @@ test('an invalid workload is a problem at its place in the file', () => {
     expect.stringContaining('https://'),
     expect.stringContaining('must be https'),
   ]);
-  expect(of('{ issuer: "https://c.example", subject: "a*" }')).toEqual([expect.stringContaining('is compared literally')]);
+  expect(of('{ issuer: "https://c.example", subject: "a*" }')).toEqual([
+    expect.stringContaining('is compared literally'),
+  ]);
 });

@@ -131,7 +131,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#do-it') !== null`);
       await page.value(`document.querySelector('#do-it').focus()`);
       await page.press('Enter');
-      await says(page, 'not pushed to “siem” any more');
+      await says(page, 'no longer pushed to “siem”');
       await page.until(`document.querySelector('[data-sink="siem"]') === null`);
       const { rows } = (await organisation.ask('GET', '/owner/audit?reason=audit_sink_removed')).body;
       expect(rows).toHaveLength(1);

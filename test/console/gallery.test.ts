@@ -60,7 +60,7 @@ describe.skipIf(withoutChromium)(
       await page.screenshot('gallery-form');
       world.upstream.answer = (_, response) => response.writeHead(401).end();
       await page.click('#connect');
-      await has(page, '#refused', 'Nothing was kept');
+      await has(page, '#refused', 'Nothing was stored');
       expect((await organisation.ask('GET', '/owner/platforms')).body.platforms).toEqual([]);
       await expectNothingOf(page, TOKEN);
       world.upstream.answer = undefined;
@@ -170,7 +170,7 @@ describe.skipIf(withoutChromium)(
       // A platform that needs a command shows it, with a link to the guide.
       await goTo(page, `${world.running.baseUrl}/console/connections/new?platform=kubernetes`);
       await page.until(`document.querySelector('main a[href="/docs/platforms#kubernetes"]') !== null`);
-      await has(page, 'main', 'Make a token of a service account with kubectl create token NAME (how), with no more');
+      await has(page, 'main', 'Make a token of a service account with kubectl create token NAME (how), with only');
       await goTo(page, `${world.running.baseUrl}/console/connections/new?platform=github`);
       await page.click('input[value="oauth"]');
       await has(page, '#connect-form', `${world.running.baseUrl}/console/connected/${organisation.id}`);
@@ -299,7 +299,7 @@ describe.skipIf(withoutChromium)(
       expect((await organisation.ask('GET', `${at}&app_id=7`)).body.error).toBe('invalid_request');
       expect((await organisation.ask('GET', `${at}&base_url=nonsense`)).body.detail).toContain('is no address');
       const jira = await organisation.ask('GET', '/owner/built-in-platforms/jira/entry');
-      expect([jira.status, jira.body.detail]).toEqual([400, expect.stringContaining('an address of its own')]);
+      expect([jira.status, jira.body.detail]).toEqual([400, expect.stringContaining('a different address')]);
       const stripe = await organisation.ask('GET', '/owner/built-in-platforms/stripe/entry?client_id=x');
       expect(stripe.status).toBe(400);
       expect((await organisation.ask('GET', '/owner/built-in-platforms/nothing/entry')).status).toBe(404);

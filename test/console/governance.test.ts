@@ -59,7 +59,7 @@ describe.skipIf(withoutChromium)(
       await page.click('#show-plan');
       await page.until(`document.querySelector('#apply:enabled') !== null`);
       await page.click('#apply');
-      await has(page, 'dialog', '6 new: all of it at once');
+      await has(page, 'dialog', '6 new: applied together');
       expect(await page.value(`document.querySelector('#removed')`)).toBe(null);
       await page.click('#apply-now');
       await says(page, 'The file is in force.');

@@ -41,7 +41,7 @@ describe.skipIf(withoutChromium)(
 
     test('a closed call is not approved: a opens it, a second a asks for confirmation, Escape cancels', async () => {
       await page.press('a');
-      await says(page, 'Look at it first');
+      await says(page, 'Read it first');
       await opened();
       await page.press('a');
       await page.until(

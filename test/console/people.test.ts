@@ -194,7 +194,7 @@ describe.skipIf(withoutChromium)(
       await elsewhere.click('.given button');
       await has(elsewhere, 'Withdrawn');
       await page.open(`${world.running.baseUrl}/me/connections`);
-      await has(page, 'hold nothing of yours');
+      await has(page, 'have no access to any of your accounts');
       expect((await act(await assertion('ann'))).status).toBe(412);
     });
 
@@ -250,7 +250,7 @@ describe.skipIf(withoutChromium)(
       expect((await act(slack('U-ANN'))).status).toBe(412);
       expect((await act(slack('U-BOB'))).body.data.who).toBe('bob');
       await anns.click('a.button');
-      await has(anns, 'hold nothing of yours');
+      await has(anns, 'have no access to any of your accounts');
       await bobs.resize(DESKTOP);
       await bobs.open(`${world.running.baseUrl}/me/connections`);
       await has(bobs, 'In use');

@@ -129,7 +129,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`${WAITING} === 2`);
       await page.value(`document.querySelector('${yes.card} .opener').focus()`);
       await page.press('a');
-      await says(page, 'Look at it first');
+      await says(page, 'Read it first');
       await page.until(`document.querySelector('.approve:enabled') !== null`);
       expect((await read(yes.id)).status).toBe('pending');
       await page.press('a');

@@ -129,7 +129,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('dialog')?.innerText.includes('as if the agent did not exist')`);
       await page.value(`document.querySelector('#change').focus()`);
       await page.press('Enter');
-      await says(page, 'not published any more');
+      await says(page, 'no longer published');
       await page.until(`document.querySelector('#published').innerText === 'Not published'`);
       expect(await resolved()).toBe(404);
       const { rows } = (await organisation.ask('GET', '/owner/audit?reason=organisation_changed')).body;

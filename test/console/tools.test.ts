@@ -31,7 +31,7 @@ describe.skipIf(withoutChromium)(`tools in a browser${withoutChromium ? ` (skipp
 
   test('before the first call the list of tools can be read from the server and accepted', async () => {
     await open();
-    await page.until(`document.querySelector('.tools')?.innerText.includes('has not been asked yet')`);
+    await page.until(`document.querySelector('.tools')?.innerText.includes('has not been fetched yet')`);
     await page.click('.tools .refresh');
     await says(page, 'The server listed its tools.');
     for (const name of ['search_issues', 'drop_issues']) await stands(name, 'accepted');
@@ -65,7 +65,7 @@ describe.skipIf(withoutChromium)(`tools in a browser${withoutChromium ? ` (skipp
     mcp.tools[0]!.description = 'Twice';
     await organisation.ask('POST', '/owner/platforms/tools/tools/refresh');
     await page.click('#accept');
-    await page.until(`document.querySelector('dialog .notice')?.innerText.includes('look at it again')`);
+    await page.until(`document.querySelector('dialog .notice')?.innerText.includes('review it again')`);
     await page.press('Escape');
     expect((await agent.act(SEARCH)).status).toBe(403);
   });

@@ -99,7 +99,7 @@ describe.skipIf(missingTools.length > 0)(`operations.md${toolNote}`, () => {
     for (const { text } of blocks) await perform(text, { ...world, data, state: join(folder, 'copy.env') });
     const said = await output(serve, { AGENT_BROKER_DATA: data });
     expect(said).toContain('running at');
-    expect(said).toMatch(/no call is made before: AGENT_BROKER_DATA=\S+ npx agent-broker restored/);
+    expect(said).toMatch(/until then no call is made: AGENT_BROKER_DATA=\S+ npx agent-broker restored/);
   });
 
   const servers = fences.filter(

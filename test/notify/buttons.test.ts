@@ -302,7 +302,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     await change(second.id, { expires_at: Date.now() - 1 });
     await pressInSlack(world, channelId, second.buttons.approve);
     await expect.poll(async () => (await refusals()).length, { interval: 10 }).toBe(3);
-    expect((await refusals())[0]!.detail).toMatch(/Nobody can decide/);
+    expect((await refusals())[0]!.detail).toMatch(/can no longer be decided/);
     expect(server.of('platform')).toHaveLength(0);
   });
 });

@@ -131,7 +131,7 @@ describe('Slack', () => {
     server.next = { status: 429, body: { ok: false, error: 'ratelimited' }, headers: { 'retry-after': '30' } };
     expect(await slack.send(onSlack(), MESSAGE)).toMatchObject({ kind: 'failed', afterMs: 30_000 });
     server.next = { status: 200, body: { ok: false, error: 'EVIL' } };
-    expect(await slack.send(onSlack(), MESSAGE)).toMatchObject({ why: 'Slack did not take the message.' });
+    expect(await slack.send(onSlack(), MESSAGE)).toMatchObject({ why: 'Slack did not accept the message.' });
     server.next = { status: 200, body: [] };
     expect(await slack.send(onSlack(), MESSAGE)).toMatchObject({ kind: 'failed' });
     expect(await slack.send(onSlack({}, 'xoxb-22222222'), MESSAGE)).toMatchObject({ kind: 'gone' });

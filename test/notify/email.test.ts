@@ -72,7 +72,7 @@ describe('a mail', () => {
     const untrusted = await sendMail(outbound, to(strict.port, { ca: certificateFor('other').cert }), mail);
     expect(untrusted).toMatchObject({ why: expect.stringMatching(/^The certificate of the .* \([A-Z_]+\)\.$/) });
     const wrong = await sendMail(outbound, to(strict.port, { user: 'broker', password: new Secret('WRONG-1') }), mail);
-    expect(wrong).toEqual({ ok: false, why: 'The mail server did not take the user name or the password (535).' });
+    expect(wrong).toEqual({ ok: false, why: 'The mail server did not accept the user name or the password (535).' });
     expect([...plain.mails, ...strict.mails]).toEqual([]);
   });
 

@@ -144,7 +144,10 @@ describe('a broker with an https address', () => {
         }),
       }),
     });
-    expect([plan.status, plan.body.problems?.join()]).toEqual([400, expect.stringContaining('beside a client_id')]);
+    expect([plan.status, plan.body.problems?.join()]).toEqual([
+      400,
+      expect.stringContaining('cannot be combined with a client_id'),
+    ]);
   });
 });
 

@@ -537,7 +537,7 @@ describe('connecting with a faulty or hostile party', () => {
     await connect();
     const path = `/owner/connections/${connection}/oauth/disconnect`;
     const without = (await organisation.ask('POST', path)).body;
-    expect([without.revoked, without.detail]).toEqual([false, expect.stringContaining('no place to revoke')]);
+    expect([without.revoked, without.detail]).toEqual([false, expect.stringContaining('no revocation endpoint')]);
     server.beHonest();
     world.clock.skewMs += 11 * MINUTE_MS;
     await connect();

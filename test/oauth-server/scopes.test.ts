@@ -83,7 +83,7 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
       expect(await described(scopes)).toContain('- demo: demo:delete');
     const untold = await described(['mcp:write']);
     expect(untold).not.toMatch(/\bdemo\b/);
-    expect(untold).toContain('You are not told what you may do');
+    expect(untold).toContain('Your permissions are not listed here');
   });
 
   test('a client without mcp:read is refused the tools that read', async () => {

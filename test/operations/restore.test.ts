@@ -401,7 +401,7 @@ describe.each(STORES)(`a store into which a dump was loaded with errors, on %s${
 });
 
 describe.each(STORES)(`a restore with the key file of the backed up store, on %s${postgresNote}`, (store) => {
-  test('needs --replace, because that store does not start any more afterwards; with a key file of its own it does not', async () => {
+  test('needs --replace, because that store no longer starts afterwards; with a key file of its own it does not', async () => {
     const world = await startWorld(store);
     await world.demoOrganisation();
     const { environment } = world;
@@ -415,7 +415,7 @@ describe.each(STORES)(`a restore with the key file of the backed up store, on %s
         ? { ...environment, DATABASE_URL: await newDatabase() }
         : { ...environment, AGENT_BROKER_DATA: newFolder(), AGENT_BROKER_KEY_FILE: keyFile };
     const why = await notRestored(drill, file);
-    expect(why).toContain('that store does not start any more');
+    expect(why).toContain('that store no longer starts');
     expect(why).toContain('add --replace');
     await restore(await emptyMachine(world, store), file);
     expect(remembered()).toBe(before);
@@ -626,14 +626,14 @@ describe('agent-broker restore', () => {
     const data = place.AGENT_BROKER_DATA!;
     mkdirSync(join(data, 'store'), { mode: 0o700 });
     if (!smallDisk(16 * 1024 * 1024, join(data, 'store'))) return skip();
-    expect(await notRestored(place, file)).toMatch(/store is a mount of its own, .* Nothing was changed\.$/);
+    expect(await notRestored(place, file)).toMatch(/store is a mount point, .* Nothing was changed\.$/);
     expect(readdirSync(data).toSorted()).toEqual(['keys', 'store']);
     // The remedy that the message names.
     const other = await empty();
     await restore(other, file);
     copyFileSync(join(other.AGENT_BROKER_DATA!, 'store', 'broker.db'), join(data, 'store', 'broker.db'));
     await (await started(place)).stop();
-    expect(await notRestored(place, file, { replace: true })).toContain('is a mount of its own');
+    expect(await notRestored(place, file, { replace: true })).toContain('is a mount point');
     await started(place);
   });
 

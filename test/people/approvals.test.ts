@@ -76,7 +76,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
     [
       'whose token was ended',
       () => organisation.ask('POST', '/owner/people/end', { caller: ANN }),
-      'consent_required: The person for whom it was held has no token that can be used any more, so nothing was sent.',
+      'consent_required: The person for whom it was held no longer has a usable token, so nothing was sent.',
     ],
     [
       'whose source is not taken any more',

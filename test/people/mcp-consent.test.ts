@@ -148,7 +148,7 @@ describe.each(ONE_STORE)(`the MCP tools and consents of people on %s${postgresNo
     const answer = await call('read_platform', { ...READ, caller });
     expect(answer).toMatchObject({ status: 'not_ready', code: 'consent_required' });
     expect(answer.whole.content[0].text).toContain(answer.consent_url);
-    expect(answer.next).toMatch(/the very same call again/);
+    expect(answer.next).toMatch(/the identical call again/);
     await consentVerified(people, answer.consent_url, 'ann');
     expect((await call('read_platform', { ...READ, caller })).data.who).toBe('ann');
   });

@@ -208,6 +208,6 @@ describe.each(ONE_STORE)(`mix-up on %s${postgresNote}`, (store) => {
       expect([uri, named.text.includes('You are signed in'), named.status >= 400]).toEqual([uri, false, true]);
     }
     expect(issuer.seen).not.toContain('POST /token');
-    expect((await ann.get(back.href)).text).toContain('hold nothing of yours');
+    expect((await ann.get(back.href)).text).toContain('have no access to any of your accounts');
   });
 });

@@ -140,7 +140,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect(refused.body.consent_url).toBeDefined();
     const used = await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } });
     expect(used.status).toBe(401);
-    expect((await shown(browser)).text).toContain('hold nothing of yours');
+    expect((await shown(browser)).text).toContain('have no access to any of your accounts');
     const { rows } = (await organisation.ask('GET', '/owner/audit?limit=50')).body;
     const [event] = rows.filter(({ reason }: { reason: string }) => reason === 'person_withdrew');
     expect(JSON.stringify(event)).not.toContain('U-ANN');
@@ -200,7 +200,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     const { text } = await shown(elsewhere);
     expect(text).toContain('ann@docs.example');
     const bobs = new Browser();
-    expect((await signIn(bobs, 'bob')).text).toContain('hold nothing of yours');
+    expect((await signIn(bobs, 'bob')).text).toContain('have no access to any of your accounts');
     const page = await bobs.get(`${mine()}?organisation=${organisation.id}`);
     expect(page.text).toContain(`Sign in at ${new URL(issuer.issuer).host}`);
     expect(page.text).not.toContain('docs.example');
@@ -237,7 +237,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     world.clock.skewMs = 61 * 60_000;
     expect((await shown(browser)).text).not.toContain('ann@docs.example');
     world.clock.skewMs = 0;
-    expect((await browser.post(`${mine()}/leave`, {})).text).toContain('shows nothing of yours');
+    expect((await browser.post(`${mine()}/leave`, {})).text).toContain('no longer shows your accounts');
     const left = await send(mine(), { headers: { cookie: after, accept: 'text/html' } });
     expect(left.text).not.toContain('ann@docs.example');
     const signedIn = await send(`${world.running.baseUrl}/me/connections/leave`, { method: 'POST' });

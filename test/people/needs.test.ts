@@ -25,7 +25,7 @@ describe.each(ONE_STORE)(`scopes that need more than people consented to on %s${
     expect((await browser.post(`${url}/keep`, {})).status).toBe(200);
     await confirmAll(organisation);
     return {
-      page: /The rights that are asked for: ([^<]*)\./.exec(text)?.[1] ?? '',
+      page: /The requested rights: ([^<]*)\./.exec(text)?.[1] ?? '',
       scope: new URL(to).searchParams.get('scope') ?? '',
     };
   }

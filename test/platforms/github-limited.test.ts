@@ -71,7 +71,7 @@ describe('an operation that changes the protection of refs is refused on a grant
     ],
     [/a property by which rulesets choose/, 'PATCH /repos/*/*/properties/values', 'PUT /orgs/*/properties/schema/*'],
     [/may change the default branch/, 'PATCH /repos/*/*'],
-    [/whoever holds the key/, 'POST /repos/*/*/keys'],
+    [/a holder of the key/, 'POST /repos/*/*/keys'],
     [
       /what workflows may do/,
       'PUT /repos/*/*/actions/permissions',
@@ -93,7 +93,7 @@ describe('an operation that changes the protection of refs is refused on a grant
       'POST /orgs/*/code-security/configurations/*/attach',
     ],
     [
-      /whoever gets access/,
+      /a person who gets access/,
       'PUT /repos/*/*/collaborators/*',
       'PATCH /repos/*/*/invitations/*',
       'PUT /orgs/*/teams/*/repos/acme/app',

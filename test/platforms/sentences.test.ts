@@ -311,7 +311,7 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     'stripe',
     'POST /v1/payment_intents',
     { amount: 500, currency: 'mga', confirm: true },
-    'prepare a payment of 500 MGA, and charge at once: true',
+    'prepare a payment of 500 MGA, and charge immediately: true',
   ],
   ['github', 'GET /repos/acme/shop/issues?state=open', undefined, 'list the issues of acme/shop with 1 field'],
   ['github', 'GET /repos/acme/shop/issues/7', undefined, 'read issue acme/shop#7'],

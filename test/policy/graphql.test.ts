@@ -69,8 +69,8 @@ describe('the operation that runs', () => {
     [both, { operationName: 'C' }, 'holds no operation named "C"'],
     [both, { operationName: '' }, 'is not the name of an operation'],
     [both, { operationName: ['A'] }, 'is not the name of an operation'],
-    ['query A { a } mutation A { issueDelete }', { operationName: 'A' }, 'needs a name of its own'],
-    ['{ a } mutation B { issueDelete }', {}, 'needs a name of its own'],
+    ['query A { a } mutation A { issueDelete }', { operationName: 'A' }, 'needs a different name'],
+    ['{ a } mutation B { issueDelete }', {}, 'needs a different name'],
     ['fragment F on Query { a }', {}, 'holds no operation'],
   ])('%s with %j is refused', (query, rest, sentence) => {
     expect(asked(query, rest)).toMatchObject({ kind: 'malformed', error: expect.stringContaining(sentence) });

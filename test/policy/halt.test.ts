@@ -66,7 +66,7 @@ describe('the halt of an agent', () => {
     const opens = breaker({ cause: 'breaker_api_error', openUntil: NOW + 10_000 });
     expect(haltOf(agent(), [opens, waits], NOW)).toMatchObject({
       cause: 'breaker_upstream_failure',
-      detail: 'a trial call is on its way',
+      detail: 'a trial call is in progress',
       retry_after_seconds: 13,
     });
   });

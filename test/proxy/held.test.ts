@@ -373,7 +373,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     const read = await rawClient(() => reader)('GET', '/proxy/demo-main/items', { headers: { 'x-svc-wait': '0' } });
     const id = idOf(read);
     expect(read.body.detail).toContain(`The answer will be at ${reader.baseUrl}/v1/approvals/${id}`);
-    expect(read.body.detail).not.toContain('Send the very same request');
+    expect(read.body.detail).not.toContain('Send the identical request');
     await approve(id);
     await expect.poll(async () => (await reader.get(`/v1/approvals/${id}`)).body.result?.status).toBe(200);
   });

@@ -153,7 +153,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       expect([mode, elicitationId]).toEqual(['url', id]);
       // The message is sufficient for a client that does not support this error and shows its text.
       expect(error.message).toContain(url);
-      expect(error.message).toMatch(/the very same call once more: it is not submitted twice/);
+      expect(error.message).toMatch(/the identical call again: it is not submitted twice/);
       return id;
     };
 

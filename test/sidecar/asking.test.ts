@@ -79,7 +79,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
     const again = await run(profileOf(agent), sh(`${COMMAND} demo demo:write --json`));
     expect(JSON.parse(again.stdout)).toEqual({
       status: 'granted',
-      detail: expect.stringMatching(/^There is nothing to ask for/),
+      detail: expect.stringMatching(/^No access request is needed/),
     });
   });
 

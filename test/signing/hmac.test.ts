@@ -123,7 +123,7 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
 
   test.each([
     [{ template: '{timestamp}{verb}' }, 'auth.template', 'names {verb}; there are {method}, {host}'],
-    [{ template: '{signature}' }, 'auth.template', 'names {signature}, which is what is made of it'],
+    [{ template: '{signature}' }, 'auth.template', 'names {signature}, which is computed from it'],
     [{ headers: { 'X-Time': '{timestamp}' } }, 'auth.headers', 'has no header with {signature}'],
     [{ headers: { 'X-S': '{signature}{body}' } }, 'auth.headers', 'names {body}, which no header carries'],
     [{ headers: { 'Content-Length': '{signature}' } }, 'auth.headers', 'belongs to the connection'],

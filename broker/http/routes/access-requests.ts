@@ -24,7 +24,7 @@ const Asking = z.strictObject({
   reason: text(MOST_REASON_BYTES)
     .refine((words) => Buffer.byteLength(words) <= MOST_REASON_BYTES, 'at most 2 KiB')
     .optional()
-    .describe('why, in the words of the agent: shown to whoever decides'),
+    .describe('the reason of the agent: shown to the person who decides'),
 });
 
 const Asked = z
@@ -88,7 +88,7 @@ export const accessRequest = route({
       case 'usable':
         throw new Refusal(
           'conflict',
-          `There is nothing to ask for: ${sentence(asked.detail)}${scope === undefined ? '' : ' Make the call.'}`,
+          `No access request is needed: ${sentence(asked.detail)}${scope === undefined ? '' : ' Make the call.'}`,
         );
       case 'refused':
         throw new Refusal('scope_not_grantable', `No owner can grant this: ${sentence(asked.detail)}`);
@@ -131,7 +131,7 @@ export const accessRequestStatus = route({
   query: Waiting,
   answers: {
     200: {
-      description: 'Its status, and the note of whoever decided, when there is one.',
+      description: 'Its status, and the note of the person who decided, if there is one.',
       schema: z.object({ status: z.enum(REQUEST_STATUSES), note: z.string().optional() }),
     },
   },

@@ -90,7 +90,7 @@ function correctedOf(broker: Pick<Broker, 'log' | 'vault'>, found: Own) {
 }
 
 const UNREADABLE =
-  'result_unreadable: The call was made, but its stored answer cannot be opened. Look at the platform.';
+  'result_unreadable: The call was made, but its stored answer cannot be decrypted. Check the platform.';
 
 /** GET /v1/agents/me/pending-actions: pending calls, and those decided or expired within 24 hours. */
 export const pendingActions = route({

@@ -35,7 +35,7 @@ const Answer = z
       error: z
         .object({ status: z.int(), message: z.string() })
         .optional()
-        .describe('of one question of many: why it could not be asked'),
+        .describe('of one evaluation in a batch: why it could not be made'),
     }),
   })
   .meta({ id: 'AuthzenDecision' });
@@ -88,7 +88,7 @@ export const authzenEvaluations = route({
   platformIn,
   maxBodyBytes: MAX_BODY,
   capability: 'authzen.evaluations',
-  summary: 'Many such questions at once (AuthZEN).',
+  summary: 'Several such evaluations in one request (AuthZEN).',
   body: Evaluations,
   answers: {
     200: {

@@ -116,7 +116,7 @@ export const callerConsentStatus = route({
   query: Waiting,
   answers: {
     200: {
-      description: 'Its status. Nothing of the person.',
+      description: 'Its status, without data about the person.',
       schema: z
         .object({
           status: z.enum(['pending', 'completed', 'expired']),

@@ -47,7 +47,7 @@ const Asked = z.object({
   scopes: z.array(z.string()),
   owner: z.object({ id: z.guid(), email: z.string(), role: z.enum(['admin', 'approver', 'viewer']) }),
   lasts_days: z.int(),
-  decided: z.url().nullable().describe('where the browser goes on to, when it was decided already'),
+  decided: z.url().nullable().describe('where to send the browser, if it was decided already'),
   offer: Offer,
 });
 
@@ -98,7 +98,7 @@ const Decision = z.discriminatedUnion('allow', [
       .array(z.enum(MCP_SCOPES))
       .min(1)
       .optional()
-      .describe('the scopes of its tokens, of what it asked for; all of that when left out'),
+      .describe('the scopes of its tokens, a subset of the requested ones; all of those when omitted'),
   }),
 ]);
 
@@ -114,7 +114,7 @@ export const consentDecision = route({
   body: Decision,
   answers: {
     200: {
-      description: 'Where the browser goes on to.',
+      description: 'Where to send the browser.',
       schema: z.object({ location: z.url(), agent_id: z.string().nullable() }),
     },
   },

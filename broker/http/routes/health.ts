@@ -10,7 +10,7 @@ const Unavailable = z.object({
   reasons: z
     .array(z.string())
     .optional()
-    .describe('for whoever asks from the same machine, without a proxy, or with METRICS_TOKEN as bearer'),
+    .describe('for requests from the same machine, without a proxy, or with METRICS_TOKEN as bearer'),
 });
 
 const readiness = (path: '/health' | '/readyz', summary: string) =>
@@ -47,7 +47,7 @@ export const live = route({
   path: '/livez',
   auth: 'none',
   capability: 'livez',
-  summary: 'Whether this process answers at all, for whatever restarts it.',
+  summary: 'Whether this process answers at all, for the supervisor that restarts it.',
   answers: { 200: { description: 'It does.', schema: Ok } },
   errors: [],
   handle: async () => json(200, { status: 'ok' }),

@@ -42,7 +42,7 @@ export const labMcp = route({
       schema: z.looseObject({ jsonrpc: z.literal('2.0') }),
       also: { 'text/event-stream': z.string().describe('Server-Sent Events, each a JSON-RPC message') },
     },
-    202: { description: 'A notification was taken.', empty: true },
+    202: { description: 'A notification was accepted.', empty: true },
     400: { description: 'The body is not a valid request.', schema: JsonRpcError },
     404: { description: 'There is no such method (revision 2026-07-28).', schema: JsonRpcError },
     406: { description: 'Accept names types, and neither both of the two nor `*/*`.', schema: JsonRpcError },

@@ -12,7 +12,7 @@ export const metrics = route({
   capability: 'metrics',
   summary: 'Metrics of this process, for Prometheus.',
   description:
-    'For whoever asks from the same machine, without a proxy, or with METRICS_TOKEN as bearer. No label names an agent, a person or a repository.',
+    'For requests from the same machine, without a proxy, or with METRICS_TOKEN as bearer. No label names an agent, a person or a repository.',
   answers: { 200: { description: 'The metrics, in the text format of Prometheus.', type: 'text/plain' } },
   errors: ['missing_token', 'invalid_token', 'not_found', 'rate_limited'],
   handle: async ({ services, request, headers }) => {

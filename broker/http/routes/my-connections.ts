@@ -114,7 +114,7 @@ const left = route({
   method: 'POST',
   path: `${MINE_PATH}/leave`,
   capability: 'person.connections.leave',
-  summary: 'This browser shows nothing of the person any more.',
+  summary: 'This browser no longer shows the accounts of the person.',
   answers: pageAnswer('A page that says so.'),
   handle: async (context) =>
     answeringPerson(context, async () => {

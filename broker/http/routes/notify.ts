@@ -17,7 +17,7 @@ const clicksOf = (kind: 'slack' | 'telegram', summary: string) =>
     limit: { name: `clicks-${kind}`, perMinute: 120, per: 'address' },
     capability: `notify.${kind}`,
     summary,
-    answers: { 200: { description: 'It was taken; what becomes of it is told there.', empty: true } },
+    answers: { 200: { description: 'It was accepted; the result is shown in the chat.', empty: true } },
     errors: ['invalid_signature', 'payload_too_large', 'rate_limited'],
     handle: async ({ services, params, request }) => {
       const body = await bytesOf(request, MOST_BYTES);

@@ -107,7 +107,7 @@ export const oauthRoutes: readonly Route[] = [
     (broker) => protectedResourceMetadata(broker, mcpResource(broker)),
   ),
   delegated('GET', OAUTH_PATHS.authorization, 'oauth.authorize', 'Where a client sends its user (RFC 6749).', 60),
-  delegated('GET', `${OAUTH_PATHS.authorization}/{uid}`, 'oauth.resume', 'Goes on after the consent.', 60),
+  delegated('GET', `${OAUTH_PATHS.authorization}/{uid}`, 'oauth.resume', 'Continues after the consent.', 60),
   delegated('POST', OAUTH_PATHS.token, 'oauth.token', 'Exchanges codes and refresh tokens (RFC 6749).', 120),
   delegated('POST', OAUTH_PATHS.registration, 'oauth.register', 'Makes a client known (RFC 7591).', 20),
   delegated('POST', OAUTH_PATHS.revocation, 'oauth.revoke', 'Ends an authorisation (RFC 7009).', 60),

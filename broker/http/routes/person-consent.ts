@@ -38,7 +38,9 @@ const offered = route({
   capability: 'person.consent.read',
   summary: 'The page on which a person is asked for a consent.',
   params,
-  answers: pageAnswer('What is asked, whether what was obtained is to be kept, or that it was given already.'),
+  answers: pageAnswer(
+    'The request, the question whether to keep the tokens obtained, or the notice that the consent was already given.',
+  ),
   handle: async (context) =>
     answeringPerson(context, async () => {
       const consent = await consentOf(context);
@@ -130,7 +132,7 @@ const signedInAgain = route({
   path: SIGNED_IN_PATH,
   capability: 'person.consent.signed_in',
   summary:
-    "Takes the answer of an assertion's issuer: goes on to the platform if it is the person who is meant, or to what the person gave.",
+    "Takes the answer of an assertion's issuer: continues to the platform if this is the intended person, or to the person's consents.",
   handle: (context) => personSignedIn(context, SIGNED_IN_PATH),
 });
 

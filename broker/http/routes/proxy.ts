@@ -66,7 +66,7 @@ export const proxyRoutes = METHODS.map((method) =>
     },
     answers: {
       200: {
-        description: 'The answer of the platform, with whatever status it has.',
+        description: 'The answer of the platform, with its status.',
         type: '*/*',
         headers: ['X-Svc-Audit-Id'],
       },

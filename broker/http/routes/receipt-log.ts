@@ -35,7 +35,7 @@ export const receiptLogKeys = route({
     if (organisationId === '') throw new Refusal('not_found', 'There is no such log.');
     const keys = await verifierKeys(broker, await originOf(broker, organisationId));
     if (keys.length === 0)
-      throw new Refusal('not_found', 'The receipt log has no key yet: it is made with the first checkpoint.');
+      throw new Refusal('not_found', 'The receipt log has no key yet: it is created with the first checkpoint.');
     const headers = { 'Cache-Control': 'public, max-age=300' };
     return { status: 200, type: TEXT, headers, body: keys.map((key) => `${key}\n`).join('') };
   },
@@ -103,7 +103,7 @@ export const receiptLogTile = route({
     const organisationId = own(who, params.organisation);
     const tile = readTile(params.tile);
     const found = tile && (await readTileBytes(broker, organisationId, tile));
-    if (!found) throw new Refusal('not_found', 'There is no such tile: look at the size in the checkpoint.');
+    if (!found) throw new Refusal('not_found', 'There is no such tile: compare with the size in the checkpoint.');
     return {
       status: 200,
       type: BYTES,

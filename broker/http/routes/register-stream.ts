@@ -18,7 +18,7 @@ export const registrationStream = route({
   capability: 'registrations.stream',
   summary: 'Tells what becomes of a registration (Server-Sent Events).',
   headers: {
-    'Last-Event-ID': { description: 'The `id` of the last event that was received, sent by whoever connects again.' },
+    'Last-Event-ID': { description: 'The `id` of the last event that was received, sent on reconnecting.' },
   },
   params: { token: Token },
   answers: {

@@ -22,14 +22,14 @@ export const register = route({
   body: Registering,
   answers: {
     202: {
-      description: 'An owner of this id, if there is one, has been asked.',
+      description: 'The registration waits for the owner with this id, if there is one.',
       schema: z.object({
         registration_token: z.string().describe('for poll_url, the stream and the key; shown once'),
         poll_url: z.string(),
         status: z.literal('pending'),
         client_id: z.string().describe('the id of the agent that the approval makes; collecting its key activates it'),
-        scope: z.string().describe('the scopes that were asked for, with spaces between them'),
-        expires_in: z.int().describe('seconds until nobody can decide any more'),
+        scope: z.string().describe('the requested scopes, separated by spaces'),
+        expires_in: z.int().describe('seconds until it can no longer be decided'),
       }),
     },
   },
@@ -76,7 +76,7 @@ export const registrationStatus = route({
   params: { token: Token },
   answers: {
     200: {
-      description: 'Its status; once it is approved, who the agent is and how an MCP client is told.',
+      description: 'Its status; once it is approved, the agent and the configuration for an MCP client.',
       schema: z.object({
         status: z.enum(REGISTRATION_STATUSES),
         agent_id: z.string().optional().describe('once it is approved'),

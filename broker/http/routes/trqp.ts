@@ -110,7 +110,7 @@ function answer({ context, ...asked }: TrqpRecognitionQuery, told: Told | undefi
   if (!told)
     throw new Refusal(
       'not_your_agent',
-      'Your token may not ask about this entity: an agent asks about itself, an owner about the organisation’s agents. Without a token you are told what is published.',
+      'Your token may not ask about this entity: an agent asks about itself, an owner about the organisation’s agents. Without a token you get what is published.',
       { headers: bearerChallenge() },
     );
   const { context: more, ...rest } = told;

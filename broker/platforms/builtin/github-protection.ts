@@ -13,7 +13,7 @@ const WORKFLOWS = `it changes what workflows may do, which write with tokens of 
 const DEPLOYING = `it changes which branches are deployed, and who has to agree; ${ASK}`;
 const STOPPED = `it changes what GitHub stops in a push; ${ASK}`;
 const MEMBERS = `it may change what members may do in every repository; ${ASK}`;
-const ACCESS = 'whoever gets access by it may push to any branch; ask a person to give it';
+const ACCESS = 'a person who gets access by it may push to any branch; ask an owner of the repository to give it';
 const TAKEN = 'who loses access by it may be one whose review a rule requires; ask a person to take it';
 
 /** The sentence, the methods and the paths. */

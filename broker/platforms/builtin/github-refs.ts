@@ -20,7 +20,7 @@ const TAG: RefPositionSource = { in: 'body', at: '/tag_name', prefix: 'refs/tags
 const BEGINS = 'a new repository begins with branches that the call does not name; ask a person to make it';
 const BASE = 'the base of a pull request is not in the call; ask a person to merge it';
 const HEAD = 'the head of a pull request is not in the call; merge its base into it by git';
-const GIST = 'a gist is a repository of its own';
+const GIST = 'a gist is a separate repository';
 const TASK = 'an agent of GitHub writes branches that the call does not name';
 /**
  * Logins of GitHub's agents (GitHub documentation, "Asking Copilot to create a pull request", "About third-party agents"), which it accepts with and without
@@ -37,12 +37,12 @@ const ASSIGNED: RefDoubtSource[] = [
 const ADVISORY: RefDoubtSource[] = ['/collaborating_users', '/collaborating_teams'].map((at) => ({
   in: 'body',
   at,
-  why: 'whoever works on an advisory may push to its private fork; ask a person to let them',
+  why: 'a person who works on an advisory may push to its private fork; ask an owner of the repository to add them',
 }));
 const PRIVATE_FORK: RefDoubtSource[] = [{ in: 'body', at: '/start_private_fork', unless: false, why: BEGINS }];
 const DEPENDABOT = 'Dependabot writes branches from then on; ask a person to turn it on';
 const CODESPACE = 'from a codespace any branch can be written';
-const KEY = 'whoever holds the key pushes to any branch';
+const KEY = 'a holder of the key can push to any branch';
 /** "Managing a custom domain": on a branch that is published, setting or removing a domain commits the file `CNAME`. */
 const DOMAIN: RefDoubtSource[] = [
   {
@@ -75,7 +75,7 @@ const written: Record<string, Rule> = {
   'POST /repos/*/*/deployments': [{ ...branch('/ref', 'update'), unless: { at: '/auto_merge', is: false } }],
   'PATCH /repos/*/*': 'it may change the default branch; ask a person to do it',
   'DELETE /repos/*/*': 'it deletes every branch and tag',
-  'POST /repos/*/*/transfer': 'it takes every branch and tag away',
+  'POST /repos/*/*/transfer': 'it removes every branch and tag',
   'POST /repos/*/*/forks': BEGINS,
   'POST /repos/*/*/generate': BEGINS,
   'POST /user/repos': BEGINS,

@@ -99,7 +99,7 @@ export const REASONS = {
   method_not_allowed: 'its HTTP method is not forwarded',
   idempotency_key_reused: 'its Idempotency-Key was used for another call',
   request_cut: 'the request ended before it was complete',
-  advertised: 'a rule allows it: git asked for refs',
+  advertised: 'a rule allows it: git requested refs',
   probe: 'a rule allows it: git probed before a push',
   platform_reauth_needed: 'the connection has to be connected again',
 };

@@ -36,7 +36,7 @@ export function stepBadge({ step, state, result, reason, upstream_status, failed
  * @param {ReadonlyMap<string, string>} names
  */
 export function stepInWords({ step, by, how, upstream_status, result, reason, failed, ended }, names) {
-  if (step === 'held') return `held: ${REASONS[reason ?? ''] ?? 'a person was asked'}`;
+  if (step === 'held') return `held: ${REASONS[reason ?? ''] ?? 'a person decides'}`;
   if (step === 'expired') return 'expired: nobody decided in time';
   if (step === 'made') {
     if (result === 'allowed') {
@@ -44,7 +44,7 @@ export function stepInWords({ step, by, how, upstream_status, result, reason, fa
       const broke = ended === null || ended === 'complete' ? '' : ', and its answer was cut off';
       return `made${status}${failed ? ', with an error in its body' : ''}${broke}`;
     }
-    return `not made as asked: ${REASONS[reason ?? ''] ?? readable(reason ?? 'under way')}`;
+    return `not made as requested: ${REASONS[reason ?? ''] ?? readable(reason ?? 'under way')}`;
   }
   const who = by === null ? 'an owner' : visibleLine(names.get(by) ?? by);
   const way = how === null ? undefined : HOW[how];

@@ -15,7 +15,7 @@ import { visibleLine } from '/console/visible.js';
 
 /** @type {Record<NonNullable<WholeAgent['agent_type']>, string>} */
 const KINDS = {
-  key: 'A program with a key of its own',
+  key: 'A program with its own key',
   child: 'A child of another agent',
   mcp_client: 'An MCP client that connected over /mcp',
 };

@@ -43,7 +43,7 @@ export function IssueKey({ agent, onClose, onDone }) {
       <div class="buttons"><button type="button" class="primary" id="kept" onClick=${onClose}>Done</button></div>
     <//>`;
   return html`<${Dialog} title=${`A static key of ${visibleLine(agent.name)}`} onClose=${onClose} onSubmit=${issue}>
-    <p class="notice" data-kind="wait">Whoever has this key can act as the agent on this connection until it expires. If the client can sign its requests, use that instead.</p>
+    <p class="notice" data-kind="wait">Anyone who has this key can act as the agent on this connection until it expires. If the client can sign its requests, use that instead.</p>
     ${connections.length === 0 && html`<p>There is no connection yet.</p>`}
     <div class="field">
       <label for="key-label">What uses it</label>

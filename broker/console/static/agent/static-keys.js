@@ -48,7 +48,7 @@ export function StaticKeys({ agent, may }) {
   if (keys.length === 0 && !mayIssue) return null;
   const button = html`<button type="button" class="compact" id="issue-key" onClick=${() => issue(true)}>Issue a key…</button>`;
   return html`<${Section} id="static-keys" title="Static keys" action=${mayIssue && button}>
-    ${answer && keys.length === 0 && html`<${None}>None. A static key is for a client that can send only a bearer token; whoever has it can act as the agent on one connection.<//>`}
+    ${answer && keys.length === 0 && html`<${None}>None. A static key is for a client that can send only a bearer token; anyone who has it can act as the agent on one connection.<//>`}
     ${
       keys.length > 0 &&
       html`<ul role="list" class="sheet rows">

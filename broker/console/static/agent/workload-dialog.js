@@ -42,7 +42,7 @@ export function WorkloadDialog({ agent, onClose, onDone }) {
       <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
     <//>`;
   return html`<${Dialog} title=${`The workload of ${name}`} onClose=${onClose} onSubmit=${save}>
-    <p>Tokens that its platform issues for it, such as those of a Kubernetes service account, are accepted instead of tokens that it signs itself. Whoever can issue such tokens can act as the agent.</p>
+    <p>Tokens that its platform issues for it, such as those of a Kubernetes service account, are accepted instead of tokens that it signs itself. Anyone who can issue such tokens can act as the agent.</p>
     <div class="field">
       <label for="issuer">Issuer</label>
       <input id="issuer" type="url" required maxlength="500" value=${issuer} autocomplete="off" spellcheck=${false} placeholder="https://kubernetes.default.svc" onInput=${valueTo(setIssuer)} />

@@ -66,7 +66,7 @@ export function AgentsPage({ place }) {
 
 const NoAgents = () => html`
   <${Empty} title="There are no agents yet">
-    <p>An agent acts through this broker with a key of its own. Say what it may do, and get the command that makes it, for Claude, Cursor, VS Code, Codex or any program:</p>
+    <p>An agent acts through this broker with its own key. Say what it may do, and get the command that makes it, for Claude, Cursor, VS Code, Codex or any program:</p>
     <p><${Link} to="/console/agents/new" class="button primary">New agent<//></p>
     <p class="quiet">Or make one on the machine of the broker:</p>
     <${Command} text="npx agent-broker agent create my-agent" />

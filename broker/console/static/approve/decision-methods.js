@@ -35,6 +35,7 @@ export function decisionMethodsOf(me, byClick) {
  */
 export function recordOf({ how, owner }) {
   if (how === 'click' && owner) return { who: owner.email, how: 'signed in, by a click' };
-  if (how === 'passkey') return { who: owner?.email ?? 'whoever has the passkey', how: 'by passkey, and which one' };
-  return { who: 'whoever decides', how: 'by passkey, or signed in' };
+  if (how === 'passkey')
+    return { who: owner?.email ?? 'the person who has the passkey', how: 'by passkey, and which one' };
+  return { who: 'the person who decides', how: 'by passkey, or signed in' };
 }

@@ -55,7 +55,7 @@ function outcomeText({ status, decided_at, executed_at, execution_error, result_
     return {
       kind: 'wait',
       title,
-      text: 'The call is under way. You may close this page; it goes on without it.',
+      text: 'The call is under way. You may close this page; the call continues.',
       busy: true,
     };
   const { kind, words } = platformAnswer(visibleLine(result_summary ?? ''));

@@ -31,9 +31,9 @@ export function RemoveSink({ sink, changed, onClose }) {
   const work = async () => {
     await ask('DELETE', `/owner/audit-sinks/${sink.id}`);
     await changed();
-    return `The audit is not pushed to “${name}” any more.`;
+    return `The audit is no longer pushed to “${name}”.`;
   };
   return html`<${Question} title="Remove this audit sink?" verb="Remove" kind="danger solid" work=${work} onClose=${onClose}>
-    <p>The audit is not pushed to <strong class="theirs">${name}</strong> any more, and its secret is deleted. What was sent stays where it is${sink.rows_behind > 0 ? `; it does not get the ${rowsInWords(sink.rows_behind)} that wait` : ''}.</p>
+    <p>The audit is no longer pushed to <strong class="theirs">${name}</strong>, and its secret is deleted. What was sent stays where it is${sink.rows_behind > 0 ? `; it does not get the ${rowsInWords(sink.rows_behind)} that wait` : ''}.</p>
   <//>`;
 }

@@ -72,7 +72,7 @@ export function SinkForm({ kinds, sink, made, changed, onClose }) {
       !sink &&
       html`<div class="field"><label for="sink-from">Begins with</label>
         <select id="sink-from" onChange=${valueTo(setFrom)}>
-          <option value="now" selected=${from === 'now'}>what comes from now on</option>
+          <option value="now" selected=${from === 'now'}>new rows only</option>
           <option value="beginning" selected=${from === 'beginning'}>the first row on record</option>
         </select></div>`
     }

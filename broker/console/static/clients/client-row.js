@@ -78,6 +78,6 @@ function May({ one: { scopes, grants } }) {
 
 /** @param {{ one: McpAuthorisation }} props */
 function Over({ one: { status, ended_because, ended_at, expires_at } }) {
-  if (status === 'expired') return html`<${Ago} at=${expires_at} />: none of its tokens was valid any more.`;
+  if (status === 'expired') return html`<${Ago} at=${expires_at} />: none of its tokens was valid at that time.`;
   return html`${ended_at && html`<${Ago} at=${ended_at} />: `}${ended_because && WHY[ended_because]}`;
 }

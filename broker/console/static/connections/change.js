@@ -109,7 +109,7 @@ export function Remove({ connection: { id, label, platform, per_person }, onClos
     if (done) onClose();
   };
   return html`<${Dialog} title="Remove this connection?" onClose=${onClose} onSubmit=${remove}>
-    <p>The broker forgets <strong class="theirs">${name}</strong> with its credential, and calls to <code class="theirs">${visibleLine(platform)}</code> do not use it any more. A credential that was
+    <p>The broker forgets <strong class="theirs">${name}</strong> with its credential, and calls to <code class="theirs">${visibleLine(platform)}</code> no longer use it. A credential that was
     pasted is still good at the platform: revoke it there.</p>
     ${per_person && html`<p class="notice" data-kind="wait">The tokens that people gave for it are revoked at the platform: each person has to consent again.</p>`}
     <p class="quiet small">A connection that a grant names cannot be removed: change the grant first.</p>

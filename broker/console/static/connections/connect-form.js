@@ -133,7 +133,7 @@ const Refused = ({
   builtIn: { credential },
 }) => html`<div class="notice" data-kind="bad" role="alert" id="refused">
   <div><p><strong>${testInWords(test).words}.</strong> <span class="theirs">${visibleLine(test.detail)}</span></p>
-  <p class="small">Nothing was kept. Look at ${credential.what} again, and paste it once more.</p></div>
+  <p class="small">Nothing was stored. Check ${credential.what}, and paste it again.</p></div>
 </div>`;
 
 const labelsOf = (/** @type {readonly Platform[]} */ platforms) =>

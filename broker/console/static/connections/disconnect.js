@@ -28,9 +28,9 @@ export function Disconnect({ connection: { id, label }, onClose, onDone }) {
     onDone();
   };
   return html`<${Dialog} title="Disconnect this?" onClose=${onClose} onSubmit=${disconnect}>
-    <p><strong class="theirs">${name}</strong> is not used any more, from the next call on. The broker forgets its tokens and has the
+    <p><strong class="theirs">${name}</strong> is no longer used, from the next call on. The broker forgets its tokens and has the
     platform revoke them.</p>
-    <p class="quiet small">Grants stay. Whoever connects it again lets the same agents call.</p>
+    <p class="quiet small">Grants stay. After it is connected again, the same agents can call.</p>
     ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>

@@ -111,7 +111,7 @@ function Others({ may, platforms }) {
         own.length > 0 &&
         html`<ul class="small" id="own">${own.map(({ platform_id, name, connections }) => html`<li key=${platform_id}><${Link} to=${`${GALLERY}?to=${encodeURIComponent(platform_id)}`} class="theirs" data-own=${platform_id}>${visibleLine(name)}<//> <span class="quiet">(${name === platform_id ? '' : `${platform_id}, `}${connections.length === 1 ? '1 connection' : `${connections.length} connections`})</span></li>`)}</ul>`
       }
-      <p class="quiet small">A <a href="/docs/governance" target="_blank" rel="noreferrer">governance file</a> does the same for many at once.</p>
+      <p class="quiet small">A <a href="/docs/governance" target="_blank" rel="noreferrer">governance file</a> does the same for several together.</p>
     </section>
   `;
 }

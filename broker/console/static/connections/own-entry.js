@@ -15,7 +15,7 @@
 /** @type {Record<AuthType, string>} */
 export const AUTHS = {
   bearer: 'A token, as Authorization: Bearer',
-  header: 'A key in a header of its own',
+  header: 'A key in a separate header',
   basic: 'User and password (Basic)',
   query: 'A key in the address (query parameter)',
   oauth2: 'OAuth: you consent in the browser',

@@ -19,7 +19,7 @@ export function Updates() {
   if (waiting.length === 0) return null;
   return html`<section class="sheet stack" aria-labelledby="updates-head" id="updates">
     <h2 id="updates-head">Updates of platforms</h2>
-    <p class="quiet">This release of the broker has newer manifests of these platforms than they were connected with. Nothing changes until you say so.</p>
+    <p class="quiet">This release of the broker has newer manifests of these platforms than they were connected with. Nothing changes until you apply an update.</p>
     <ul role="list" class="rows">
       ${waiting.map(
         (one) =>

@@ -23,7 +23,7 @@ export const WayFields = (props) => html`<${FIELDS[props.way]} ...${props} />`;
 /** @param {Props} props */
 const Token = ({ builtIn: { builtin, credential }, parts, written, write }) => html`
   <p>Make ${credential.what} ${/^https:/.test(credential.made) ? html`at <a href=${credential.made} target="_blank" rel="noreferrer">${credential.made}</a>` : html`with <code>${credential.made}</code> (<a href=${`/docs/platforms#${builtin}`} target="_blank" rel="noreferrer">how</a>)`},
-    with no more than your agents need. It is stored encrypted; no agent sees it, and it is never shown again.</p>
+    with only what your agents need. It is stored encrypted; no agent sees it, and it is never shown again.</p>
   <${CredentialFields} parts=${parts} what=${credential.what} written=${written} write=${write} />
 `;
 

@@ -55,7 +55,7 @@ export function ConsentForm({ asked, decide }) {
         <dt>Who it is</dt>
         <dd>${
           client.published_by
-            ? html`<span class="theirs">${visibleLine(client.published_by)}</span> says so`
+            ? html`<span class="theirs">${visibleLine(client.published_by)}</span> states this`
             : 'It chose this name itself; nobody has checked it.'
         }</dd>
         <dt>It asks to</dt>
@@ -67,7 +67,7 @@ export function ConsentForm({ asked, decide }) {
       ${
         mayAllow
           ? html`<${Terms} ...${{ offer, agent, setAgent, name, setName, choice, choose, picked, setPicked, policy, setPolicy, grants }} />`
-          : html`<p class="notice" data-kind="bad">Only an admin lets new applications in. Your role is ${owner.role}.</p>`
+          : html`<p class="notice" data-kind="bad">Only an admin can connect new applications. Your role is ${owner.role}.</p>`
       }
       ${mayAllow && agent === '' && choice === 'reads' && given.includes('mcp:write') && html`<p class="small quiet" id="not-yet">To change or delete anything, it has to ask you for access first.</p>`}
       ${state.message && html`<p class="notice" data-kind="bad" role="alert" id="problem">${state.message}</p>`}
@@ -76,8 +76,8 @@ export function ConsentForm({ asked, decide }) {
         <button type="button" id="refuse" disabled=${state.busy} onClick=${() => say({ allow: false })}>Deny</button>
       </div>
       <p class="quiet small">
-        It acts as an agent of yours: you see its calls, suspend it, or revoke it in the console at any time. It is asked for
-        again after ${asked.lasts_days} days.
+        It acts as an agent of yours: you see its calls, suspend it, or revoke it in the console at any time. Your consent is
+        requested again after ${asked.lasts_days} days.
       </p>
     </form>
   `;

@@ -56,7 +56,7 @@ function Apply({ apply, owners, goBack }) {
           ${
             has_file
               ? html`<p class="quiet small">Going back undoes this apply and all later changes, as far as a governance file covers them. The changes are shown before they are applied. Stored secrets stay.</p>
-                <div class="buttons"><button type="button" class="go-back" disabled=${busy} onClick=${take}>Look at going back to before it</button></div>`
+                <div class="buttons"><button type="button" class="go-back" disabled=${busy} onClick=${take}>Preview going back to the state before</button></div>`
               : html`<p class="quiet small">The state before it exceeds the size limit of a file, and was not kept.</p>`
           }
           <${Problem} problem=${problem} />

@@ -16,7 +16,7 @@ export function ApplyDialog({ plan: { changes, governance_version }, sent, done,
   const apply = () =>
     run(async () => done(await ask('POST', '/owner/governance/apply', { ...sent, governance_version })));
   return html`<${Dialog} title="Apply this file?" onClose=${onClose} onSubmit=${apply}>
-    <p>${sumOf(changes)}: all of it at once, in force from the next call on. If anything was changed since you looked, nothing is applied.</p>
+    <p>${sumOf(changes)}: applied together, in force from the next call on. If anything was changed since you looked, nothing is applied.</p>
     ${removed.length > 0 && html`<p>It removes:</p><${Changes} changes=${removed.map((one) => ({ ...one, details: [] }))} id="removed" />`}
     <${FileErrors} problem=${problem} />
     <div class="buttons">

@@ -87,7 +87,7 @@ export function changesInWords(grant, terms) {
     terms.approval !== before.approval &&
       (terms.approval
         ? 'Every call with it waits for an approval.'
-        : grant && 'Its calls wait only where a rule says so.'),
+        : grant && 'Its calls wait only if a rule requires it.'),
     ...LISTS.map((name) => {
       const [now, then] = [entriesOf(terms[name]), entriesOf(before[name])];
       if (isSame(now, then)) return false;

@@ -25,7 +25,7 @@ export function Approval({ entry, version, waits, busy, passkeys, shown, act }) 
   const readable = held.request !== null;
   const passkey = readable && passkeys;
   return html`
-    <${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${mayDecide(owner) ? owner.email : 'whoever decides'} />
+    <${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${mayDecide(owner) ? owner.email : 'the person who decides'} />
     ${waits && html`<${Correct} key=${`correct ${held.request_hash}`} held=${held} done=${load} />`}
     ${
       waits &&

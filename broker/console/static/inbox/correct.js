@@ -58,7 +58,7 @@ function CorrectDialog({ id, hash, request, onClose, onCorrected }) {
   };
   return html`
     <${Dialog} title="Correct this call" keeps onClose=${onClose} onSubmit=${submit}>
-      <p class="small quiet">The call stays held, and the same rules apply as if the agent had sent it this way. The agent is told what was changed.</p>
+      <p class="small quiet">The call stays held, and the same rules apply as if the agent had sent it this way. The agent is informed of what was changed.</p>
       <div class="field">
         <label for="corrected-endpoint">Endpoint</label>
         <input id="corrected-endpoint" class="mono" maxlength="8192" autocomplete="off" autocapitalize="none" spellcheck=${false} value=${endpoint} onInput=${valueTo(setEndpoint)} />

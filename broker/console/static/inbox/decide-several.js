@@ -50,7 +50,7 @@ const SAID = {
   already_decided: 'decided already by somebody else',
   request_changed: 'no longer the request that you were shown: look again',
   approval_expired: 'expired',
-  not_found: 'not there any more',
+  not_found: 'no longer there',
   not_decided: 'not decided, because the calls before took too long: decide again',
 };
 

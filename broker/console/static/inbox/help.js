@@ -8,7 +8,7 @@ const KEYS = [
   [['Enter'], 'open, or close'],
   [['x'], 'select, or a whole group'],
   [['Shift x'], 'select all from the last selected one'],
-  [['a'], 'approve what is selected, or open (asks once more)'],
+  [['a'], 'approve what is selected, or open (asks for confirmation)'],
   [['d'], 'deny it with a reason, or reject'],
   [['/'], 'search'],
   [['Esc'], 'close, or deselect'],

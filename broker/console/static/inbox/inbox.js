@@ -91,7 +91,7 @@ export function Inbox({ place, inbox }) {
     else if (rows.some(({ slot }) => slot.id === key)) announce('Open the group, or select it with x, then decide.');
     else if (key !== openKey) {
       setOpenKey(key);
-      announce('Look at it first, then decide.');
+      announce('Read it first, then decide.');
     } else if (open && deciding.ready(what) && isWaiting(open)) setAsking(what);
     else if (deciding.ready('deny'))
       announce('It cannot be approved yet: what is missing is shown above the buttons.', 'wait');

@@ -75,7 +75,7 @@ function One({ entry, open, toggle, selecting, body }) {
     };
   return html`
     <${Card} entry=${entry} open=${open} toggle=${toggle} picking=${picking || undefined}>
-      ${open && html`<${Boundary} what="What is asked for">${body(entry)}<//>`}
+      ${open && html`<${Boundary} what="What is requested">${body(entry)}<//>`}
     <//>
   `;
 }

@@ -20,14 +20,14 @@ export function NothingWaits({ reload }) {
   }, []);
   if (agents?.length === 0)
     return html`<${Empty} title="There are no agents yet">
-      <p>An agent acts through this broker with a key of its own. ${mayChange(owner) ? html`<${Link} to="/console/agents/new" id="invite-one">Invite one<//>, or make one` : 'Make one'} on the machine of the broker:</p>
+      <p>An agent acts through this broker with its own key. ${mayChange(owner) ? html`<${Link} to="/console/agents/new" id="invite-one">Invite one<//>, or make one` : 'Make one'} on the machine of the broker:</p>
       <${Command} text="npx agent-broker agent create my-agent" />
       <p class="quiet">It prints what to paste into your assistant. Calls that a rule holds appear here.</p>
       <${Demo} shown=${reload} />
     <//>`;
   return html`<${Empty} title=${mayDecide(owner) ? 'Nothing waits for you' : 'Nothing waits'}>
-    <p>When a rule holds a call of an agent, it appears here at once. You can leave this page open: its title shows how many wait.</p>
-    <p><${Link} to="/console/notices" id="get-told">Have your phone tell you<//>, or a channel that your team reads.</p>
+    <p>When a rule holds a call of an agent, it appears here immediately. You can leave this page open: its title shows how many wait.</p>
+    <p><${Link} to="/console/notices" id="get-told">Get notices on your phone<//>, or in a channel that your team reads.</p>
     <p class="quiet">What was decided is under <a href="/console/activity">Activity</a>.</p>
     <${Demo} shown=${reload} />
   <//>`;

@@ -39,7 +39,7 @@ export function Registration({ entry, version, waits, busy, shown, act }) {
         ${
           waits &&
           html`<p class="notice" data-kind="wait">
-            <span><strong>Nobody checked who this is.</strong> Approve only what you started yourself or were told about.</span>
+            <span><strong>Nobody checked who this is.</strong> Approve only what you started yourself, or know about from the person who started it.</span>
           </p>`
         }
         <${Facts} asked=${asked} me=${owner} waits=${waits} />

@@ -25,7 +25,7 @@ export function Reject({ entry, others, onDeny, onClose }) {
           Also reject the other ${others === 1 ? 'one' : others} from <code class="theirs">${visibleLine(entry.item.network)}</code> that ${others === 1 ? 'waits' : 'wait'}
         </label>`
       }
-      <p class="quiet small">It never gets a key. It is told that it was rejected, and may ask again; after ten rejections only a day later.</p>
+      <p class="quiet small">It never gets a key. It learns that it was rejected, and may register again; after ten rejections only a day later.</p>
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>
         <button type="submit" class="danger solid" id="deny" autofocus>${all ? `Reject all ${others + 1}` : 'Reject'}</button>

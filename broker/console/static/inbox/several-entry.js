@@ -36,5 +36,5 @@ function Whole({ entry, seen }) {
   // The decision is for the listed request, by its hash: another request must not be shown in its place.
   if (held.request_hash !== entry.item.request_hash)
     return html`<p class="notice" data-kind="bad" role="alert">This is no longer the request that was listed. It will not be decided: close this, and look again.</p>`;
-  return html`<${RequestView} held=${held} onSeen=${seen} who=${mayDecide(owner) ? owner.email : 'whoever decides'} />`;
+  return html`<${RequestView} held=${held} onSeen=${seen} who=${mayDecide(owner) ? owner.email : 'the person who decides'} />`;
 }

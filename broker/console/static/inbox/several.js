@@ -36,7 +36,7 @@ export function Several({ what, entries: given, onDecide, onClose }) {
       </ul>
       ${sums && html`<p class="sums">${sums}</p>`}
       ${denies && html`<${ReasonFields} reason=${reason} whom="the agents" />`}
-      <p class="quiet small">${denies ? 'None of them is ever made.' : `Each is made at once, exactly as it was held, and at most once. You see what each does; open it to see all of its request.`}</p>
+      <p class="quiet small">${denies ? 'None of them is ever made.' : `Each is made immediately, exactly as it was held, and at most once. You see what each does; open it to see all of its request.`}</p>
       <p class="said small" id="lacking" role="status">${lacking}</p>
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>

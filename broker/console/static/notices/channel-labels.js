@@ -21,7 +21,7 @@ export function stateOf({ status, last_ok_at, last_error }) {
   if (status === 'active') return worked;
   const why = visibleLine(last_error ?? '');
   return status === 'gone'
-    ? `Nothing is sent any more: ${why} Change it to try again. ${worked}`
+    ? `Sending has stopped: ${why} Change it to try again. ${worked}`
     : `The last message was not accepted: ${why} It is retried. ${worked}`;
 }
 

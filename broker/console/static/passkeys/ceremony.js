@@ -46,7 +46,7 @@ export function withoutPasskeys() {
   if (browserSupportsWebAuthn()) return undefined;
   return window.isSecureContext
     ? 'This browser has no passkeys. Open the link in another one, or sign in another way.'
-    : 'Passkeys need https. Ask whoever runs the broker to put it behind TLS, or sign in another way.';
+    : 'Passkeys need https. Ask the operator of the broker to put it behind TLS, or sign in another way.';
 }
 
 /** Signs in with any owner's passkey on this device. Returns the signed-in owner. Throws CeremonyFailed. */

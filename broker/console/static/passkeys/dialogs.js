@@ -81,7 +81,7 @@ export function Remove({ passkey: { id, device_name }, ...more }) {
     return `“${name}” is no longer accepted.`;
   };
   return html`<${Question} title="Remove this passkey?" verb="Remove" kind="danger solid" work=${remove} ...${more}>
-    <p><strong class="theirs">${name}</strong> is not accepted any more, at once. What it decided before stands.</p>
+    <p><strong class="theirs">${name}</strong> is no longer accepted, effective immediately. Its earlier decisions remain in force.</p>
     <p class="quiet small">The device keeps its part of the passkey, which no longer works. You may delete it there, too.</p>
   <//>`;
 }

@@ -34,7 +34,7 @@ export function Switch({ platform: { platform_id: id, name, per_person: before }
       <input id=${`sources-${id}`} type="text" autocomplete="off" spellcheck="false" value=${sources} onInput=${valueTo(setSources)} />
       <p class="quiet small">An agent that is made to say another id then acts for another person. Signed assertions of trusted issuers are always accepted.</p>
       <label><input type="checkbox" class="confirms" checked=${confirms} onChange=${checkedTo(setConfirms)} /> An owner confirms accounts of such people before they are used</label>
-      ${before?.enabled && !enabled && html`<p class="notice" data-kind="wait">From then on calls use the token of the connection itself, if it has one, whoever they are for.</p>`}
+      ${before?.enabled && !enabled && html`<p class="notice" data-kind="wait">From then on calls use the token of the connection itself, if it has one, for every person.</p>`}
       <${Problem} problem=${problem} />
       <div class="buttons"><button type="submit" class="save" disabled=${busy}>Save<span class="unseen"> for ${name}</span></button></div>
     </form>

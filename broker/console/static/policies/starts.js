@@ -12,7 +12,7 @@ const READS = [
 export const STARTS = {
   careful: {
     title: 'Reads pass, changes wait',
-    what: 'What only reads is made at once. Whatever changes something waits for a person.',
+    what: 'Reads are made immediately. Everything that changes something waits for a person.',
     name: 'careful',
     rules: [
       ...READS,
@@ -27,13 +27,13 @@ export const STARTS = {
   },
   'read-only': {
     title: 'Reads only',
-    what: 'What only reads is made at once. Everything else is refused: no rule allows it.',
+    what: 'Reads are made immediately. Everything else is refused: no rule allows it.',
     name: 'read-only',
     rules: READS,
   },
   supervised: {
     title: 'A person for every call',
-    what: 'Nothing is made before a person has looked at it.',
+    what: 'No call is made before a person has reviewed it.',
     name: 'supervised',
     rules: [{ name: 'everything', effect: 'require_approval' }],
   },

@@ -26,7 +26,7 @@ export function Conflict({ inForce, draft, change, drop }) {
   return html`
     <section class="sheet part-like conflict" role="alert" aria-labelledby="conflict-head" id="conflict">
         <h2 id="conflict-head">Version ${inForce.version} was saved meanwhile${made && ` by ${whoMade(made, owners)}`}</h2>
-        <p>You began with version ${draft.base}. Nothing of yours is lost. What the other version changed:</p>
+        <p>You began with version ${draft.base}. Your changes are kept. What the other version changed:</p>
         <${DiffView} before=${draft.baseRules} after=${inForce.rules} />
         ${both.length > 0 && html`<p>Both of you changed ${both.map((name) => `“${name}”`).join(', ')}: if you put the changes together, both rules are listed, and you take one out.</p>`}
         <div class="buttons">

@@ -48,7 +48,7 @@ function Entry({ before, after }) {
   const rule = before ?? after;
   if (!rule) return null;
   return html`<li data-change=${before ? 'gone' : 'come'}>
-    <p><span class="mark" aria-hidden="true">${before ? '−' : '+'}</span> <span class="quiet">${before ? 'Taken away:' : 'New:'}</span> <${Named} rule=${rule} /></p>
+    <p><span class="mark" aria-hidden="true">${before ? '−' : '+'}</span> <span class="quiet">${before ? 'Removed:' : 'New:'}</span> <${Named} rule=${rule} /></p>
     <p class="small theirs">${
       FIELDS.filter((field) => field !== 'effect' && rule[field] !== undefined)
         .map((field) => `${field} ${said(rule, field)}`)

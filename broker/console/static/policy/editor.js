@@ -122,7 +122,7 @@ export function Editor({ inForce, reload, back, onSaved }) {
             <p class="hint">Letters, digits, “.”, “_” and “-”. It stays its name.</p>
           </div>`
         }
-        <p class="small quiet">${kind === 'policy' ? 'The most severe rule that matches wins: deny, then ask a person, then allow. Their order means nothing. What no rule allows is refused.' : 'The most severe that matches wins, over every policy. Their order means nothing. Each has a name of its own.'}</p>
+        <p class="small quiet">${kind === 'policy' ? 'The most severe rule that matches wins: deny, then ask a person, then allow. Their order does not matter. What no rule allows is refused.' : 'The most severe that matches wins, over every policy. Their order does not matter. Each has a different name.'}</p>
         ${problems.rest.map((one) => html`<p class="notice" data-kind="bad" role="alert" key=${one}>${visibleLine(one)}</p>`)}
         ${
           draft.form === 'cards'

@@ -76,9 +76,9 @@ function Read({ subject, place, reload }) {
 
 const ORDER = {
   policy:
-    'The most severe rule that matches wins: deny, then ask a person, then allow. Their order means nothing. What no rule allows is refused.',
+    'The most severe rule that matches wins: deny, then ask a person, then allow. Their order does not matter. What no rule allows is refused.',
   guardrails:
-    'For every agent, whatever its policy says. The most severe that matches wins: suspend, then deny, then ask a person. Their order means nothing.',
+    'For every agent, regardless of its policy. The most severe that matches wins: suspend, then deny, then ask a person. Their order does not matter.',
 };
 
 const NONE = {

@@ -53,7 +53,7 @@ export function Try({ subject, rules, known, trying, whose, disabled, refused })
         </div>`
       }
       <div class="tries">
-        ${fresh && as === undefined ? html`<p class="sheet none">There is no policy yet whose calls could be looked at.</p>` : html`<${TryRecorded} trying=${trying} whose=${calls} disabled=${disabled} />`}
+        ${fresh && as === undefined ? html`<p class="sheet none">There is no policy yet whose calls could be tried.</p>` : html`<${TryRecorded} trying=${trying} whose=${calls} disabled=${disabled} />`}
         <${TryOne} subject=${subject} rules=${rules} known=${known} disabled=${disabled} refused=${refused} />
       </div>
     </section>

@@ -55,7 +55,7 @@ const FATES = {
   allow: 'made',
   require_approval: 'waits for a person',
   deny: 'refused',
-  cannot_tell: 'cannot be told',
+  cannot_tell: 'unknown',
 };
 
 /** A result as a badge. @param {{ effect: Recorded['changes'][number]['before'] }} props */

@@ -165,7 +165,7 @@ function changeOf({ by, how, ...facts }, names) {
 /** @param {Json} pii */
 function piiOf({ request, response }) {
   const found = (/** @type {unknown} */ kinds) =>
-    Array.isArray(kinds) ? kinds.map(text).join(', ') || 'none seen' : 'not looked at';
+    Array.isArray(kinds) ? kinds.map(text).join(', ') || 'none seen' : 'not inspected';
   return request === undefined ? undefined : `request: ${found(request)}; answer: ${found(response)}`;
 }
 

@@ -171,7 +171,7 @@ function Download({ text }) {
 const unfold = (/** @type {number} */ folds) =>
   folds === 1
     ? 'Open the folded part before you approve.'
-    : `Open the ${counted(folds, 'folded part')} before you approve, or all at once.`;
+    : `Open the ${counted(folds, 'folded part')} before you approve, or all of them together.`;
 
 /**
  * `onSeen` receives whether every part of the body was laid out. `hash`: the hash of the request, shown beside a large body.

@@ -17,7 +17,7 @@ const ABOUT = {
     title: 'Approve this call?',
     verb: 'Approve',
     kind: 'primary',
-    after: 'It is made at once, exactly as you see it, and at most once.',
+    after: 'It is made immediately, exactly as you see it, and at most once.',
   },
   deny: {
     title: 'Deny this call?',

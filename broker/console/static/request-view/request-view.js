@@ -116,11 +116,11 @@ function OriginalRequest({ held: { asked, ...held } }) {
   if (!asked) return null;
   const by = 'corrected' in held && held.corrected?.by_email;
   return html`<section class="part was-asked">
-    <p><strong>Corrected${by ? html` by <span class="theirs">${visibleLine(by)}</span>` : ' by an owner'}.</strong> This is not what the agent asked.</p>
+    <p><strong>Corrected${by ? html` by <span class="theirs">${visibleLine(by)}</span>` : ' by an owner'}.</strong> This is not what the agent requested.</p>
     <details>
-      <summary>What the agent asked</summary>
+      <summary>What the agent requested</summary>
       <${Box} as="code" class="endpoint theirs">${visibleLine(asked.endpoint)}<//>
-      ${asked.body !== null && html`<${Lines} text=${JSON.stringify(asked.body, undefined, 2)} label="The body that the agent asked" />`}
+      ${asked.body !== null && html`<${Lines} text=${JSON.stringify(asked.body, undefined, 2)} label="The body that the agent sent" />`}
     </details>
   </section>`;
 }

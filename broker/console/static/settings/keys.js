@@ -25,7 +25,7 @@ export function Keys() {
   const keys = useLoaded('/owner/keys', SELDOM_MS).answer?.in_force;
   return html`<section class="sheet" aria-labelledby="keys">
     <h2 id="keys">Keys</h2>
-    <p class="small quiet">They belong to the installation, not to one organisation, so whoever runs it rotates them, on its machine. Each command can be repeated safely. <a href="/docs/operations#signing-keys" target="_blank" rel="noreferrer">What to do first</a>.</p>
+    <p class="small quiet">They belong to the installation, not to one organisation, so its operator rotates them, on its machine. Each command can be repeated safely. <a href="/docs/operations#signing-keys" target="_blank" rel="noreferrer">What to do first</a>.</p>
     <ul role="list" class="keys" id="keys-in-force">
       ${keys?.map(
         ({ use, kid, since }) => html`<li key=${use} data-use=${use}>

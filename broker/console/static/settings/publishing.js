@@ -33,10 +33,7 @@ function Ask({ publish, onClose, changed }) {
     setProblem(undefined);
     try {
       await ask('POST', '/owner/organisation', { publish_identity_documents: publish });
-      announce(
-        publish ? 'Identity documents are published.' : 'Identity documents are not published any more.',
-        'good',
-      );
+      announce(publish ? 'Identity documents are published.' : 'Identity documents are no longer published.', 'good');
       onClose();
     } catch (error) {
       setProblem(asError(error));

@@ -35,7 +35,7 @@ export function Demo({ shown, of }) {
       keepFocus();
     });
   return html`<div class="demo" id="demo">
-    <p class="quiet">Or see it live: the sandbox’s agent calls the small shop beside this broker, and nothing else. One call is allowed, one is
+    <p class="quiet">Or see it live: the sandbox’s agent calls the small shop that runs with this broker, and nothing else. One call is allowed, one is
       refused, and a refund of 1 EUR waits for a decision, of which your channels get a notice.</p>
     <${Problem} problem=${problem} />
     <p><button type="button" id="show-demo" disabled=${busy} onClick=${show}>Show me with the sandbox</button></p>

@@ -28,7 +28,7 @@ export function StandingFields({ id, hear }) {
   useEffect(() => {
     if (!open || offer) return;
     ask('GET', `/owner/approvals/${id}`).then(
-      ({ standing }) => (standing ? setOffer(standing) : setFailed('Nobody can decide this any more.')),
+      ({ standing }) => (standing ? setOffer(standing) : setFailed('This can no longer be decided.')),
       (error) => setFailed(asError(error).message),
     );
   }, [open]);

@@ -19,7 +19,7 @@ export function LinkFor({ member: { id, email }, onClose }) {
   const { busy, problem, run } = useDoing();
   const make = () => run(async () => setUrl((await ask('POST', `/owner/owners/${id}/link`, {})).url));
   return html`<${Dialog} title="A sign-in link" onClose=${onClose} onSubmit=${url ? onClose : make}>
-    <p>It signs in as <strong class="theirs">${visibleLine(email)}</strong>, once, within 15 minutes. Whoever opens it first is signed in as that person: send it where only they can read it. That you made it is on record.</p>
+    <p>It signs in as <strong class="theirs">${visibleLine(email)}</strong>, once, within 15 minutes. The first person who opens it is signed in as that person: send it where only they can read it. The creation of the link is recorded.</p>
     ${url && html`<${Command} text=${url} />`}
     ${problem && wantsReauthentication(problem) ? html`<${Reauthenticate} error=${problem} />` : html`<${Problem} problem=${problem} />`}
     <div class="buttons">
@@ -75,7 +75,7 @@ export function RemoveMember({ member: { id, email, origin }, onClose, onDone })
     if (done) onClose();
   };
   return html`<${Dialog} title="Remove this person?" onClose=${onClose} onSubmit=${remove}>
-    <p><strong class="theirs">${name}</strong> is signed out everywhere at the next request, and their passkeys decide nothing any more. Links, invites and bootstrap tokens that they made and nobody has used end. What they did stays on record.</p>
+    <p><strong class="theirs">${name}</strong> is signed out everywhere at the next request, and their passkeys can no longer decide. Links, invites and bootstrap tokens that they made and nobody has used end. What they did stays on record.</p>
     ${origin === 'governance' && html`<p class="small why">The governance file names them: its next apply brings them back. Take them out of it, too.</p>`}
     <${Problem} problem=${problem} />
     <div class="buttons">

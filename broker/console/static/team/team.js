@@ -31,7 +31,7 @@ export function TeamPage() {
     <div class="page-head"><h1>Team</h1>
       <p class="small"><${Link} to="/console/passkeys">Your passkeys<//></p></div>
     <div class="team stack">
-      <p class="quiet">Who reads, decides and changes things here. ${may ? 'Changes are on record, and in force at the next request.' : `Your role is ${owner.role}: an admin adds people and changes roles.`} Every approver and admin decides on the calls of every agent, so nothing waits for one person: <a href="/docs/approvals#when-an-owner-is-away" target="_blank" rel="noreferrer">when somebody is away</a>.</p>
+      <p class="quiet">Who reads, decides and changes things here. ${may ? 'Changes are recorded, and in force at the next request.' : `Your role is ${owner.role}: an admin adds people and changes roles.`} Every approver and admin decides on the calls of every agent, so nothing waits for one person: <a href="/docs/approvals#when-an-owner-is-away" target="_blank" rel="noreferrer">when somebody is away</a>.</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!members && !error && html`<${Loading} />`}
       ${

@@ -47,7 +47,7 @@ export function ReviewTool({ platform, tool, may, onClose, onDone }) {
     ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
     <div class="buttons">
       <button type="button" onClick=${onClose}>Close</button>
-      ${may && html`<button type="submit" class="primary" id="accept" disabled=${busy || (state === 'accepted' && !effect)}>${state === 'accepted' ? 'Say so' : 'Accept as offered'}</button>`}
+      ${may && html`<button type="submit" class="primary" id="accept" disabled=${busy || (state === 'accepted' && !effect)}>${state === 'accepted' ? 'Save' : 'Accept as offered'}</button>`}
     </div>
   <//>`;
 }

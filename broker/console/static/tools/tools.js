@@ -57,7 +57,7 @@ export function ToolServer({ platform: { platform_id: id, name } }) {
         ${may && html`<button type="button" class="compact refresh" disabled=${busy} onClick=${refresh}>Ask the server now<span class="unseen"> ${name}</span></button>`}
       </div>
       ${(problem ?? error) && html`<${Failed} error=${problem ?? error} again=${problem ? refresh : reload} />`}
-      ${tools?.length === 0 && html`<p class="quiet">The server has not been asked yet. Its first list of tools is accepted as it is.</p>`}
+      ${tools?.length === 0 && html`<p class="quiet">The list of tools has not been fetched yet. The first list is accepted unchanged.</p>`}
       ${
         tools &&
         tools.length > 0 &&

@@ -107,12 +107,7 @@ export const ownerAccessRequest = route({
 const note = text(1000).min(1).optional().describe('for the agent to read, and on record');
 
 const Approving = z.strictObject({
-  scopes: z
-    .array(text(256).min(1))
-    .min(1)
-    .max(500)
-    .optional()
-    .describe('what to grant; left out: the scope that was asked for'),
+  scopes: z.array(text(256).min(1)).min(1).max(500).optional().describe('what to grant; omitted: the requested scope'),
   connection_id: uuid('the connection whose grant gains it').optional(),
   expires_in_seconds: LastsSeconds,
   require_approval: z.boolean().optional().describe('whether every call waits for an approval; left out: as it is'),

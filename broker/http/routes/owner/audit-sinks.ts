@@ -164,11 +164,11 @@ export const changeSink = route({
   role: 'admin',
   capability: 'owner.audit_sinks.settings',
   summary:
-    'Pauses or resumes a sink, moves it to another row, or replaces settings, format or secret; one that fails is tried again at once.',
+    'Pauses or resumes a sink, moves it to another row, or replaces settings, format or secret; a failing one is retried immediately.',
   params,
   body: z.strictObject({
     status: z.enum(['active', 'paused']).optional().describe('paused: nothing is sent, and nothing is lost'),
-    from: From.optional().describe('goes on with this row: what was sent after it is sent again'),
+    from: From.optional().describe('continues from this row: rows after it that were already sent are sent again'),
     settings: sinkForm({}).optional().describe('kind and all settings; those before are forgotten'),
     format: Format.optional(),
     secret: ReceiverSecret.describe(SECRET_IS),

@@ -32,11 +32,11 @@ const BuiltInPlatform = z
     name: z.string(),
     docs: z.url().nullable(),
     platform_id: z.string().describe('the id that its scopes are named after'),
-    base_url: z.url().nullable().describe('null: every customer has an address of its own'),
+    base_url: z.url().nullable().describe('null: every customer has a different address'),
     ways: z.array(z.object({ way: WAY, what: z.string() })).describe('how it is connected, as text'),
     credential: z.object({
       what: z.string(),
-      made: z.string().describe('where it is made: an address, or the command that makes it'),
+      made: z.string().describe('where it is created: an address, or the command that creates it'),
       parts: SecretParts,
     }),
     registered: z.url().nullable().describe('where a client for OAuth is registered'),

@@ -25,7 +25,7 @@ const Channel = z
     name: z.string(),
     kind: z.enum(CHANNEL_KINDS),
     settings: z.record(z.string(), z.unknown()).describe('where it leads, by kind; never the secret'),
-    rules: ChannelRules.describe('what is told on it, and when'),
+    rules: ChannelRules.describe('which notices are sent to it, and when'),
     has_secret: z.boolean(),
     secret_from: z.string().nullable().describe('what governance.yaml calls the secret, such as "env:NTFY_TOKEN"'),
     clicks_url: z

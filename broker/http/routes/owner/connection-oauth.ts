@@ -74,10 +74,10 @@ export const disconnectOAuth = route({
     const { connection, manifest, revoked } = ended;
     const detail =
       typeof revoked === 'object'
-        ? `The tokens are forgotten here, but could not be revoked: ${revoked.detail} Take the access away at the platform, too.`
+        ? `The tokens are forgotten here, but could not be revoked: ${revoked.detail} Revoke the access at the platform, too.`
         : revoked
           ? 'The tokens are forgotten here, and revoked at the authorization server.'
-          : 'The tokens are forgotten here. The authorization server has no place to revoke them: take the access away at the platform, too.';
+          : 'The tokens are forgotten here. The authorization server has no revocation endpoint: revoke the access at the platform, too.';
     return json(200, {
       connection: connectionShown(connection, manifest, services.broker),
       revoked: revoked === true,

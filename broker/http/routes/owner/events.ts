@@ -11,7 +11,7 @@ export const ownerEvents = route({
   capability: 'owner.events',
   summary: 'The number of pending decisions, sent as it changes (Server-Sent Events).',
   answers: {
-    200: { description: 'A stream of events that goes on until the session is over.', type: 'text/event-stream' },
+    200: { description: 'A stream of events until the end of the session.', type: 'text/event-stream' },
   },
   errors: ['too_many_streams'],
   handle: async ({ services, who, stillMay }) =>

@@ -38,7 +38,7 @@ const PlannedFile = GovernanceFile.extend({
     .boolean()
     .default(false)
     .describe(
-      'whether to leave secrets out: the plan then needs no values of them and does not say whether they change. So it always is for whoever is no admin',
+      'whether to leave secrets out: the plan then needs no values of them and does not say whether they change. This is always the case for owners other than admins',
     ),
 });
 

@@ -109,7 +109,7 @@ export const removeOwnerGrants = route({
       .describe('the name of the connection whose grant is meant; left out: all of them'),
   }),
   answers: {
-    200: { description: 'They are gone; this is what they were.', schema: z.object({ removed: z.array(Grant) }) },
+    200: { description: 'The removed grants.', schema: z.object({ removed: z.array(Grant) }) },
   },
   errors: ['invalid_request', 'not_found', 'audit_unavailable'],
   handle: async (context) => {

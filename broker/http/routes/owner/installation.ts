@@ -26,7 +26,7 @@ export const ownerInstallation = route({
         processes: z.array(
           z.object({
             id: z.string(),
-            version: z.string().nullable().describe('null: a release that did not say so yet'),
+            version: z.string().nullable().describe('null: a release that did not report it yet'),
             started_at: z.iso.datetime(),
             seen_at: z.iso.datetime().describe('its last heartbeat; after 20 seconds without one it is not listed'),
             answers: z.boolean().describe('whether this answer is from it'),

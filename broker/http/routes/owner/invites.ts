@@ -63,7 +63,7 @@ export const inviteAgent = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.invites.create',
-  summary: 'Creates an invite: a secret that creates an agent with a key of its own, once, within seven days.',
+  summary: 'Creates an invite: a secret that creates an agent with its own key, once, within seven days.',
   body: z.strictObject({
     agent_name: AgentName,
     policy: z.string().min(1).max(64).optional().describe('its id or its name; the default one when left out'),

@@ -35,10 +35,10 @@ export const ownerKeys = route({
               since: z.iso
                 .datetime()
                 .nullable()
-                .describe('null: only whoever runs the broker knows, as of the master key'),
+                .describe('null: known only to the operator of the broker, as for the master key'),
             }),
           )
-          .describe('the key of each use that the broker has now; one that is not there yet is made when it is needed'),
+          .describe('the key of each use that the broker has now; a missing one is created when it is needed'),
       }),
     },
   },

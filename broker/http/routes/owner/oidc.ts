@@ -96,7 +96,7 @@ export const oidcCallback = route({
   capability: 'owner.oidc.callback',
   summary: "Handles the identity provider's response, and signs an invited owner in.",
   answers: {
-    200: { description: 'A page that leads to the console; the session comes as a cookie.', type: 'text/html' },
+    200: { description: 'A page that leads to the console; the session is set as a cookie.', type: 'text/html' },
   },
   errors: [
     'invalid_request',
@@ -148,7 +148,7 @@ export const oidcCallback = route({
 const withoutRole = ({ host }: IdentityProvider, { address }: SignedIn): Refusal =>
   new Refusal(
     'forbidden',
-    `${host} signed in ${address ?? 'you'}, and names no group that gives a role here any more. Ask whoever runs the provider for one of them, or an admin of your organisation for a role.`,
+    `${host} signed in ${address ?? 'you'}, and reports no group that still gives a role here. Ask the operator of the provider for such a group, or an admin of your organisation for a role.`,
   );
 
 function notInvited({ host }: IdentityProvider, { identity, address }: SignedIn, elsewhere: boolean): Refusal {
@@ -156,13 +156,13 @@ function notInvited({ host }: IdentityProvider, { identity, address }: SignedIn,
   if (elsewhere) return refused(', who is an owner, but not of that organisation.');
   if (address === undefined)
     return refused(
-      ' without naming an e-mail address. Have one entered in your account there; whoever runs the provider has to give it to this broker with the scope email.',
+      ' without naming an e-mail address. Have one entered in your account there; the operator of the provider has to release it to this broker with the scope email.',
     );
   if (identity.email === undefined)
     return refused(
       ', and does not say that the address is verified, so it is not accepted. Have it verified there; if the provider does not verify addresses, the operator of the broker can accept unverified ones (OIDC_TRUST_EMAIL, Operations, Sign-in).',
     );
   return refused(
-    `, who is no owner here. Ask an admin of your organisation to add exactly this address under Owners, or whoever runs the broker: npx agent-broker owner add.`,
+    `, who is no owner here. Ask an admin of your organisation to add exactly this address under Owners, or the operator of the broker: npx agent-broker owner add.`,
   );
 }

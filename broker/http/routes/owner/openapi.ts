@@ -3,7 +3,7 @@ import { openApiDocument } from '../../openapi.ts';
 import { type Route, route } from '../../route.ts';
 
 const DESCRIPTION =
-  'For the people who govern agents, and for their programs. A session comes from `agent-broker owner token`, or from a sign-in link. What an owner changes is in force at the very next decision, and on record.';
+  'For the people who govern agents, and for their programs. `agent-broker owner token` or a sign-in link creates a session. A change by an owner applies from the next decision, and is recorded.';
 
 /** Whether a route is for owners: those under /owner, and the others that only owners use (passkeys, sign-in). */
 export const isOwners = ({ path, auth }: Route): boolean =>

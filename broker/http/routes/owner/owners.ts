@@ -106,7 +106,7 @@ const NewOwner = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'let whoever next signs in at the identity provider with this verified address be this owner: sessions, passkeys and devices of the person until now end',
+      'assign this owner to the next person who signs in at the identity provider with this verified address; existing sessions, passkeys and devices end',
     ),
 });
 
@@ -153,7 +153,7 @@ export const removeOwner = route({
   answers: {
     200: {
       description:
-        'The owner is gone; agents of that owner that ended, and MCP clients that they authorised, are of the one who asked now.',
+        'The owner was removed; revoked and expired agents of that owner, and MCP clients that they authorised, now belong to the requester.',
       schema: z.object({ id: z.guid(), removed: z.literal(true) }),
     },
   },
@@ -180,7 +180,7 @@ export const linkOfOwner = route({
   bodyOptional: true,
   answers: {
     200: {
-      description: 'The link. Whoever opens it first is that owner.',
+      description: 'The link. The person who opens it first is signed in as that owner.',
       schema: z.object({ url: z.url(), expires_at: z.iso.datetime(), email: z.string() }),
     },
   },

@@ -137,7 +137,7 @@ export const finishPasskeyAssertion = route({
   capability: 'owner.passkeys.assert.finish',
   summary: 'Signs in by passkey, or makes the decision that the challenge was issued for.',
   description:
-    'By a passkey of any approver or admin of the organisation, or where its `passkey_deciders` says so of the owner of the agent. Where owners sign in at an identity provider, a passkey signs nobody in.',
+    'By a passkey of any approver or admin of the organisation, or, if `passkey_deciders` is so set, of the owner of the agent. Where owners sign in at an identity provider, a passkey signs nobody in.',
   body: z.discriminatedUnion('purpose', [
     z.strictObject({ purpose: SignIn, response: AuthenticationResponse }),
     z.strictObject({

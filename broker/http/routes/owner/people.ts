@@ -12,7 +12,7 @@ import { route } from '../../route.ts';
 const Given = z
   .object({
     id: z.guid(),
-    person_id: z.guid().describe('random: the same for one person, and says nothing of them'),
+    person_id: z.guid().describe('random: the same for one person, and contains no data about them'),
     platform_id: z.string(),
     connection_id: z.guid(),
     named_by: z.string().describe('who asserts the identity of the person: an issuer of assertions, or a source'),
@@ -33,7 +33,7 @@ const OfPlatform = z
     per_person: PerPersonFields.nullable().describe('the setting; null: there is none'),
     unconfirmed: z.int(),
     active: z.int(),
-    reauth_needed: z.int().describe('the platform does not accept them any more: the person has to consent again'),
+    reauth_needed: z.int().describe('the platform no longer accepts them: the person has to consent again'),
   })
   .meta({ id: 'PeopleOfPlatform' });
 

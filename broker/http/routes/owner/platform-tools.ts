@@ -19,7 +19,7 @@ const McpTool = z
       .describe('new: come since the tools were accepted; changed: not what was accepted. Neither is called'),
     effect: Effect.describe('what a call does; destroys counts as a DELETE for rules that hold or deny'),
     effect_by: z.string().nullable().describe('the owner who said so; null: what the tool says of itself'),
-    accepted: Definition.nullable().describe('what agents are told; null when nobody has accepted it'),
+    accepted: Definition.nullable().describe('the description that agents receive; null when nobody has accepted it'),
     accepted_at: z.iso.datetime().nullable(),
     accepted_by: z.string().nullable().describe('the owner; null: it was in the first list of the server'),
     offered: Definition.describe("what the server says now: a stranger's words"),

@@ -23,7 +23,7 @@ const Subscription = z
     device_name: z.string(),
     service: z.string().describe('host of the push service'),
     endpoint_hash: z.string().describe('SHA-256 of the endpoint in hex, by which a browser knows itself'),
-    rules: ChannelRules.describe('what is told on it, and when'),
+    rules: ChannelRules.describe('which notices are sent to it, and when'),
     status: z.enum(['active', 'failing', 'gone']),
     last_ok_at: z.iso
       .datetime()
@@ -87,7 +87,7 @@ export const addPushDevice = route({
       .strictObject({ p256dh: z.string().max(128), auth: z.string().max(64) })
       .describe('sealed, never shown again'),
     device_name: DeviceName,
-    rules: ChannelRules.default({}).describe('what is told on it, and when'),
+    rules: ChannelRules.default({}).describe('which notices are sent to it, and when'),
   }),
   secretBody: true,
   answers: { 201: { description: 'The device.', schema: Subscription } },
@@ -146,7 +146,7 @@ export const removePushDevice = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.push.remove',
-  summary: "Removes one of the owner's devices: nothing is sent to it any more.",
+  summary: "Removes one of the owner's devices: nothing more is sent to it.",
   params,
   answers: { 200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) } },
   errors: ['not_found', 'audit_unavailable'],

@@ -86,7 +86,7 @@ const APPROVED = {
   },
 };
 const REJECTED = { 200: { description: 'The registration as it is now.', schema: Registration } };
-const approves = 'Approves an agent registration, with the scopes that it asked for or fewer.';
+const approves = 'Approves an agent registration, with all or some of the requested scopes.';
 const rejects = 'Rejects an agent registration.';
 const deciding = {
   method: 'POST',

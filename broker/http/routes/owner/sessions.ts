@@ -109,7 +109,7 @@ export const ownerSignIn = route({
   capability: 'owner.sign_in',
   summary: 'Exchanges a sign-in link for a session.',
   body: z.strictObject({ token: z.string().max(128).describe('the fragment of the link, after #') }),
-  answers: { 200: { description: 'Who signed in; the session comes as a cookie.', schema: SignedInSession } },
+  answers: { 200: { description: 'Who signed in; the session is set as a cookie.', schema: SignedInSession } },
   errors: ['invalid_request', 'forbidden', 'link_used', 'rate_limited', 'audit_unavailable'],
   handle: async (context) => {
     const { broker, provider } = context.services;
@@ -139,7 +139,7 @@ export const ownerSignOut = route({
   bodyOptional: true,
   answers: {
     200: {
-      description: 'The session is over, and the cookie gone.',
+      description: 'The session has ended, and the cookie is deleted.',
       schema: z.object({ signed_out: z.literal(true) }),
     },
   },

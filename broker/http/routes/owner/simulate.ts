@@ -55,7 +55,7 @@ const Simulation = z
       }),
     ),
     evaluated: z.array(Check).describe('the checks that were made, in their order'),
-    not_evaluated: z.array(Check).describe('the checks that nothing depended on any more'),
+    not_evaluated: z.array(Check).describe('the remaining checks, which did not affect the result'),
     violating: z
       .array(z.string())
       .optional()
@@ -63,7 +63,7 @@ const Simulation = z
     mask: z
       .object({ members: z.array(z.string()), values: z.array(z.enum(VALUE_KINDS)), rules: z.array(z.string()) })
       .optional()
-      .describe('what would be masked in its answer, and the rules that say so'),
+      .describe('what would be masked in its answer, and the rules that mask it'),
     suspends: z.string().optional().describe('the guardrail that would suspend the agent'),
     policy: z
       .object({ id: z.guid().nullable(), name: z.string(), version: z.int().nullable() })

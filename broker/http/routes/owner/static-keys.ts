@@ -80,7 +80,7 @@ export const issueOwnerStaticKey = route({
   summary:
     'Issues a static key of an agent for one connection, valid under /proxy, for a client that cannot sign tokens.',
   description:
-    'Weaker than a signature for each request: whoever reads the key is the agent on this connection until it ends. It is refused everywhere but below `/proxy/<its connection>/`.',
+    'Weaker than a signature for each request: anyone who reads the key can act as the agent on this connection until it expires. It is accepted only below `/proxy/<its connection>/`.',
   params: { id: AgentId },
   body: z.strictObject({
     label: text(100).min(1).describe('what it is called, such as the client that holds it'),

@@ -9,8 +9,8 @@ import { route } from '../../route.ts';
 const count = z.int().min(0);
 const seconds = (what: string) => z.number().min(0).nullable().describe(what);
 const NUMBERS = {
-  calls: count.describe('what agents asked; a call that was held and then made is one'),
-  allowed: count.describe('made, and taken by the platform'),
+  calls: count.describe('calls that agents requested; a call that was held and then made counts once'),
+  allowed: count.describe('made, and accepted by the platform'),
   held: count,
   refused: count.describe('denied or blocked'),
   errored: count.describe('failed, or refused by the platform with a status from 400'),
@@ -43,7 +43,9 @@ const Stats = z
       p50_seconds: seconds('half took no longer'),
       p90_seconds: seconds('nine in ten took no longer'),
     }),
-    agents_since: z.iso.datetime().describe('agents are told from here on: whole days (UTC), 30 at most'),
+    agents_since: z.iso
+      .datetime()
+      .describe('start of the period for the figures of agents: whole days (UTC), 30 at most'),
     agents: z
       .array(z.object({ agent_id: z.string(), name: z.string().nullable(), ...NUMBERS }))
       .describe('the ten busiest'),

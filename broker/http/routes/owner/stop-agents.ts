@@ -18,7 +18,7 @@ const SWITCHES = [
     verb: 'resume-all',
     change: resumeAllAgents,
     summary: 'Resumes all agents that were stopped together; agents that were suspended individually stay suspended.',
-    is: 'They are not stopped any more; this is how they were.',
+    is: 'They are no longer stopped; this is the state before.',
   },
 ] as const;
 

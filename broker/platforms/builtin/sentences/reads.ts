@@ -102,7 +102,7 @@ const jira: Reads = {
   sentences: {
     'GET /rest/api/3/search/jql': 'search issues[ by *{?jql}*]',
     'GET /rest/api/3/issue/picker': 'suggest issues[ for *{?query}*]',
-    'GET /rest/api/3/jql/autocompletedata': 'read what a search of issues can be made of',
+    'GET /rest/api/3/jql/autocompletedata': 'read the available fields of an issue search',
     'GET /rest/api/3/jql/autocompletedata/suggestions':
       'suggest values for a search of issues[, of the field {?fieldName}]',
     'GET /rest/api/3/issue/*/votes': 'read the votes for issue **{1}**',

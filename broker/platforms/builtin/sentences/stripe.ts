@@ -86,7 +86,7 @@ export const stripeSentences = {
     'change the credit of customer **{1}**[ by **{amount /amount /currency}**]',
   'POST /v1/customers/*/balance_transactions/*': 'describe credit transaction {2} of customer **{1}**',
   'POST /v1/customers/*/cash_balance': 'change the cash balance settings of customer **{1}**',
-  'POST /v1/payment_intents': `prepare a payment of${AMOUNT}${CUSTOMER}[, and charge at once: **{/confirm}**]${PASSED_ON}`,
+  'POST /v1/payment_intents': `prepare a payment of${AMOUNT}${CUSTOMER}[, and charge immediately: **{/confirm}**]${PASSED_ON}`,
   'POST /v1/payment_intents/*': `change payment **{1}**[ to **{amount /amount /currency}**]${PASSED_ON}`,
   'POST /v1/setup_intents': `prepare a way to pay${CUSTOMER}[, and confirm at once: **{/confirm}**]`,
   'POST /v1/setup_intents/*': 'change setup **{1}**',
