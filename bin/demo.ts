@@ -100,7 +100,7 @@ async function tellStory(folder: string, url: string, telling: Telling): Promise
 
   tell('\n5. Every decision has a signed receipt.');
   const keys = await (await fetch(`${url}/.well-known/svc-receipt-keys.json`)).text();
-  const auditId = 'auditId' in decided ? decided.auditId : undefined;
+  const auditId = decided.state === 'done' ? decided.auditId : undefined;
   const receipts = [
     await receiptOf(agent, keys, 'the refusal', refused.auditId, tell),
     ...(auditId === undefined ? [] : [await receiptOf(agent, keys, 'the refund', auditId, tell)]),

@@ -118,7 +118,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
 
   test.each([
     ['its agent', /agent/],
-    ['the parent of its agent', /the parent agent is not active/],
+    ['the parent of its agent', /the parent agent is no longer active/],
   ])('a call that is being held while %s is revoked is refused, and is not left pending', async (which, detail) => {
     const agent = await newAgent();
     const caller = which === 'its agent' ? agent : await childOf(world, organisation, agent);

@@ -337,7 +337,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
   });
 
   test.each<[string, object, RegExp]>([
-    ['a wildcard', { subject: 'repo:acme/*' }, /compared as it is/],
+    ['a wildcard', { subject: 'repo:acme/*' }, /compared literally/],
     ['a subject with a space', { subject: 'a b' }, /printable ASCII/],
     ['an issuer over plain http', { issuer: 'http://id.example' }, /must begin with/],
     ['a role that decides on calls', { role: 'approver' }, /role/],

@@ -305,7 +305,7 @@ test('--help groups the commands by topic, and a mistyped command gets a suggest
   const { stdout } = await cli.run('--help');
   const groups = stdout.split('\n').filter((each) => /^[A-Z].*:$/.test(each));
   expect(groups.length).toBeGreaterThan(4);
-  expect(groups).toContain('CliWorld work:');
+  expect(groups).toContain('Daily work:');
   const wrong = await cli.run('aprove', 'x');
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Did you mean approve?')]);
 });

@@ -27,7 +27,7 @@ describe('with client id metadata documents', () => {
       const visit = await new Browser().get(client.address());
       expect(visit.status).toBe(400);
       expect(visit.text).toContain('client_id metadata document fetch failed');
-      expect(visit.text).toContain(`let it reach ${host}, or set AGENT_BROKER_CLIENT_ID_DOCUMENTS=off`);
+      expect(visit.text).toContain(`allow it to reach ${host}, or set AGENT_BROKER_CLIENT_ID_DOCUMENTS=off`);
       expect(logged.at(-1)).toEqual([
         { host, problem: expect.any(String) },
         'a client id metadata document could not be fetched',

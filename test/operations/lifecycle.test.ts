@@ -304,7 +304,7 @@ describe('starting', () => {
     const first = await start();
     const AGENT_BROKER_DATA = newFolder();
     const { port } = new URL(first.baseUrl);
-    await expect(start({}, { PORT: port, AGENT_BROKER_DATA })).rejects.toThrow(`Port ${port} on 127.0.0.1 is taken`);
+    await expect(start({}, { PORT: port, AGENT_BROKER_DATA })).rejects.toThrow(`Port ${port} on 127.0.0.1 is in use`);
     expect(existsSync(join(AGENT_BROKER_DATA, 'keys'))).toBe(false);
     await start({}, { AGENT_BROKER_DATA });
   });

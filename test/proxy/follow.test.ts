@@ -1,5 +1,6 @@
 /** Redirects of reads that a manifest says to follow, through POST /v1/actions and through /proxy. */
 import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import tls from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
@@ -40,8 +41,10 @@ vi.spyOn(fs, 'writeSync').mockImplementation((fd: number, text: unknown) => {
   if (fd === 2) logged.push(String(text));
   return Buffer.byteLength(String(text));
 });
+syncBuiltinESMExports();
 afterAll(() => {
   vi.restoreAllMocks();
+  syncBuiltinESMExports();
   tls.setDefaultCACertificates(trusted);
 });
 

@@ -146,7 +146,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
       [path, `${signature}, Credential=${made.key}/20260101/us-east-1/s3/aws4_request`, 'needs a static key'],
       [path, signature.replace('AWS4-HMAC-SHA256', 'AWS'), 'must be'],
       [path, signedBy(flipped), 'unknown'],
-      ['/proxy/demo-main/items', signedBy(ofDemo.key), 'AWS Signature Version 4 only'],
+      ['/proxy/demo-main/items', signedBy(ofDemo.key), 'only on platforms of AWS Signature Version 4'],
     ];
     for (const [at, authorization, words] of refused) {
       const answer = await asked(at, { authorization });

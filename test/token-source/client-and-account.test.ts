@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
       [
         'client_credentials',
         '{"client_id":"a","client_secret":"b","CANARY":"c"}',
-        'has a part beside client_id, client_secret',
+        'has a part other than client_id, client_secret',
       ],
       ['service_account', JSON.stringify(account), 'has the part private_key, which is no private key in PEM form'],
       ['service_account', JSON.stringify({ ...account, private_key: ec }), 'is a key of type ec'],

@@ -40,7 +40,7 @@ function refuseUnreadable({ log }: Pick<Broker, 'log'>, error: unknown): never {
   log.error({ err: error, security: true }, 'the key that secrets are sealed to cannot be opened');
   throw new Refusal(
     'credential_unreadable',
-    'The key for sealed secrets cannot be decrypted; nothing was stored. Its operator has to publish another one.',
+    'The key for sealed secrets cannot be decrypted; nothing was stored. The operator of the broker has to publish another one.',
   );
 }
 
