@@ -45,6 +45,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
       rules?: unknown;
       sentence?: unknown;
       platform_name?: unknown;
+      standing?: unknown;
     },
     agent: TestAgent,
   ) {
