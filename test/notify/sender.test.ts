@@ -366,14 +366,17 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
   }, 180_000);
 
   test('a process that lost the lease creates no deliveries', async () => {
-    await addWebhook();
-    const forced = { name: 'notices', holder: 'another', now: 0, until: Number.MAX_SAFE_INTEGER, isFree: true };
+    // The server may still be sent what an earlier test held back, so the path names this test.
+    await addWebhook({ url: `${server.url}/lost-lease` });
+    const received = () => server.seen.filter(({ target }) => target === '/lost-lease');
+    // Each attempt has another end: an end that does not change for long is taken for one that a wrong clock has set.
+    const forced = { name: 'notices', holder: 'another', now: 0, until: Date.now() + 3_600_000, isFree: true };
     const fence = await takeLease(db(), forced);
     await hold();
     await pause(1_500);
     expect(await ofOrganisation('notices')).toHaveLength(1);
-    expect(server.seen).toEqual([]);
+    expect(received()).toEqual([]);
     await db().updateTable('leases').set({ until: 0 }).where('fence', '=', fence!).execute();
-    await server.waitFor(1, 5_000);
+    await expect.poll(received, { timeout: 5_000 }).toHaveLength(1);
   }, 180_000);
 });
