@@ -62,7 +62,16 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
       });
       request.on('response', (response) => readAll(response).then(resolve, reject));
       request.on('timeout', () => request.destroy(Object.assign(new Error(), { code: 'timeout' })));
-      request.on('error', reject);
+      // Nothing is sent on a new connection before it is established; a reused one is.
+      let isEstablished = true;
+      request.on('socket', (socket) => {
+        if (!socket.connecting) return;
+        isEstablished = false;
+        socket.once(isTls ? 'secureConnect' : 'connect', () => {
+          isEstablished = true;
+        });
+      });
+      request.on('error', (error) => reject(isEstablished ? error : new Unsent('Not connected.', { cause: error })));
       request.end(text);
     });
 
@@ -74,9 +83,10 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
       // The token could not be made: nothing was sent.
       if ((error as Error).name === 'AgentKeyError') throw error;
       const isCut = error instanceof Cut;
-      const code = codeOf(isCut ? error.cause : error);
+      const isUnsent = error instanceof Unsent;
+      const code = codeOf(isCut || isUnsent ? error.cause : error);
       throw new BrokerUnreachable(`The broker at ${url} does not answer (${code}).`, {
-        maybeSent: !NEVER_CONNECTED.has(code),
+        maybeSent: !isUnsent && !NEVER_CONNECTED.has(code),
         isCut,
       });
     }
@@ -85,6 +95,9 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
 
 /** The response began and was cut off. */
 class Cut extends Error {}
+
+/** The connection failed, or its TLS handshake: nothing was sent. */
+class Unsent extends Error {}
 
 async function readAll(response: IncomingMessage): Promise<BrokerReply> {
   const chunks: Buffer[] = [];
@@ -107,7 +120,7 @@ function codeOf(error: unknown): string {
   return code ?? errors?.at(-1)?.code ?? message;
 }
 
-/** Errors from before the connection was established: nothing was sent. */
+/** Errors from before the connection was established, also through a proxy: nothing was sent. */
 const NEVER_CONNECTED = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',

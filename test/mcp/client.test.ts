@@ -1,5 +1,6 @@
 /** The typed client against a real broker, and against connections that fail. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
 import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { connectAgent } from '../../mcp/client/connect-agent.ts';
@@ -251,6 +252,20 @@ describe('with a failing connection', () => {
     const write = await clientOf(agent, url).call(WRITE);
     expect(write).toMatchObject({ kind: 'failed', error: { code: 'unreachable', mayHaveActed: false } });
     expect(write.kind === 'failed' && write.error.message).toContain('ECONNREFUSED');
+  });
+
+  test('a failed TLS handshake reports that nothing was sent', async () => {
+    let taken = 0;
+    const closing = createTcpServer((socket) => {
+      taken++;
+      socket.once('data', () => socket.destroy());
+    });
+    const hanging = await listenOnLoopback(closing);
+    for (const address of [url.replace('http:', 'https:'), `https://127.0.0.1:${hanging}`]) {
+      const write = await clientOf(agent, address).call(WRITE);
+      expect(write, address).toMatchObject({ kind: 'failed', error: { code: 'unreachable', mayHaveActed: false } });
+    }
+    expect([taken, seen.length]).toEqual([1, 0]);
   });
 
   test('one connection is reused for many calls, and an aborted call throws the signal’s reason', async () => {
