@@ -20,7 +20,7 @@ export function afterDenial(
     return `Do not send it again before ${limit.resets_at}, when the next ${limit.per} begins, and do not split it or try another way. ${TELL} that the limit is reached.`;
   const words: Partial<Record<DenyReason, string>> = {
     endpoint_scope_mismatch:
-      'Call again with a scope that covers this method and endpoint: the answer names it, when there is one. If you do not hold it, call request_access.',
+      'If the answer names a scope that covers this method and endpoint, call again with it, or call request_access for it if you do not hold it. Otherwise no scope helps: do not ask for one. If an owner has to accept the tool, tell the person you work for, and continue without it.',
     circuit_breaker_open: `Wait ${retryAfterSeconds ?? 60} seconds, then try one call${platform === undefined ? '' : ` on ${platform}. Other platforms can be used meanwhile`}.`,
     recipient_not_allowed: `Leave out ${named(violating, 'the recipients that are not allowed')}, or tell the person that an owner has to allow them. Do not look for another way to reach them.`,
     repo_not_allowed:

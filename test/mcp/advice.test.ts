@@ -25,3 +25,23 @@ test('a repository that is not allowed: the advice is to have an owner allow it;
   expect(denied([])).toContain('Call another endpoint');
   expect(denied([])).not.toContain('an owner has to allow it');
 });
+
+test('a call that no scope covers, such as of a changed tool: the advice is not to request a scope, and to tell the person', () => {
+  const next = afterDenial(
+    {
+      kind: 'denied',
+      reason: 'endpoint_scope_mismatch',
+      detail: 'tool search has changed since it was accepted. An owner has to review and accept it',
+      requestable: false,
+      notGrantable: false,
+      violating: [],
+      limit: undefined,
+      retryAfterSeconds: undefined,
+      platform: undefined,
+      auditId: undefined,
+    },
+    about,
+  );
+  expect(next).toContain('no scope helps: do not ask for one');
+  expect(next).toContain('If an owner has to accept the tool, tell the person');
+});
