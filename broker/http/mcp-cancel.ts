@@ -30,7 +30,10 @@ export async function cancelRequests(
   }
 }
 
-/** Calls `cancelled` when one of these requests is cancelled, until `over` aborts. */
+/**
+ * Calls `cancelled` when all tool calls among these requests are cancelled, until `over` aborts: one response answers all requests of a list, so that
+ * ending it for one would lose the answers of the others.
+ */
 export function whenCancelled(
   { changes }: Services,
   { agent }: AgentPrincipal,
@@ -47,9 +50,10 @@ export function whenCancelled(
   // One listener for all of them: adding a listener to a signal takes time proportional to those that it has.
   over.addEventListener('abort', end, { once: true });
   if (over.aborted) end();
+  let left = watches.length;
   for (const watch of watches)
     void watch.news(LONGER_THAN_ANY_MS).then(() => {
-      if (!watch.over()) cancelled();
+      if (!watch.over() && --left === 0) cancelled();
     });
 }
 

@@ -212,6 +212,22 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       expect(names.map(services.changes.waiting)).toEqual(names.map(() => 0));
     });
 
+    test('cancelling one call of a list does not end the answers of the others', async () => {
+      const { post, name } = await connected();
+      const list = [1, 2].map((id) => ({
+        ...message('tools/call', { name: 'write_platform', arguments: desk.held() }),
+        id,
+      }));
+      const answering = post(list).then((answer) => answer.text());
+      const waiting = await vi.waitUntil(async () => {
+        const held = await desk.pending(name);
+        return held.length === 2 && held;
+      }, PATIENCE);
+      expect((await post(cancelled(1))).status).toBe(202);
+      for (const id of waiting) await desk.decide(id, 'approve');
+      expect(await answering).toContain('"id":2');
+    });
+
     test('a list with members of wrong types is refused without an internal error', async () => {
       const { post, headers } = await connected();
       const odd = { toString: 1, valueOf: 1 };
