@@ -35,7 +35,7 @@ export async function waitFor<T>(
   try {
     for (;;) {
       const left = endsAt - Date.now();
-      const found = await poll(Math.max(0, Math.floor(left / 1000)));
+      const found = await poll(Math.max(0, Math.round(left / 1000)));
       request.signal.throwIfAborted();
       if (found.ok ? isSettled(found.value) : !isPassing(found.error.code)) return found;
       if (endsAt - Date.now() < PAUSE_MS) return found;
