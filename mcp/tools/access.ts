@@ -5,7 +5,7 @@ import type { BrokerError } from '../client/broker-error.ts';
 import type { Permissions } from '../client/permissions.ts';
 import type { AccessStatus } from '../client/read-answers.ts';
 import { type ToolAnswer, toolAnswer } from './answer.ts';
-import { errorAnswer, outcomeAnswer } from './outcome-answer.ts';
+import { errorAnswer, outcomeAnswer, unreadAccessAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { waitFor } from './waiting.ts';
@@ -36,7 +36,7 @@ export async function askForAccess(host: ToolHost, request: ToolRequest, asked: 
     ({ status }: AccessStatus) => status !== 'pending',
     { request, endsAt, news: `Waiting for an owner to decide on ${what}` },
   );
-  if (!found.ok) return errorAnswer(found.error, false);
+  if (!found.ok) return unreadAccessAnswer(found.error);
   const { status, note } = found.value;
   if (status === 'approved') {
     const held = await host.permissions.now();

@@ -71,15 +71,17 @@ function afterNoToken({ reason }: Extract<CallOutcome, { kind: 'not_ready' }>, p
 export const withEarlier = (words: string): string =>
   `${words} An identical call was submitted before, and may have been made: when this has ended, call again with exactly the same arguments to learn its outcome. It is not made twice.`;
 
-/** After an error; `written`: the call may have an effect. */
-export function afterError(error: BrokerError, written: boolean): string {
+const NOTHING_DONE = 'Nothing was done.';
+
+/** After an error; `written`: the call may have an effect. `otherwise`: what is said when this attempt had none. */
+export function afterError(error: BrokerError, written: boolean, otherwise = NOTHING_DONE): string {
   const { code, retryAfterSeconds, clockAheadSeconds } = error;
   switch (code) {
     case 'unreachable':
     case 'unexpected_answer':
       return error.mayHaveActed && written
         ? 'It is unknown whether the call was made. Call again with exactly the same arguments: that is safe, because it is not made twice.'
-        : `Nothing was done. Try again in a minute; if it fails again, ${TELL.toLowerCase()} that the broker does not answer, and to run: npx agent-broker doctor`;
+        : `${otherwise} Try again in a minute; if it fails again, ${TELL.toLowerCase()} that the broker does not answer, and to run: npx agent-broker doctor`;
     case 'no_profile':
       return `${TELL}: they have to correct this. There is nothing that you can do, and no restart is needed afterwards.`;
     case 'token_expired':
@@ -104,6 +106,6 @@ export function afterError(error: BrokerError, written: boolean): string {
     default:
       return error.mayHaveActed && written
         ? 'The call may have been made: check the platform with read_platform before you repeat it.'
-        : `Nothing was done. Try again; if it fails again, ${TELL.toLowerCase()}.`;
+        : `${otherwise} Try again; if it fails again, ${TELL.toLowerCase()}.`;
   }
 }

@@ -7,7 +7,7 @@ import { consentAgain, consentAsked, pendingConsent } from './consent.ts';
 import { answerResult, type Held, type HeldCallResult } from './handed.ts';
 import { approvalAsked, deliverResult } from './hold.ts';
 import { withCaller } from './named-caller.ts';
-import { errorAnswer, outcomeAnswer } from './outcome-answer.ts';
+import { outcomeAnswer, unreadHeldAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import { hashOf } from './repeats.ts';
 import { readState } from './request-state.ts';
@@ -125,7 +125,7 @@ async function sameCall(
 ): Promise<HeldCallResult | undefined> {
   const found = await host.client.approval(approvalId, { signal: request.signal });
   if (!found.ok) {
-    if (found.error.status !== 404) return answerResult(errorAnswer(found.error, false));
+    if (found.error.status !== 404) return answerResult(unreadHeldAnswer(found.error));
     await host.repeats.endApproval(approvalId);
     return undefined;
   }

@@ -95,6 +95,16 @@ export function errorAnswer(error: BrokerError, written: boolean, next = (words:
   });
 }
 
+/** When the state of something that was begun before could not be read. `unread`: a sentence about it. */
+const unreadAnswer = (error: BrokerError, unread: string): ToolAnswer =>
+  errorAnswer(error, false, () => afterError(error, false, unread));
+
+export const unreadHeldAnswer = (error: BrokerError): ToolAnswer =>
+  unreadAnswer(error, 'Whether the held call was approved could not be read: it may have been made.');
+
+export const unreadAccessAnswer = (error: BrokerError): ToolAnswer =>
+  unreadAnswer(error, 'The owners were asked, but whether they decided could not be read.');
+
 /** What a held call does, in the words shown to the person who decides: ` It would create an issue in acme/shop.` */
 export const wouldDoText = ({ sentence }: { sentence?: string | undefined }): string =>
   sentence === undefined ? '' : ` It would ${sentence}.`;

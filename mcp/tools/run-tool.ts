@@ -16,7 +16,7 @@ import {
 import { callPlatform } from './call-platform.ts';
 import type { HeldCallResult } from './handed.ts';
 import { deliverResult, waitingNews } from './hold.ts';
-import { approvalAnswer, errorAnswer } from './outcome-answer.ts';
+import { approvalAnswer, unreadHeldAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { waitFor } from './waiting.ts';
@@ -102,7 +102,7 @@ async function checkApproval(host: ToolHost, request: ToolRequest, id: string): 
         })
       : first;
   if (found.ok) return isSettled(found.value) ? await deliverResult(host, found.value) : approvalAnswer(found.value);
-  if (found.error.code !== 'not_found') return errorAnswer(found.error, false);
+  if (found.error.code !== 'not_found') return unreadHeldAnswer(found.error);
   return toolAnswer({
     status: 'failed',
     code: 'not_found',

@@ -6,7 +6,7 @@ import { ProtocolError, ProtocolErrorCode, type Result } from '@modelcontextprot
 import type { Approval } from '../client/approval.ts';
 import type { HeldCallResult } from './handed.ts';
 import { deliverResult, waitingNews } from './hold.ts';
-import { errorAnswer } from './outcome-answer.ts';
+import { unreadHeldAnswer } from './outcome-answer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { isPassing } from './waiting.ts';
 
@@ -36,7 +36,7 @@ export async function getTask(host: ToolHost, taskId: string): Promise<Result> {
     return {
       ...task(unknown, found.error.message),
       status: 'completed',
-      result: { resultType: 'complete', ...errorAnswer(found.error, false) },
+      result: { resultType: 'complete', ...unreadHeldAnswer(found.error) },
     };
   }
   const approval = found.value;
