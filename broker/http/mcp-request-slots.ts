@@ -11,6 +11,8 @@ export const MCP_LIMIT: Limit = { name: 'mcp', perMinute: 600, per: 'family' };
 /** Limit of concurrent requests of one agent: each may wait for a person. */
 const MOST_OPEN = 32;
 
+const TOO_MANY_OPEN = `At most ${MOST_OPEN} requests of an agent are answered at the same time, and calls that wait for a person are among them. Nothing was done. Wait until one is answered, or cancel one, then retry.`;
+
 /**
  * Limit of concurrent bodies of one agent, whatever they contain: each waiting request can be cancelled by a notification beside it, even all of them
  * at the same moment.
@@ -27,7 +29,7 @@ export function reserveRequestSlot(
   response: ServerResponse,
 ): void {
   if (!messages.some(isRequest)) return;
-  takePlace(limits, '/mcp open', { perAddress: MOST_OPEN, inAll: Infinity }, who.agent.id, response);
+  takePlace(limits, '/mcp open', { perAddress: MOST_OPEN, inAll: Infinity }, who.agent.id, response, TOO_MANY_OPEN);
 }
 
 /** Counts the messages beyond the first, which the route has counted already. Throws Refusal when the limit is exceeded. */

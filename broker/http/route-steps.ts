@@ -43,19 +43,17 @@ export async function takeLimit(limits: RateLimits, limit: Limit, key: string, c
   return result;
 }
 
-/** Takes one of the slots called `name` until this answer is finished. Throws Refusal when none is free. */
+/** Takes one of the slots called `name` until this answer is finished. Throws Refusal with this detail when none is free. */
 export function takePlace(
   limits: RateLimits,
   name: string,
   atOnce: AtOnce,
   key: string,
   response: ServerResponse,
+  detail = 'Too many open event streams. Close some, then retry.',
 ): void {
   const leave = limits.enter(name, atOnce, key);
-  if (!leave)
-    throw new Refusal('too_many_streams', 'Too many open event streams. Close some, then retry.', {
-      headers: { 'Retry-After': '30' },
-    });
+  if (!leave) throw new Refusal('too_many_streams', detail, { headers: { 'Retry-After': '30' } });
   onDisconnect(response, leave);
 }
 

@@ -311,6 +311,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
         expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '30']);
         expect(await refused.json()).toMatchObject({
           error: 'too_many_streams',
+          detail: expect.stringContaining('calls that wait for a person are among them. Nothing was done.'),
           correlation_id: refused.headers.get('x-correlation-id'),
         });
       }
