@@ -87,13 +87,16 @@ export function shownResult(result: string): string {
  * beginning of its text, with `truncated` and the full size.
  */
 export function sealResult({ vault }: Pick<Broker, 'vault'>, ref: Ref, outcome: OutcomeOf<'answered'>): Buffer {
-  const { upstreamStatus, dataJson, encoding, headers, contentType, raw } = outcome;
+  const { upstreamStatus, dataJson, encoding, headers, contentType, location, followed, redacted, raw } = outcome;
   const masked = maskedIn(outcome);
   const text = Buffer.from(dataJson);
   const notes =
     (encoding === undefined ? '' : `,"encoding":${JSON.stringify(encoding)}`) +
     (headers === undefined ? '' : `,"headers":${JSON.stringify(headers)}`) +
     (contentType === undefined || contentType === JSON_TYPE ? '' : `,"content_type":${JSON.stringify(contentType)}`) +
+    (location === undefined ? '' : `,"location":${JSON.stringify(location)}`) +
+    (followed === undefined ? '' : `,"followed":${JSON.stringify(followed.host)}`) +
+    (redacted ? ',"redacted":true' : '') +
     (masked === undefined ? '' : `,"masked":${JSON.stringify(masked)}`);
   const whole = text.length <= MAX_RESULT_BYTES;
   const data = whole ? dataJson : JSON.stringify(truncated(text));

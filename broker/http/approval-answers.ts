@@ -19,6 +19,9 @@ export const Approval = z
         headers: z.record(z.string(), z.string()).optional().describe('as `_meta.upstream_headers` of a call'),
         content_type: z.string().optional().describe('the media type of the answer, unless it is application/json'),
         encoding: z.literal('base64').optional().describe('of bytes'),
+        location: z.string().optional().describe('as `_meta.upstream_location` of a call'),
+        followed: z.string().optional().describe('as `_meta.upstream_followed` of a call'),
+        redacted: z.literal(true).optional().describe('as `_meta.redacted` of a call'),
         masked: z
           .object({ count: z.int(), rules: z.array(z.string()) })
           .optional()

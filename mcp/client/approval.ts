@@ -38,6 +38,10 @@ export type ApprovedResult = {
   encoding: string | undefined;
   /** Media type of a body that is no JSON. */
   contentType: string | undefined;
+  /** Where the platform redirects to; the redirect was not followed. */
+  location: string | undefined;
+  /** The host that the platform redirected this read to, and that gave this answer. */
+  followed: string | undefined;
   /** Headers of the response, such as `link` and `retry-after`, by name in lower case. */
   headers: Readonly<Record<string, string>>;
   truncated: boolean;
@@ -93,6 +97,8 @@ const readResult = (result: Body): ApprovedResult => ({
   data: result.data,
   encoding: text(result.encoding),
   contentType: text(result.content_type),
+  location: text(result.location),
+  followed: text(result.followed),
   headers: (result.headers ?? {}) as Record<string, string>,
   truncated: result.truncated === true,
   bytes: typeof result.bytes === 'number' ? result.bytes : undefined,

@@ -153,6 +153,8 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         data: approval.result.data,
         encoding: approval.result.encoding,
         media_type: approval.result.contentType,
+        location: approval.result.location,
+        followed: approval.result.followed,
         ...withHeaders(approval.result.headers),
         ...(approval.result.truncated && { truncated: true, bytes: approval.result.bytes }),
         note: approval.note,

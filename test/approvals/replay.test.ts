@@ -326,6 +326,18 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(body.result).toEqual({ status: 429, data: {}, headers: { 'retry-after': '30' } });
   });
 
+  test('the result of an approved call says where the platform redirects to, and that the credential was removed', async () => {
+    world.upstream.answer = (request, response) => {
+      response
+        .writeHead(303, { location: 'https://files.example/report?signature=x', 'content-type': 'application/json' })
+        .end(JSON.stringify({ echo: request.headers.authorization }));
+    };
+    const id = await hold();
+    await approve(id);
+    const { result } = (await agent.get(`/v1/approvals/${id}?wait=20`)).body;
+    expect(result).toMatchObject({ status: 303, location: 'https://files.example/report', redacted: true });
+  });
+
   test.each(CHANGES)('AP-05 R3 %s: %s, and nothing is sent', async (_what, reason, change) => {
     const request = { ...WRITE, headers: { 'X-Kept': 'kept' } };
     const id = await hold(agent, request);
