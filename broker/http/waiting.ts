@@ -5,15 +5,17 @@ import type { Context } from './route.ts';
 
 const MAX_WAIT_SECONDS = 50;
 
-/** The parameter in whole seconds, converted to milliseconds; 0 when the client does not wait. */
+/** The parameter in whole seconds, converted to milliseconds, at most MAX_WAIT_SECONDS; 0 when the client does not wait. */
 export const Waiting = z.object({
   wait: z
     .string()
-    .regex(/^\d{1,6}$/, `whole seconds, ${MAX_WAIT_SECONDS} at most`)
+    .regex(/^\d{1,6}$/, 'whole seconds, such as 50')
     .transform((text) => Math.min(Number(text), MAX_WAIT_SECONDS) * 1000)
     .default(0)
-    .describe('how many seconds to wait for a change; omitted: no waiting')
-    .meta({ type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS }),
+    .describe(
+      `how many seconds to wait for a change: more than ${MAX_WAIT_SECONDS} are ${MAX_WAIT_SECONDS}; omitted: no waiting`,
+    )
+    .meta({ type: 'integer', minimum: 0 }),
 });
 
 type WaitContext = { services: Watching } & Pick<Context, 'request' | 'left'>;
