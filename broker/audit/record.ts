@@ -5,7 +5,7 @@
 import type { Broker } from '../broker.ts';
 import { createCompactSigner } from '../crypto/jws.ts';
 import { pause, retryUntil } from '../runtime/waits.ts';
-import { type AuditRow, findAuditRow, makeStorable, putAuditRow } from '../store/audit.ts';
+import { type AuditRow, findAuditRow, makeStorable, putAuditRow, putNewAuditRow } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
@@ -81,8 +81,8 @@ export function makeRecorder(
     if (!companion && !claim) return await queue.put(row, isNew);
     return await inTransaction(broker.store.db, async (tx) => {
       const claims = claim && row.state === 'intent';
-      // On a retry after a commit with unknown result, an intent that is already stored means that the claim is stored, too.
-      if (claims && (isNew || !(await findAuditRow(tx, row.organisation_id, row.id)))) {
+      // On a retry, an intent that is stored means that the claim is, too. Unlike a read, an insert waits for a commit that is still in progress.
+      if (claims && (isNew || (await putNewAuditRow(tx, row)))) {
         const claimed = await claim(tx);
         if (claimed instanceof RolledBack) return claimed;
         addFlags(row, claimed.flags);
