@@ -5,6 +5,7 @@ import type { Changing, ChangingOwner } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
+import { isStoreOutage } from '../store/store-fault.ts';
 import { type Decided, decideHeld, type OwnerDecision } from './decide.ts';
 import type { Replays } from './replay.ts';
 
@@ -19,8 +20,8 @@ export type ShownCall = { approvalId: string; requestHash: string };
 
 /**
  * `kind`: the result of the single decision (`already_decided`, `changed`, `expired`, `not_found`), or `not_decided`: the platform took too long to
- * answer earlier calls, nothing could be recorded, or the owner may not decide any more. `held`: the call's current state; undefined when there is no
- * such call.
+ * answer earlier calls, nothing could be recorded, or the owner may not decide any more. `held`: the call's current state, or as it was decided while
+ * the store is unavailable; undefined when there is no such call, or its state cannot be read.
  */
 export type SettledItem = {
   approvalId: string;
@@ -31,28 +32,40 @@ export type SettledItem = {
 /**
  * Decides each call in the given order, as a single decision would, each with its own audit row and receipt. Approved calls run a few at a time. The
  * result waits for them up to `patienceMs`; after that they continue in the background and no further call is approved. `stillMay`: whether the owner
- * may still decide; checked before each call, because earlier calls take time.
+ * may still decide; checked before each call, because earlier calls take time. When the store becomes unavailable after a call was decided, the rest
+ * stays undecided; before that, its error is thrown.
  */
 export async function decideMany(
-  services: Changing & { replays: Replays } & Uses<'vault'>,
+  services: Changing & { replays: Replays } & Uses<'vault' | 'storeOutage'>,
   { owner, how, correlationId }: ChangingOwner & { how: 'console' | 'api' },
   { status, note, items }: Pick<OwnerDecision, 'status' | 'note'> & { items: readonly ShownCall[] },
   { patienceMs, stillMay }: { patienceMs: number; stillMay: () => Promise<boolean> },
 ): Promise<SettledItem[]> {
-  const { db } = services.broker.store;
+  const { store, storeOutage } = services.broker;
   const began = performance.now();
   const left = () => Math.max(0, patienceMs - (performance.now() - began));
   const kinds = new Map<string, SettledItem['kind']>();
+  const made = new Map<string, HeldCall>();
   const running = new Set<Promise<void>>();
   let isRecording = true;
+  /** Maps a failure of the store to undefined: the next decision could not be made either, and those made before are on record. */
+  const orUnavailable = (error: unknown): undefined => {
+    if (error instanceof AuditUnavailable) return undefined;
+    if (made.size === 0 || !isStoreOutage(error)) throw error;
+    storeOutage.failed(error);
+    return undefined;
+  };
   for (const { approvalId, requestHash } of items) {
     const decision = { status, how, requestHash, ...(note !== undefined && { note }) };
-    if (!isRecording || !(await hasRoom(running, left)) || !(await stillMay())) kinds.set(approvalId, 'not_decided');
+    if (!isRecording || !(await hasRoom(running, left)) || !(await stillMay().catch(orUnavailable)))
+      kinds.set(approvalId, 'not_decided');
     else {
-      const decided = await decideHeld(services, owner, approvalId, decision, { correlationId }).catch(unrecorded);
+      const decided = await decideHeld(services, owner, approvalId, decision, { correlationId }).catch(orUnavailable);
       isRecording = decided !== undefined;
       kinds.set(approvalId, decided?.kind ?? 'not_decided');
-      if (decided?.kind === 'decided') follow(running, decided.replayed);
+      if (decided?.kind !== 'decided') continue;
+      made.set(approvalId, decided.held);
+      follow(running, decided.replayed);
     }
   }
   await withTimeout(Promise.all(running), left());
@@ -60,7 +73,9 @@ export async function decideMany(
     items.map(async ({ approvalId }) => ({
       approvalId,
       kind: kinds.get(approvalId) ?? 'not_decided',
-      held: await findHeldCall(db, owner.organisation_id, approvalId),
+      held: await findHeldCall(store.db, owner.organisation_id, approvalId).catch(
+        (error) => orUnavailable(error) ?? made.get(approvalId),
+      ),
     })),
   );
 }
@@ -77,10 +92,4 @@ async function hasRoom(running: ReadonlySet<Promise<void>>, left: () => number):
 function follow(running: Set<Promise<void>>, replayed: Promise<void>): void {
   const settled = replayed.finally(() => running.delete(settled));
   running.add(settled);
-}
-
-/** Maps AuditUnavailable to undefined: nothing was decided, and the next decision could not be recorded either. */
-function unrecorded(error: unknown): undefined {
-  if (error instanceof AuditUnavailable) return undefined;
-  throw error;
 }

@@ -42,8 +42,15 @@ export type OwnerDecision = {
 };
 
 export type Decided =
-  /** `standing`: the id of the standing approval that was created with it. */
-  | { kind: 'decided'; approval: ApprovalTable; auditId: string; replayed: Promise<void>; standing?: string }
+  /** `held`: the call as decided, without the address of the owner. `standing`: the id of the standing approval that was created with it. */
+  | {
+      kind: 'decided';
+      approval: ApprovalTable;
+      held: HeldCall;
+      auditId: string;
+      replayed: Promise<void>;
+      standing?: string;
+    }
   | { kind: 'not_found' }
   | { kind: 'changed'; requestHash: string }
   /** `by`: the e-mail address of whoever decided it; null: that owner was removed. */
@@ -129,6 +136,7 @@ export async function decideHeldIf(
   return {
     kind: 'decided',
     approval,
+    held: { ...held, ...approval },
     auditId,
     ...(made && { standing: made.id }),
     replayed: approval.status === 'approved' ? replays.start(approval) : Promise.resolve(),

@@ -30,7 +30,7 @@ const Settled = z
     detail: z.string().nullable().describe('why it was not decided'),
     decided_by_email: z.string().nullable().describe('who decided it, now or before'),
     approval: HeldCallStated.nullable().describe(
-      'as it is now; executed_at is null while the platform has not answered; null: there is none',
+      'as it is now; executed_at is null while the platform has not answered; null: there is none, or the store is unavailable',
     ),
   })
   .meta({ id: 'SettledHeldCall' });
@@ -104,6 +104,8 @@ function detailOf(kind: SettledItem['kind'], held: SettledItem['held']): string 
     case 'not_found':
       return 'The organisation has no such held call.';
     case 'not_decided':
+      if (held === undefined)
+        return 'The store became unavailable, so it is unknown whether this call is still pending. Load it and look again.';
       return 'This call was not decided: the calls before it took too long, nothing could be recorded, or you are no longer allowed to decide. It is still pending: decide it again.';
   }
 }
