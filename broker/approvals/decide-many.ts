@@ -1,6 +1,7 @@
 /** Decides several held calls of one owner. Each decision is independent: the result of one does not affect the others. */
 
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
+import { AuthorNotAllowed } from '../audit/author-role.ts';
 import type { Changing, ChangingOwner } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import { withTimeout } from '../runtime/waits.ts';
@@ -48,9 +49,9 @@ export async function decideMany(
   const made = new Map<string, HeldCall>();
   const running = new Set<Promise<void>>();
   let isRecording = true;
-  /** Maps a failure of the store to undefined: the next decision could not be made either, and those made before are on record. */
+  /** Maps what also prevents the next decision to undefined: a failure of the store, or a lost role. Decisions made before are on record. */
   const orUnavailable = (error: unknown): undefined => {
-    if (error instanceof AuditUnavailable) return undefined;
+    if (error instanceof AuditUnavailable || error instanceof AuthorNotAllowed) return undefined;
     if (made.size === 0 || !isStoreOutage(error)) throw error;
     storeOutage.failed(error);
     return undefined;

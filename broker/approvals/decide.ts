@@ -7,6 +7,7 @@ import {
   provenanceOf,
   statusAt,
 } from '../audit/approval-state.ts';
+import { AuthorNotAllowed } from '../audit/author-role.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
@@ -14,6 +15,8 @@ import { uuidv7 } from '../crypto/ids.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { type Decision, decideHeldCall, findApproval } from '../store/approvals.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
+import { findOwner } from '../store/organisations.ts';
+import { DECIDING } from '../store/passkeys.ts';
 import type { Db } from '../store/store.ts';
 import { isStoreOutage } from '../store/store-fault.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
@@ -59,8 +62,8 @@ export type Decided =
 
 /**
  * Decides a held call of the owner's organisation. Of concurrent decisions one wins. `replayed` resolves when the replay of the approved call has
- * finished, with any outcome; do not await it while a client connection is open. Throws AuditUnavailable when the decision could not be recorded:
- * then nothing is decided.
+ * finished, with any outcome; do not await it while a client connection is open. Throws AuditUnavailable when the decision could not be recorded, and
+ * AuthorNotAllowed when the owner lost the role meanwhile: then nothing is decided.
  */
 export async function decideHeld(
   services: Changing & { replays: Replays } & Uses<'vault'>,
@@ -69,9 +72,15 @@ export async function decideHeld(
   by: OwnerDecision,
   ids: { correlationId: string },
 ): Promise<Decided> {
-  const decided = await decideHeldIf(services, owner, approvalId, by, ids, async () => true);
-  if (decided.kind === 'undone') throw new Error('unforeseen: undone without a condition');
+  const decided = await decideHeldIf(services, owner, approvalId, by, ids, (tx) => mayDecide(tx, owner));
+  if (decided.kind === 'undone') throw new AuthorNotAllowed();
   return decided;
+}
+
+/** The deciding transaction may have waited for others since the owner was authenticated. */
+async function mayDecide(tx: Db, { id, organisation_id }: Decider): Promise<boolean> {
+  const now = await findOwner(tx, id);
+  return now !== undefined && now.organisation_id === organisation_id && DECIDING.includes(now.role);
 }
 
 /** Like `decideHeld`, but decides nothing and returns `undone` when `condition`, which runs in the deciding transaction, returns false. */

@@ -1,3 +1,4 @@
+import { AuthorNotAllowed } from '../audit/author-role.ts';
 import type { Changing, ChangingOwner } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import type { HeldCallFilter } from '../store/held-calls.ts';
@@ -10,7 +11,8 @@ export const DENIED_AT_ONCE = 200;
 
 /**
  * Denies the pending calls that match a filter, oldest first, DENIED_AT_ONCE at most: for an inbox that one agent has filled. Returns the ids denied,
- * and whether more wait. When it throws AuditUnavailable, the calls before are denied already.
+ * and whether more wait. When it throws AuditUnavailable, the calls before are denied already. An owner who loses the role meanwhile denies no further
+ * calls.
  */
 export async function denyWaiting(
   services: Changing & { replays: Replays } & Uses<'vault'>,
@@ -23,9 +25,14 @@ export async function denyWaiting(
   const denied: string[] = [];
   const decision = { status: 'denied', how, ...(note !== undefined && { note }) } as const;
   for (const { id } of held.slice(0, DENIED_AT_ONCE)) {
-    const { kind } = await decideHeld(services, owner, id, decision, { correlationId });
-    // Otherwise another owner decided it first, or it expired.
-    if (kind === 'decided') denied.push(id);
+    try {
+      const { kind } = await decideHeld(services, owner, id, decision, { correlationId });
+      // Otherwise another owner decided it first, or it expired.
+      if (kind === 'decided') denied.push(id);
+    } catch (error) {
+      if (denied.length === 0 || !(error instanceof AuthorNotAllowed)) throw error;
+      return { denied, remaining: true };
+    }
   }
   return { denied, remaining: held.length > DENIED_AT_ONCE };
 }

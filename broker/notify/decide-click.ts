@@ -3,6 +3,7 @@
 import { decideHeld } from '../approvals/decide.ts';
 import type { Replays } from '../approvals/replay.ts';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
+import { AuthorNotAllowed } from '../audit/author-role.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
 import { mustSignInAgain } from '../auth/roles-by-groups.ts';
@@ -97,7 +98,10 @@ async function act(
       requestHash: held.request_hash,
     },
     { correlationId },
-  );
+  ).catch((error: unknown) => {
+    if (!(error instanceof AuthorNotAllowed)) throw error;
+    return { kind: 'not_allowed' } as const;
+  });
   if (decided.kind === 'decided') return undefined;
   const by = decided.kind === 'already_decided' && decided.by !== null ? ` by ${readable(decided.by)}` : '';
   const why =
@@ -105,7 +109,9 @@ async function act(
       ? `This call was ${decided.status} already${by}.`
       : decided.kind === 'changed'
         ? CORRECTED
-        : 'This call can no longer be decided.';
+        : decided.kind === 'not_allowed'
+          ? 'You were removed, or your role was changed: an approver or an admin decides.'
+          : 'This call can no longer be decided.';
   return await refuse(services, channel, click, { why, held, correlationId });
 }
 

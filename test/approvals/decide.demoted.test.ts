@@ -1,0 +1,45 @@
+/** Whoever loses the role while their decision waits in the store decides nothing. */
+import { describe, expect, test } from 'vitest';
+import { endOwner } from '../../broker/admin/owners.ts';
+import { findHeldCall } from '../../broker/store/held-calls.ts';
+import { putOwner } from '../../broker/store/organisations.ts';
+import type { Db } from '../../broker/store/store.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { withLockContention } from '../world/lock-contention.ts';
+import { WRITE } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+describe.runIf(STORES.includes('postgres'))(
+  `a decision of somebody who loses the role meanwhile${postgresNote}`,
+  () => {
+    const world = givenWorld('postgres');
+    const organisation = shared(() => world.demoOrganisation());
+    const db = () => world.running.broker.store.db;
+
+    test.each<[string, (tx: Db, owner: OwnerTable) => Promise<unknown>]>([
+      ['demoted', (tx, owner) => putOwner(tx, { ...owner, role: 'viewer' })],
+      ['removed', (tx, owner) => endOwner(tx, owner, organisation.owner.id, Date.now())],
+    ])('an approver who is %s approves nothing', async (_what, lose) => {
+      const agent = await organisation.agent();
+      const { approval_id: id } = (await agent.act(WRITE)).body;
+      const colleague = await organisation.addOwner('approver');
+      const before = world.upstream.seen.length;
+      const answer = await withLockContention(
+        world,
+        (tx) =>
+          tx
+            .updateTable('approvals')
+            .set((eb) => ({ path: eb.ref('path') }))
+            .where('id', '=', id)
+            .execute(),
+        () => organisation.ask('POST', `/owner/approvals/${id}/approve`, {}, colleague),
+        { waiters: 1, last: (tx) => lose(tx, colleague) },
+      );
+      expectEnvelope(answer, 403, 'forbidden');
+      expect(await findHeldCall(db(), organisation.id, id)).toMatchObject({ status: 'pending' });
+      expect(world.upstream.seen.length).toBe(before);
+    });
+  },
+);
