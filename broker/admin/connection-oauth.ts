@@ -1,5 +1,6 @@
 /** Connects a platform through OAuth for owners, by the redirect to its authorization server and back, and disconnects it. */
-import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { AuthorNotAllowed } from '../audit/author-role.ts';
+import { type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import type { OwnerPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
@@ -95,7 +96,7 @@ export const mayFinishOAuth = ({ owner, session, role }: OwnerPrincipal, flow: O
  * Handles the authorization server's answer to a flow, once, and connects; access requests that waited for this consent are answered. `unmet`: scopes
  * that agents still wait for, because the server granted less than they need.
  *
- * @throws ChangeRefused, or AuditUnavailable: then it is not connected
+ * @throws ChangeRefused, AuthorNotAllowed when the owner lost the role while the server issued the tokens, or AuditUnavailable: then it is not connected
  */
 export async function finishOAuth(
   services: Connecting & { facts: FactsReader; loadFacts: FactsLoader } & Uses<'vault' | 'outbound'>,
@@ -116,18 +117,24 @@ export async function finishOAuth(
   // The account is recorded in the audit row but not in the receipt, which may be passed on to anyone.
   const detail = done.account === null ? null : `connected as ${done.account}`;
   const change = { reason: 'connection_connected', detail, platform, connection: id };
-  const before = await recordChange(services, by, change, async (tx, note) => {
+  const endUnkept = async () => {
+    const { credential, refreshToken: refresh_token, tokenId: token_id, oauth: facts } = done.tokens;
+    const unkept = { ...connection, credential, refresh_token, token_id, oauth: facts };
+    await endTokens(services, { connection: unkept, manifest, removed: false });
+  };
+  const before = await recordInTurn(services, by, change, async (tx, note) => {
     // The locked row includes tokens that were refreshed while the code was exchanged.
     const before = await lockConnection(tx, organisationId, id);
     const connected = before && (await putTokens(tx, { organisationId, id, platformId: platform }, done.tokens));
     if (!connected) return rollback('removed');
     note({ label, revision: connected.revision, scopes: [...done.scopes] });
     return before;
+  }).catch(async (error: unknown) => {
+    if (error instanceof AuthorNotAllowed) await endUnkept();
+    throw error;
   });
   if (before instanceof RolledBack) {
-    const { credential, refreshToken: refresh_token, tokenId: token_id, oauth: facts } = done.tokens;
-    const unkept = { ...connection, credential, refresh_token, token_id, oauth: facts };
-    await endTokens(services, { connection: unkept, manifest, removed: false });
+    await endUnkept();
     throw removedMeanwhile();
   }
   // The replaced account's consent can only be ended now: afterwards the broker has no tokens of it.
