@@ -1,6 +1,8 @@
 /** People for whom agents call: the key for hashing their identities, their random ids, and their tokens. */
+import type { ExpressionBuilder, Kysely } from 'kysely';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { ConnectionPlace, NewTokens } from './oauth-tokens.ts';
+import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
 import type { PersonKeyTable, PersonTokenTable } from './tables/people.ts';
 
@@ -33,14 +35,12 @@ export async function findPersonId(db: Db, organisationId: string, hash: string)
   return found?.id;
 }
 
-/** Returns the id of the person with this hash, which is created if there is none. */
+/** Returns the id of the person with this hash, which is created if there is none, and locks the person until the transaction ends. */
 export async function putPerson(
   db: Db,
   { organisationId, hash, now }: { organisationId: string; hash: string; now: number },
 ): Promise<string> {
-  const known = await findPersonId(db, organisationId, hash);
-  if (known !== undefined) return known;
-  // On conflict, a no-op update makes the statement return the existing row.
+  // On conflict, a no-op update makes the statement return the existing row, and keeps `purgePeople` from deleting it meanwhile.
   const { id } = await db
     .insertInto('persons')
     .values({ organisation_id: organisationId, id: uuidv4(), hash, created_at: now })
@@ -66,13 +66,22 @@ export async function isPerson(db: Db, organisationId: string, id: string, hash:
 }
 
 /** Deletes people who were created before `before` and have no tokens or consents any more. */
-export async function purgePeople(db: Db, before: number): Promise<void> {
-  await db
-    .deleteFrom('persons')
-    .where('created_at', '<', before)
-    .where('id', 'not in', (eb) => eb.selectFrom('person_tokens').select('person_id'))
-    .where('id', 'not in', (eb) => eb.selectFrom('person_consents').select('person_id'))
-    .execute();
+export async function purgePeople(db: Kysely<Schema>, before: number): Promise<void> {
+  const isUnused = (eb: ExpressionBuilder<Schema, 'persons'>) =>
+    eb.and([
+      eb('created_at', '<', before),
+      eb('id', 'not in', eb.selectFrom('person_tokens').select('person_id')),
+      eb('id', 'not in', eb.selectFrom('person_consents').select('person_id')),
+    ]);
+  await db.transaction().execute(async (tx) => {
+    // Locked first, so that the next statement sees consents that began before.
+    await tx
+      .updateTable('persons')
+      .set((eb) => ({ created_at: eb.ref('created_at') }))
+      .where(isUnused)
+      .execute();
+    await tx.deleteFrom('persons').where(isUnused).execute();
+  });
 }
 
 export type NewPersonTokens = Omit<
