@@ -16,6 +16,7 @@ import { writtenSentence } from '../approvals/held-sentence.ts';
 import { mayBeOther } from '../approvals/read-held.ts';
 import { sealAsked, sealRequest, sealSentence } from '../approvals/sealed.ts';
 import { statusAt } from '../audit/approval-state.ts';
+import { checkAuthorRole } from '../audit/author-role.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import { destinationOf } from '../calls/forward.ts';
@@ -30,7 +31,7 @@ import { ChangeRefused } from './refused.ts';
 /** The changed members; omitted ones stay unchanged. `requestHash`: hash of the request that was shown. */
 export type Correcting = { endpoint?: string | undefined; data?: JsonObject | undefined; requestHash: string };
 
-/** Returns the held call as it is pending now. Throws ChangeRefused, or AuditUnavailable: then it is unchanged. */
+/** Returns the held call as it is pending now. Throws ChangeRefused, AuthorNotAllowed, or AuditUnavailable: then it is unchanged. */
 export async function correctHeld(
   services: Changing & Uses<'vault'> & Parameters<typeof simulate>[0],
   by: ChangingOwner,
@@ -110,6 +111,7 @@ export async function correctHeld(
     const corrected = { ...correction, correction_audit_id: auditId };
     if (!(await correctHeldCall(tx, { ...ref, request_hash: held.request_hash }, corrected)))
       return rollback('decided_meanwhile');
+    await checkAuthorRole(tx, by);
     note({
       request_hash: hash,
       request_hash_before: held.request_hash,

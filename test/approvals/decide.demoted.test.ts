@@ -41,5 +41,26 @@ describe.runIf(STORES.includes('postgres'))(
       expect(await findHeldCall(db(), organisation.id, id)).toMatchObject({ status: 'pending' });
       expect(world.upstream.seen.length).toBe(before);
     });
+
+    test('an approver who is removed corrects nothing', async () => {
+      const agent = await organisation.agent();
+      const { approval_id: id } = (await agent.act(WRITE)).body;
+      const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+      const colleague = await organisation.addOwner('approver');
+      const answer = await withLockContention(
+        world,
+        (tx) =>
+          tx
+            .updateTable('approvals')
+            .set((eb) => ({ path: eb.ref('path') }))
+            .where('id', '=', id)
+            .execute(),
+        () =>
+          organisation.ask('POST', `/owner/approvals/${id}/correct`, { data: { n: 'other' }, request_hash }, colleague),
+        { waiters: 1, last: (tx) => endOwner(tx, colleague, organisation.owner.id, Date.now()) },
+      );
+      expectEnvelope(answer, 403, 'forbidden');
+      expect(await findHeldCall(db(), organisation.id, id)).toMatchObject({ request_hash, corrected_at: null });
+    });
   },
 );
