@@ -1,4 +1,5 @@
 /** The tokens of people, for owners: list them, confirm one before its first use, and end them. */
+import { checkAuthorRole } from '../audit/author-role.ts';
 import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { readFacts } from '../oauth-client/facts.ts';
@@ -93,6 +94,8 @@ export async function confirmPerson(
   const before = await recordChange(services, by, change, async (tx, note) => {
     note({ person_id: found.person_id });
     const replaced = await endKept(tx, found);
+    // After the lock of the person, for which this transaction may have waited.
+    await checkAuthorRole(tx, by);
     if (!(await movePersonTokens(tx, { organisationId, id }, 'unconfirmed', 'kept')))
       throw new ChangeRefused('conflict', 'These tokens were confirmed or ended in the meantime.');
     await services.changes.announce(tx, changeOfWaiting(found));
