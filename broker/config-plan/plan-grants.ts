@@ -124,6 +124,14 @@ function constraintsOf({ recipients, repos, allow_repo_creation, refs, ref_chang
   };
 }
 
+/** What a limit is called that is absent, and one that is empty. */
+const LIMIT_WORDS = {
+  recipients: ['anybody', 'nobody'],
+  repos: ['all', 'no repository'],
+  refs: ['all', 'no ref'],
+  ref_changes: ['all', 'no change'],
+} as const;
+
 /** Lists are compared as sets: their order has no meaning. */
 function grantDifference(planning: Planning, known: GrantTable | undefined, grant: GrantTable): string[] {
   const [before, after] = [
@@ -134,7 +142,12 @@ function grantDifference(planning: Planning, known: GrantTable | undefined, gran
     [...planning.connectionIds].find(([, known]) => known === id)?.[0] ?? (id === null ? 'the default' : id);
   const limit = (field: 'recipients' | 'repos' | 'refs' | 'ref_changes') => {
     const [old, now] = [before?.[field], after[field]];
-    return old && now ? listDifference(field, old, now) : difference(field, old, now);
+    if (old?.length && now?.length) return listDifference(field, old, now);
+    // An absent limit allows everything and an empty one nothing, so neither is shown as "none".
+    const [absent, empty] = LIMIT_WORDS[field];
+    const words = (list: readonly string[] | undefined) =>
+      list === undefined ? absent : list.length === 0 ? empty : list;
+    return difference(field, words(old), words(now));
   };
   return [
     ...listDifference('scopes', known ? readScopes(known.scopes, known.id) : [], readScopes(grant.scopes, grant.id)),

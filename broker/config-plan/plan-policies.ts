@@ -3,6 +3,7 @@
 import { sameJson } from '../config-file/differences.ts';
 import { entriesOf, ruleSources } from '../config-file/governance.ts';
 import { listNames } from '../config-file/problems.ts';
+import { canonicalJson } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
 import { describeAfter, describeMask } from '../policy/describe-rule.ts';
@@ -30,7 +31,8 @@ export async function planPolicies(planning: Planning, rest: () => Promise<void>
     await rest();
     const known = present.policies.get(name);
     if (known && sameJson(known.rules, rules)) continue;
-    const details = rulesDifference(known?.rules ?? [], rules);
+    const details =
+      known || rules.length > 0 ? rulesDifference(known?.rules ?? [], rules) : ['no rules: every call is denied'];
     if (known) {
       const next = { organisationId, id: known.id, name, rules: JSON.stringify(rules) };
       addStep(planning, { action: 'update', kind: 'policy', name, details }, async (db) => {
@@ -82,21 +84,30 @@ export function planGuardrails(planning: Planning): void {
 }
 
 function rulesDifference(before: readonly RuleSource[], after: readonly RuleSource[]): string[] {
-  const [old, now] = [before.map(describeRule), after.map(describeRule)];
-  const lines = [
-    ...old.filter((rule) => !now.includes(rule)).map((rule) => `− ${rule}`),
-    ...now.filter((rule) => !old.includes(rule)).map((rule) => `+ ${rule}`),
-  ];
+  const [lost, gained] = [without(before, after), without(after, before)];
+  const lines = [...lost.map((rule) => `− ${describeRule(rule)}`), ...gained.map((rule) => `+ ${describeRule(rule)}`)];
   return lines.length === 0 ? ['the order of the rules, which only changes their numbers'] : lines;
 }
+
+/** The rules that are not among others, by their content and not by their description: an equal rule is taken away once for each that is there. */
+function without(rules: readonly RuleSource[], others: readonly RuleSource[]): RuleSource[] {
+  const left = others.map(canonicalJson);
+  return rules.filter((rule) => {
+    const at = left.indexOf(canonicalJson(rule));
+    if (at !== -1) left.splice(at, 1);
+    return at === -1;
+  });
+}
+
+const inFull = (patterns: readonly string[]): string => patterns.join(', ');
 
 /** Formats a rule: `deny: methods DELETE; endpoints /admin/**`. */
 function describeRule({ name, effect, when, mask, limit, after, remember, ...lists }: RuleSource): string {
   const parts = Object.entries(lists).map(([field, list]) => `${field} ${list.join(', ')}`);
   if (when !== undefined) parts.push(`when ${when}`);
-  if (mask !== undefined) parts.push(describeMask(mask));
+  if (mask !== undefined) parts.push(describeMask(mask, inFull));
   if (limit !== undefined) parts.push(`over ${describeLimit(limit)}`);
-  if (after !== undefined) parts.push(describeAfter(after));
+  if (after !== undefined) parts.push(describeAfter(after, inFull));
   if (remember === true) parts.push('remember');
   return `${name === undefined ? '' : `${name}: `}${effect}${parts.length === 0 ? ' everything' : `: ${parts.join('; ')}`}`;
 }

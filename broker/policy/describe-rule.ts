@@ -12,6 +12,9 @@ const EFFECTS: Readonly<Record<RuleSource['effect'], { one: string; many: string
   mask: { one: 'is answered', many: 'are answered' },
 };
 
+/** How a list of patterns is written: shortened, or complete where a reader compares two rules. */
+type ListWords = (patterns: readonly string[]) => string;
+
 const MOST_NAMED = 4;
 const MOST_OF_CONDITION = 100;
 
@@ -34,17 +37,18 @@ export function describeRule(rule: RuleSource): string {
 }
 
 /** Formats, for example: `email, phone and values of the kinds card, iban`. */
-export function describeMask({ members = [], values = [] }: MaskSource): string {
+export function describeMask({ members = [], values = [] }: MaskSource, list: ListWords = named): string {
   const kinds = values.length === 0 ? [] : [`values of the kinds ${values.join(', ')}`];
-  return [...(members.length === 0 ? [] : [named(members)]), ...kinds].join(' and ');
+  return [...(members.length === 0 ? [] : [list(members)]), ...kinds].join(' and ');
 }
 
 /** Formats, for example: `for 8h after GET /issues/** with codehost:issues.read if request.query.state == "open"`. */
-export function describeAfter({ within, methods, endpoints, scopes, platforms, when }: AfterSource): string {
-  const what = [methods?.join(', '), endpoints && named(endpoints)].filter(Boolean).join(' ');
+export function describeAfter(after: AfterSource, list: ListWords = named): string {
+  const { within, methods, endpoints, scopes, platforms, when } = after;
+  const what = [methods?.join(', '), endpoints && list(endpoints)].filter(Boolean).join(' ');
   const where = [
-    ...(scopes === undefined ? [] : [`with ${named(scopes)}`]),
-    ...(platforms === undefined ? [] : [`on ${named(platforms)}`]),
+    ...(scopes === undefined ? [] : [`with ${list(scopes)}`]),
+    ...(platforms === undefined ? [] : [`on ${list(platforms)}`]),
     ...(when === undefined ? [] : [`if ${when.replace(/\s+/g, ' ').trim()}`]),
   ];
   return [`for ${within} after`, what === '' ? 'a call' : what, ...where].join(' ');

@@ -233,6 +233,25 @@ connections: { docs: { platform: docs } }
     ]);
   });
 
+  onOne('shows each changed rule completely, and only a new order as one', async () => {
+    const world = await governed();
+    const details = async (rules: string) => (await world.apply(`guardrails: [${rules}]`)).plan.changes[0]?.details;
+    const mask = (members: string) => `{ name: m, effect: mask, mask: { members: [${members}] } }`;
+    const later = (when: string) =>
+      `{ name: l, effect: deny, after: { scopes: ["a:a", "a:b", "a:c", "a:d", "a:e"], when: "${when}", within: 1d } }`;
+    await details(`${mask('a, b, c, d, email')}, ${later("request.endpoint == '/a b'")}`);
+    expect(await details(`${mask('a, b, c, d, phone')}, ${later("request.endpoint == '/a b'")}`)).toEqual([
+      '− m: mask: a, b, c, d, email',
+      '+ m: mask: a, b, c, d, phone',
+    ]);
+    expect(await details(`${mask('a, b, c, d, phone')}, ${later("request.endpoint == '/a  b'")}`)).toHaveLength(2);
+    expect(await details(`${later("request.endpoint == '/a  b'")}, ${mask('a, b, c, d, phone')}`)).toEqual([
+      'the order of the rules, which only changes their numbers',
+    ]);
+    const made = await world.apply('policies: { p: { rules: [] } }');
+    expect(made.plan.changes.find(({ name }) => name === 'p')?.details).toEqual(['no rules: every call is denied']);
+  });
+
   it('writes a new version of a policy only when its rules differ', async () => {
     const world = await governed();
     const policy = (rules: string) => `policies:\n  p: { rules: [${rules}] }`;
@@ -634,13 +653,18 @@ connections: { docs: { platform: docs } }
           'scopes: − crm:contacts.read, + crm:contacts.write',
           'connection: the default → crm-two',
           'require_approval: false → true',
-          'repos: none → acme/*',
+          'repos: all → acme/*',
           'expires: 30d (2026-07-01T12:00:00.000Z) → 12h (2026-06-03T00:00:00.000Z)',
         ],
       },
     ]);
     const [after] = grantsOf(await world.present());
     expect(after).toMatchObject({ id: before?.id, created_at: before?.created_at, expires_at: world.now + DAY / 2 });
+
+    const wider = await world.plan(terms('{ scopes: ["crm:contacts.write"], connection: crm-two, repos: [] }'));
+    expect(wider.changes[0]?.details).toContain('repos: acme/* → no repository');
+    const widest = await world.plan(terms('{ scopes: ["crm:contacts.write"], connection: crm-two }'));
+    expect(widest.changes[0]?.details).toContain('repos: acme/* → all');
 
     const two = await world.apply(
       terms(
@@ -666,16 +690,16 @@ connections: { docs: { platform: docs } }
       `${CRM}${agents(`t: { labels: [${labels}], grants: { crm: { scopes: ["crm:contacts.read"]${terms} } } }`)}`;
     await world.apply(file('', ''));
     const { plan } = await world.apply(file(', refs: [none]', 'none'));
-    expect(plan.changes.map(({ details }) => details)).toEqual([
-      ['labels: null → ["none"]'],
-      ['refs: null → ["none"]'],
-    ]);
+    expect(plan.changes.map(({ details }) => details)).toEqual([['labels: null → ["none"]'], ['refs: all → none']]);
     expect((await world.agent('t')).labels).toBe('["none"]');
     const [grant] = grantsOf(await world.present());
     expect(JSON.parse(grant!.constraints)).toEqual({ refs: ['none'] });
     expect((await world.apply(file('', ''))).plan.changes.map(({ details }) => details)).toEqual([
       ['labels: ["none"] → null'],
-      ['refs: ["none"] → null'],
+      ['refs: none → all'],
+    ]);
+    expect((await world.apply(file(', refs: [all]', ''))).plan.changes.map(({ details }) => details)).toEqual([
+      ['refs: "all" → ["all"]'],
     ]);
   });
 

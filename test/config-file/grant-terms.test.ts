@@ -80,7 +80,7 @@ const ROWS: Row[] = [
     call: MESSAGE,
     was: SENT,
     is: refused('recipient_not_allowed'),
-    detail: 'recipients: none → @acme.example',
+    detail: 'recipients: anybody → @acme.example',
   },
   {
     field: 'connection',
@@ -120,7 +120,7 @@ const ROWS: Row[] = [
     call: COMMIT,
     was: SENT,
     is: refused('repo_not_allowed'),
-    detail: 'refs: none → agent/*',
+    detail: 'refs: all → agent/*',
   },
   {
     field: 'ref_changes',
