@@ -172,7 +172,20 @@ function checkConnection(terms: GrantTerms, platform: string, path: Path, around
 }
 
 type Names = { platforms?: string[] | undefined; scopes?: string[] | undefined };
-type Narrowing = Names & { after?: Names | undefined };
+type Narrowing = Names & { after?: Names | undefined; mask?: { members?: readonly string[] | undefined } | undefined };
+
+/** Warns of members in the notation of JSONPath, which here are names that no answer has: they mask nothing, or something else. */
+function checkMasks(rules: readonly Narrowing[], path: Path, found: Checked): void {
+  rules.forEach((rule, i) => {
+    rule.mask?.members?.forEach((member, j) => {
+      if (member.startsWith('/') || !/^\$|\[(?:\d+|\*|'.*'|".*")\]/.test(member)) return;
+      found.warnings.push({
+        path: [...path, i, 'mask', 'members', j],
+        message: `"${member}" is a name here, and not a path. Write a path as "/contacts/*/email", in which "*" is one step and "**" any number.`,
+      });
+    });
+  });
+}
 
 /** Warns of rules for an unknown platform or scope, which never match: most likely a misspelling, and then the rule protects nothing. */
 export function checkRuleNames(
@@ -181,6 +194,7 @@ export function checkRuleNames(
   { platforms }: Pick<Surroundings, 'platforms'>,
   found: Checked,
 ): void {
+  checkMasks(rules, path, found);
   if (platforms === undefined) return;
   const scopes = [...platforms.values()].flatMap((manifest) => Object.keys(manifest.scopes));
   const anyTools = [...platforms.values()].some((manifest) => manifest.kind === 'mcp');

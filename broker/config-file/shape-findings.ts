@@ -132,6 +132,10 @@ function unlikeliness(issues: readonly Issue[], path: Path, root: unknown): numb
   for (const issue of issues) {
     const here = issue.path.length === 0;
     if (here && issue.code === 'invalid_type') return Number.POSITIVE_INFINITY;
+    if (here && issue.code === 'invalid_value') {
+      const type = typeof valueAt(root, path);
+      if (issue.values.every((value) => typeof value !== type)) return Number.POSITIVE_INFINITY;
+    }
     if (issue.code === 'unrecognized_keys') score += 3 * issue.keys.length;
     else if (valueAt(root, [...path, ...(issue.path as Path)]) === undefined) score += 1;
   }

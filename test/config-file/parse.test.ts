@@ -252,6 +252,21 @@ describe('a governance file', () => {
       '1:27: auto_suspend.refusals: must be between 3 and 10000.',
     ],
     [
+      'a part of an automatic suspension',
+      'auto_suspend: { refusals: 100 }',
+      '1:1: auto_suspend.within_seconds: is missing. within how much time; it begins with the first of them',
+    ],
+    [
+      'an automatic suspension after a text of refusals',
+      'auto_suspend: { refusals: "100", within_seconds: 60 }',
+      '1:27: auto_suspend.refusals: a number belongs here, not text. how many refused calls of an agent and its children are too many',
+    ],
+    [
+      'days as text',
+      'retention: { reads_days: "90" }',
+      '1:26: retention.reads_days: a number belongs here, not text. how long allowed calls by GET and HEAD are kept; null: for ever',
+    ],
+    [
       'a connection that waits longer than it may',
       `${CRM}connections: { c: { platform: crm, secret: { env: CRM_TOKEN }, idle_seconds: 601 } }`,
       '10:78: connections.c.idle_seconds: must be between 1 and 600.',
@@ -413,6 +428,16 @@ describe('a governance file', () => {
     }
     // The names of a server's tools are not known.
     expect(warned('"t:later", "t:later.*", "other:x"', server)).toEqual([]);
+  });
+
+  it('gets a warning for masked members that are written as JSONPath', () => {
+    const members = '"$.author", "labels[0]", "contacts[*].email", email, "a.b", "/contacts/*/email", "cost$"';
+    const text = `${CRM}guardrails: [{ name: g, effect: mask, mask: { members: [${members}] } }]`;
+    expect(warningsOf(text).map((warning) => warning.replace(/^.*?members/, '').replace(/ here, and.*/, ''))).toEqual([
+      '[0]: "$.author" is a name',
+      '[1]: "labels[0]" is a name',
+      '[2]: "contacts[*].email" is a name',
+    ]);
   });
 
   it('gets a warning for recipients that are not checked, and for grants without a usable connection', () => {
