@@ -35,7 +35,13 @@ function readRunFile(folder: string): RunFile {
     throw new CommandFailed(
       `No broker is running on ${folder}. Start one with "${PROGRAM} serve", name another folder with --data, or another broker with --url and --owner-token.`,
     );
-  return JSON.parse(readFileSync(path, 'utf8')) as RunFile;
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as RunFile;
+  } catch {
+    throw new CommandFailed(
+      `${path} cannot be read. The broker writes it when it starts: restart the broker on this folder.`,
+    );
+  }
 }
 
 export type BrokerConnection = {

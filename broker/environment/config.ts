@@ -12,7 +12,10 @@ import { OTEL_VARIABLES, otelOf } from './otel.ts';
 import { RateLimitUrl } from './rate-limit.ts';
 import { type WitnessAddress, Witnesses } from './witnesses.ts';
 
-const port = decimal('a port number from 0 to 65535', z.int('must be a whole number').max(65_535));
+const port = decimal(
+  'a port number from 0 to 65535',
+  z.int('must be a whole number').max(65_535, 'must be a port number from 0 to 65535'),
+);
 const positive = decimal('a number above 0', z.number().positive());
 
 const Environment = z.object({

@@ -58,6 +58,8 @@ export async function writeBackup(
 
 function refuseThere(to: string): void {
   if (existsSync(to)) throw new Error(`${to} already exists. Name a new file.`);
+  if (!existsSync(dirname(to)))
+    throw new Error(`There is no folder ${dirname(to)}. Create it, or name a file in another one.`);
 }
 
 function removeLeft(to: string, now: number): void {
