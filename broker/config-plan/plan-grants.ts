@@ -147,7 +147,7 @@ function grantDifference(planning: Planning, known: GrantTable | undefined, gran
     const [absent, empty] = LIMIT_WORDS[field];
     const words = (list: readonly string[] | undefined) =>
       list === undefined ? absent : list.length === 0 ? empty : list;
-    return difference(field, words(old), words(now));
+    return difference(field, known && words(old), known || now ? words(now) : undefined);
   };
   return [
     ...listDifference('scopes', known ? readScopes(known.scopes, known.id) : [], readScopes(grant.scopes, grant.id)),

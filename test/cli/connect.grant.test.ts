@@ -253,4 +253,15 @@ describe('connect', () => {
     });
     expect([away.code, away.stderr]).toEqual([1, expect.stringContaining('No broker is running')]);
   });
+
+  test('a damaged file of the running broker is named, with what to do', async () => {
+    const path = join(folder, 'damaged', 'run', 'broker.json');
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, '{ "url"');
+    const { code, stderr } = await hosted(['agent', 'list'], {
+      cwd: folder,
+      env: { AGENT_BROKER_DATA: join(folder, 'damaged'), HOME: folder },
+    });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('broker.json cannot be read. The broker writes it')]);
+  });
 });

@@ -107,6 +107,11 @@ describe('agent-broker backup', () => {
       stderr: expect.stringContaining('There is no store'),
     });
     expect(readdirSync(folder)).toEqual([]);
+    const missing = join(folder, 'none');
+    await expect(backup(join(missing, 'backup.db'))).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`There is no folder ${missing}. Create it`),
+    });
   });
 
   test('of two concurrent backups into one file one is complete, and the other is refused', {

@@ -50,6 +50,12 @@ describe('the environment', () => {
       expect(found.join('\n')).toMatch(new RegExp(`- ${name}: .+ \\(.+\\)`));
   });
 
+  test('a port that is too high is refused with the range, and not as a number that is not whole', () => {
+    expect(complaints({ PORT: '70000' })).toEqual([
+      expect.stringMatching(/- PORT: must be a port number from 0 to 65535 \(/),
+    ]);
+  });
+
   test.each(['AGENT_BROKER_MASTERKEY', 'AGENT_BROKER_DATA_FOLDER', 'AGENT_BROKER_'])(
     'an unknown name, %s, is an error instead of being ignored',
     (name) => {
