@@ -27,6 +27,30 @@ describe('the authority', () => {
     expect(certificateOf(first)).toBe(certificateOf(first));
   });
 
+  test.each([
+    [['api.example'], ['DNS:api.example'], ['IP:0.0.0.0/0.0.0.0', 'IP:0:0:0:0:0:0:0:0/0:0:0:0:0:0:0:0']],
+    [['10.0.0.1'], ['IP:10.0.0.1/255.255.255.255'], ['DNS:']],
+    [
+      ['::1', 'api.example'],
+      ['IP:0:0:0:0:0:0:0:1/FFFF:FFFF:FFFF:FFFF:FFFF:FFFF:FFFF:FFFF', 'DNS:api.example'],
+      undefined,
+    ],
+  ])('its own certificate of %j can sign servers’ certificates for these hosts only', (hosts, permitted, excluded) => {
+    const extensions = execFileSync(
+      'openssl',
+      ['x509', '-noout', '-ext', 'basicConstraints,keyUsage,extendedKeyUsage,nameConstraints'],
+      { input: makeAuthority(hosts).certificate, encoding: 'utf8' },
+    );
+    expect(extensions.split('\n').map((line) => line.trim())).toEqual([
+      ...['X509v3 Basic Constraints: critical', 'CA:TRUE, pathlen:0'],
+      ...['X509v3 Key Usage: critical', 'Certificate Sign'],
+      ...['X509v3 Extended Key Usage:', 'TLS Web Server Authentication'],
+      ...['X509v3 Name Constraints: critical', 'Permitted:', ...permitted],
+      ...(excluded ? ['Excluded:', ...excluded] : []),
+      '',
+    ]);
+  });
+
   test('issues no certificate for another host, and does not expose its own key', () => {
     const authority = makeAuthority(['api.example']);
     for (const host of ['evil.example', 'sub.api.example', 'API.EXAMPLE', '*.example', '127.0.0.1', ''])
