@@ -2,11 +2,11 @@
 
 import type { Manifest } from '../platforms/manifest.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
-import { matchesGlob } from '../policy/pattern.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
 import { didYouMean, similarNames } from '../runtime/did-you-mean.ts';
 import { atOnce } from '../runtime/pace.ts';
 import type { Checked } from './check-document.ts';
+import { checkRuleNames } from './check-rule-names.ts';
 import { entriesOf, termsOf } from './governance.ts';
 import { listNames, type Path } from './problems.ts';
 import type { GovernanceDocument } from './schema.ts';
@@ -168,55 +168,5 @@ function checkConnection(terms: GrantTerms, platform: string, path: Path, around
     message: connection
       ? `the connection "${terms.connection}" is one to "${connection.platform}"; those to "${platform}" are: ${listNames(names)}.`
       : `there is no connection "${terms.connection}".${didYouMean(terms.connection, names)} Those to "${platform}" are: ${listNames(names)}.`,
-  });
-}
-
-type Names = { platforms?: string[] | undefined; scopes?: string[] | undefined };
-type Narrowing = Names & { after?: Names | undefined; mask?: { members?: readonly string[] | undefined } | undefined };
-
-/** Warns of members in the notation of JSONPath, which here are names that no answer has: they mask nothing, or something else. */
-function checkMasks(rules: readonly Narrowing[], path: Path, found: Checked): void {
-  rules.forEach((rule, i) => {
-    rule.mask?.members?.forEach((member, j) => {
-      if (member.startsWith('/') || !/^\$|\[(?:\d+|\*|'.*'|".*")\]/.test(member)) return;
-      found.warnings.push({
-        path: [...path, i, 'mask', 'members', j],
-        message: `"${member}" is a name here, and not a path. Write a path as "/contacts/*/email", in which "*" is one step and "**" any number.`,
-      });
-    });
-  });
-}
-
-/** Warns of rules for an unknown platform or scope, which never match: most likely a misspelling, and then the rule protects nothing. */
-export function checkRuleNames(
-  rules: readonly Narrowing[],
-  path: Path,
-  { platforms }: Pick<Surroundings, 'platforms'>,
-  found: Checked,
-): void {
-  checkMasks(rules, path, found);
-  if (platforms === undefined) return;
-  const scopes = [...platforms.values()].flatMap((manifest) => Object.keys(manifest.scopes));
-  const anyTools = [...platforms.values()].some((manifest) => manifest.kind === 'mcp');
-  const warn = (here: Path, what: string, name: string, names: Iterable<string>) =>
-    found.warnings.push({
-      path: here,
-      message: `there is no ${what} "${name}", so this matches nothing.${didYouMean(name, names)}`,
-    });
-  const check = (names: Names, here: Path): void => {
-    names.platforms?.forEach((name, j) => {
-      if (!name.includes('*') && !platforms.has(name))
-        warn([...here, 'platforms', j], 'platform', name, platforms.keys());
-    });
-    names.scopes?.forEach((name, j) => {
-      // The tools of MCP servers change, so only names with the id of another platform are certain to be wrong.
-      const platform = platforms.get(name.slice(0, name.indexOf(':')));
-      if (platform ? platform.kind === 'mcp' : anyTools || name.includes('*')) return;
-      if (!scopes.some((scope) => matchesGlob(name, scope))) warn([...here, 'scopes', j], 'scope', name, scopes);
-    });
-  };
-  rules.forEach((rule, i) => {
-    check(rule, [...path, i]);
-    if (rule.after) check(rule.after, [...path, i, 'after']);
   });
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import { type Checked, checkRules } from './check-document.ts';
-import { checkRuleNames } from './check-references.ts';
+import { checkRuleNames } from './check-rule-names.ts';
 import { ruleSources } from './governance.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { type Finding, formatPath } from './problems.ts';

@@ -430,6 +430,16 @@ describe('a governance file', () => {
     expect(warned('"t:later", "t:later.*", "other:x"', server)).toEqual([]);
   });
 
+  it('gets a warning for variable segments in another notation, also in what a rule looks back at', () => {
+    const text = `${CRM}guardrails:
+  - { name: g, effect: deny, endpoints: ["/issues/*", "/issues/:id"] }
+  - { name: h, effect: deny, after: { within: 8h, endpoints: ["/issues/:id/notes", "/messages:batch"] } }`;
+    expect(warningsOf(text)).toEqual([
+      'governance.yaml:11:55: guardrails[0].endpoints[1]: ":id" matches only this text. Write `*` for a variable segment, not `:name`.',
+      'governance.yaml:12:63: guardrails[1].after.endpoints[0]: ":id" matches only this text. Write `*` for a variable segment, not `:name`.',
+    ]);
+  });
+
   it('gets a warning for masked members that are written as JSONPath', () => {
     const members = '"$.author", "labels[0]", "contacts[*].email", email, "a.b", "/contacts/*/email", "cost$"';
     const text = `${CRM}guardrails: [{ name: g, effect: mask, mask: { members: [${members}] } }]`;
