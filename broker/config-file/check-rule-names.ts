@@ -2,7 +2,7 @@
 
 import type { Manifest } from '../platforms/manifest.ts';
 import { matchesGlob } from '../policy/pattern.ts';
-import { didYouMean } from '../runtime/did-you-mean.ts';
+import { didYouMean, similarNames } from '../runtime/did-you-mean.ts';
 import type { Checked } from './check-document.ts';
 import type { Path } from './problems.ts';
 
@@ -38,6 +38,17 @@ function checkEndpoints({ endpoints }: Names, path: Path, found: Checked): void 
   });
 }
 
+/**
+ * Returns the endings of scopes, such as `*.read`, for which a pattern such as `*.reed` is most likely a misspelling. Another pattern that begins with `*` is
+ * about no platform in particular, so it may be meant for those that are added later.
+ */
+function nearEndings(pattern: string, scopes: readonly string[]): string[] {
+  const word = pattern.slice(2);
+  const endings = new Set(scopes.map((scope) => `*${/[.:][^.:]*$/.exec(scope)?.[0] ?? ''}`));
+  const isKnown = [...endings].some((ending) => ending.slice(2) === word);
+  return isKnown ? [] : similarNames(pattern, endings, 1);
+}
+
 /** Warns of rules for an unknown platform or scope, which never match: most likely a misspelling, and then the rule protects nothing. */
 export function checkRuleNames(
   rules: readonly Narrowing[],
@@ -53,6 +64,7 @@ export function checkRuleNames(
   if (platforms === undefined) return;
   const scopes = [...platforms.values()].flatMap((manifest) => Object.keys(manifest.scopes));
   const anyTools = [...platforms.values()].some((manifest) => manifest.kind === 'mcp');
+  const scopeNames = [...scopes, ...[...platforms.keys()].map((id) => `${id}:*`)];
   const warn = (here: Path, what: string, name: string, names: Iterable<string>) =>
     found.warnings.push({
       path: here,
@@ -60,14 +72,16 @@ export function checkRuleNames(
     });
   const check = (names: Names, here: Path): void => {
     names.platforms?.forEach((name, j) => {
-      if (!name.includes('*') && !platforms.has(name))
+      if (name !== '*' && ![...platforms.keys()].some((id) => matchesGlob(name, id)))
         warn([...here, 'platforms', j], 'platform', name, platforms.keys());
     });
     names.scopes?.forEach((name, j) => {
       // The tools of MCP servers change, so only names with the id of another platform are certain to be wrong.
       const platform = platforms.get(name.slice(0, name.indexOf(':')));
-      if (platform ? platform.kind === 'mcp' : anyTools || name.includes('*')) return;
-      if (!scopes.some((scope) => matchesGlob(name, scope))) warn([...here, 'scopes', j], 'scope', name, scopes);
+      if (platform ? platform.kind === 'mcp' : anyTools) return;
+      if (scopes.some((scope) => matchesGlob(name, scope))) return;
+      const endings = name.startsWith('*') ? nearEndings(name, scopes) : scopeNames;
+      if (endings.length > 0 || !name.startsWith('*')) warn([...here, 'scopes', j], 'scope', name, endings);
     });
   };
   rules.forEach((rule, i) => {

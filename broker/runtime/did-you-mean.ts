@@ -1,9 +1,15 @@
 /** Suggests existing names similar to a wrong one. */
 
-/** Returns the names nearest to one that does not exist, best first, at most three; empty when none is near enough. Case-insensitive. */
-export function similarNames(wrong: string, names: Iterable<string>): string[] {
+/**
+ * Returns the names nearest to one that does not exist, best first, at most three; empty when none is near enough. Case-insensitive. `allowed`: how many
+ * characters may differ.
+ */
+export function similarNames(
+  wrong: string,
+  names: Iterable<string>,
+  allowed = Math.max(2, Math.floor(wrong.length / 6)),
+): string[] {
   if (wrong.length > 100) return [];
-  const allowed = Math.max(2, Math.floor(wrong.length / 6));
   return [...names]
     .map((name) => ({ name, distance: distance(wrong.toLowerCase(), name.toLowerCase(), allowed) }))
     .filter((near) => near.distance <= allowed && near.distance < wrong.length)

@@ -424,10 +424,26 @@ describe('a governance file', () => {
         'there is no scope "crm:contact.read", so this matches nothing. Did you mean "crm:contacts.read"?',
         expect.stringContaining('there is no scope "crm:contatcs.*", so this matches nothing.'),
       ]);
-      expect(warned('"crm:contacts.*", "*.wrote", "*"', more)).toEqual([]);
+      // A pattern for any platform may be written for platforms that are added later.
+      expect(warned('"crm:contacts.*", "*.sent", "*:read", "*"', more)).toEqual([]);
     }
     // The names of a server's tools are not known.
-    expect(warned('"t:later", "t:later.*", "other:x"', server)).toEqual([]);
+    expect(warned('"t:later", "t:later.*", "other:x", "other:*", "*.wrote"', server)).toEqual([]);
+    expect(warned('"crn:*", "crm.*", "crm*", "cr:contacts*", "*.wrote"')).toEqual([
+      'there is no scope "crn:*", so this matches nothing. Did you mean "crm:*"?',
+      'there is no scope "crm.*", so this matches nothing. Did you mean "crm:*"?',
+      'there is no scope "cr:contacts*", so this matches nothing.',
+      'there is no scope "*.wrote", so this matches nothing. Did you mean "*.write"?',
+    ]);
+  });
+
+  it('gets a warning for patterns that match no platform', () => {
+    const warned = (text: string) => warningsOf(text).map((warning) => warning.replace(/^.*?: .*?: /, ''));
+    const rules = (platforms: string) => `guardrails: [{ name: g, effect: deny, platforms: [${platforms}] }]`;
+    expect(warned(`${CRM}${rules('"crn*", "cr*", "*m", "*"')}`)).toEqual([
+      'there is no platform "crn*", so this matches nothing. Did you mean "crm"?',
+    ]);
+    expect(warned(`platforms: {}\n${rules('"*"')}`)).toEqual([]);
   });
 
   it('gets a warning for variable segments in another notation, also in what a rule looks back at', () => {
