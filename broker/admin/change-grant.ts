@@ -59,6 +59,7 @@ export async function changeGrant(
   const warnings = checkTerms(context, {
     ...(scopes && { scopes: [...scopes] }),
     ...(terms.recipients && { recipients: [...terms.recipients] }),
+    ...(terms.repos && { repos: [...terms.repos] }),
     ...(connection !== undefined && { connection }),
   });
   const named = connections.find((one) => one.label === connection);

@@ -2,7 +2,9 @@
 
 import type { Manifest } from '../platforms/manifest.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
+import { parseOperation } from '../policy/operation.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
+import { canBeInRepositories } from '../policy/repos.ts';
 import { didYouMean, similarNames } from '../runtime/did-you-mean.ts';
 import { atOnce } from '../runtime/pace.ts';
 import type { Checked } from './check-document.ts';
@@ -98,6 +100,24 @@ function checkTerms(terms: GrantTerms, platform: string, manifest: Manifest, pat
     });
   });
   checkLimits(terms, platform, manifest, path, found);
+  if (terms.repos !== undefined && !hasRepositories(manifest))
+    found.warnings.push({
+      path: [...path, 'repos'],
+      message: `refuses every call: no operation of "${platform}" names a repository in its path, as /repos/<owner>/<repo> does, so each is answered repo_not_allowed. To allow some operations, limit the scopes.`,
+    });
+}
+
+const withRepositories = new WeakMap<Manifest, boolean>();
+
+/** Whether some operation of a platform can be called where a grant limits repositories. Kept for a manifest, which thousands of grants may share. */
+function hasRepositories(manifest: Manifest): boolean {
+  const has =
+    withRepositories.get(manifest) ??
+    Object.values(manifest.scopes).some((operations) =>
+      operations.some((text) => canBeInRepositories(parseOperation(text))),
+    );
+  withRepositories.set(manifest, has);
+  return has;
 }
 
 /** Checks that the platform knows what is limited: a limit of something else refuses nothing, or everything. */

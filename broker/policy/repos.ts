@@ -70,6 +70,10 @@ export function isNeverInRepositories(
   return !meets(REPOSITORY_PATHS) || isOutwardPath(path);
 }
 
+/** Whether an operation can be allowed on a grant that limits repositories. */
+export const canBeInRepositories = (operation: Operation): boolean =>
+  operation.kind === 'http' && !isNeverInRepositories({ repos: ['*/*'], allow_repo_creation: true }, operation);
+
 /** Returns the entries covered by both lists: `acme/*` and `ACME/app` have `ACME/app` in common. */
 export function intersectRepositories(a: readonly string[], b: readonly string[]): string[] {
   return [

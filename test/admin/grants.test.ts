@@ -248,6 +248,12 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(idle.body.warnings).toEqual([expect.stringMatching(/^recipients: limits nothing/)]);
   });
 
+  test('repositories on a platform without any are answered with a warning', async () => {
+    await organisation.platform({ id: 'notes', manifest: { scopes: { 'notes:read': ['GET /notes'] } } });
+    const { body } = await change(await newAgent(), { scopes: ['notes:read'], repos: ['acme/*'] }, 'notes');
+    expect(body.warnings).toContainEqual(expect.stringMatching(/^repos: refuses every call: no operation of "notes"/));
+  });
+
   test('404: agents of other organisations, unknown agents and platforms', async () => {
     const other = await world.organisation();
     await other.platform();

@@ -486,6 +486,27 @@ describe('a governance file', () => {
       );
   });
 
+  it('gets a warning for repositories on a platform whose operations name none', () => {
+    const granted = (platforms: string, id: string, scope: string) =>
+      warningsOf(
+        `platforms:\n  ${platforms}\nagents:\n  t: { grants: { ${id}: { scopes: ["${scope}"], repos: ["acme/*"] } } }`,
+      );
+    const rest = (operation: string) =>
+      `crm: { kind: rest, base_url: "https://c.example", auth: { type: bearer }, scopes: { "crm:read": ["${operation}"] } }`;
+    const tools =
+      't: { kind: mcp, base_url: "https://m.example/mcp", auth: { type: bearer }, scopes: { "t:a": ["tool a"] } }';
+    const refused = (id: string) =>
+      expect.stringContaining(
+        `.repos: refuses every call: no operation of "${id}" names a repository in its path, as /repos/<owner>/<repo> does, so each is answered repo_not_allowed.`,
+      );
+    expect(granted(rest('GET /contacts/*'), 'crm', 'crm:read')).toEqual([refused('crm')]);
+    expect(granted(tools, 't', 't:a')).toEqual([refused('t')]);
+    expect(granted('chat: { use: slack }', 'chat', 'slack:messages.write')).toEqual([refused('chat')]);
+    for (const operation of ['GET /**', 'GET /repos/*/*/issues', 'GET /user'])
+      expect(granted(rest(operation), 'crm', 'crm:read')).toEqual([]);
+    expect(granted('codehost: { use: github }', 'codehost', 'codehost:issues.read')).toEqual([]);
+  });
+
   it('may name any tool of an MCP platform', () => {
     const text =
       'platforms:\n  t: { kind: mcp, base_url: "https://m.example/mcp", auth: { type: bearer }, scopes: { "t:a": ["tool a"] } }\nagents:\n  x: { grants: { t: { scopes: ["t:later"] } } }';
