@@ -1,4 +1,5 @@
 /** Finds literals in a condition: values that do not depend on the call. */
+import { CelScalar } from '@bufbuild/cel';
 import { type Case, type Expr, pathOf } from './condition-variables.ts';
 import { foldLabel } from './labels.ts';
 
@@ -66,3 +67,13 @@ function foldTexts(exprs: readonly Expr[]): void {
     else if (expr.exprKind.case === 'listExpr') foldTexts(expr.exprKind.value.elements);
   }
 }
+
+export type ResultType = 'bool' | 'number';
+/** The literals of a type, and the results of functions that have it. */
+export const TYPES: Record<ResultType, { literals: ReadonlySet<string | undefined>; results: ReadonlySet<unknown> }> = {
+  bool: { literals: new Set(['boolValue']), results: new Set([CelScalar.BOOL]) },
+  number: {
+    literals: new Set(['int64Value', 'uint64Value', 'doubleValue']),
+    results: new Set([CelScalar.INT, CelScalar.UINT, CelScalar.DOUBLE]),
+  },
+};

@@ -7,7 +7,7 @@ import { type CelFunc, CelScalar } from '@bufbuild/cel';
 import { present } from '../runtime/present.ts';
 import { IN_MEMBER, TYPED } from './condition-comparisons.ts';
 import { compileRegex, compileZone, type Literals, RANGE } from './condition-functions.ts';
-import { comparesTyped, foldCompared, isFolded } from './condition-literals.ts';
+import { comparesTyped, foldCompared, isFolded, type ResultType, TYPES } from './condition-literals.ts';
 import {
   type Case,
   checkName,
@@ -51,14 +51,15 @@ export function checkSyntax(
   expr: Expr,
   functions: Iterable<CelFunc>,
   literals: Literals,
-  { mustBeBool = true }: { mustBeBool?: boolean } = {},
+  result: ResultType = 'bool',
 ): string[] {
   const [tested, read, names] = [new Set<string>(), new Set<string>(), new Set<string>()];
   const walk: Walk = { functions: [...functions], literals, nodes: 0, tested, read, sought: [], names };
   visit(expr, walk, []);
   // A condition that also reads the member means a map, where servers may otherwise see a list.
   for (const { call, member } of walk.sought) if (walk.read.has(member)) call.function = IN_MEMBER;
-  if (mustBeBool) expectBool(expr, walk, 'the condition');
+  if (result === 'bool') expectBool(expr, walk, 'the condition');
+  else if (isNever('number', expr, walk)) throw new Error('the amount must be a number from 0 on, and is none');
   return [...walk.read].filter((path) => !walk.tested.has(path)).sort();
 }
 
@@ -165,44 +166,42 @@ function overloads(call: Call, walk: Walk): CelFunc[] {
   );
 }
 
-/** Whether an expression is certainly a bool, certainly not one, or unknown before evaluation. */
-function kindOf(expr: Expr, walk: Walk): 'bool' | 'other' | 'unknown' {
+/** Whether the result of an expression is certainly of another type, at least in one of the cases of `? :`. */
+function isNever(type: ResultType, expr: Expr, walk: Walk): boolean {
   const { exprKind } = expr;
   switch (exprKind.case) {
     case 'constExpr':
-      return exprKind.value.constantKind.case === 'boolValue' ? 'bool' : 'other';
+      return !TYPES[type].literals.has(exprKind.value.constantKind.case);
     case 'listExpr':
     case 'structExpr':
-      return 'other';
+      return true;
     case 'comprehensionExpr': {
       const { accuInit, result } = exprKind.value;
-      return kindOf(present(result?.exprKind.case === 'identExpr' ? accuInit : result, 'result of a loop'), walk);
+      return isNever(
+        type,
+        present(result?.exprKind.case === 'identExpr' ? accuInit : result, 'result of a loop'),
+        walk,
+      );
     }
     case 'callExpr': {
       const call = exprKind.value;
-      if (call.function === '_&&_' || call.function === '_||_' || call.function === '@not_strictly_false')
-        return 'bool';
-      if (call.function === '_[_]' || call.function === RANGE) return 'unknown';
-      if (call.function === '_?_:_') {
-        const [one = 'unknown', other] = call.args.slice(1).map((arg) => kindOf(arg, walk));
-        if (one === 'other' || other === 'other') return 'other';
-        return one === other ? one : 'unknown';
-      }
+      if (['_&&_', '_||_', '@not_strictly_false'].includes(call.function)) return type !== 'bool';
+      if (call.function === '_[_]' || call.function === RANGE) return false;
+      if (call.function === '_?_:_') return call.args.slice(1).some((arg) => isNever(type, arg, walk));
       const results = overloads(call, walk).map((f) => f.result);
-      if (results.includes(CelScalar.DYN)) return 'unknown';
-      return results.includes(CelScalar.BOOL) ? 'bool' : 'other';
+      return !results.some((result) => result === CelScalar.DYN || TYPES[type].results.has(result));
     }
     default: {
-      if (exprKind.case === 'selectExpr' && exprKind.value.testOnly) return 'bool';
+      if (exprKind.case === 'selectExpr' && exprKind.value.testOnly) return type !== 'bool';
       const path = pathOf(expr, []);
-      if (path?.[0] === undefined || !isVariable(path[0]) || mayMiss(path, [])) return 'unknown';
-      return isTruth(path) ? 'bool' : 'other';
+      if (path?.[0] === undefined || !isVariable(path[0]) || mayMiss(path, [])) return false;
+      return type !== 'bool' || !isTruth(path);
     }
   }
 }
 
 function expectBool(expr: Expr, walk: Walk, what: string): void {
-  if (kindOf(expr, walk) === 'other') throw new Error(`${what} must be true or false, and is neither`);
+  if (isNever('bool', expr, walk)) throw new Error(`${what} must be true or false, and is neither`);
 }
 
 function checkLiteral(literal: Case<'constExpr'>['value']['constantKind'], { literals }: Walk): void {

@@ -8,6 +8,7 @@ import { DEED_KINDS } from './call-ask.ts';
 import type { ConditionInput, Expression } from './compiled-condition.ts';
 import { evaluateEach, type Results } from './condition-evaluation.ts';
 import { conditionFunctions, type Literals } from './condition-functions.ts';
+import type { ResultType } from './condition-literals.ts';
 import { type BodyMembers, bodyMap, queryMaps } from './condition-parameters.ts';
 import { isUnknown } from './condition-readings.ts';
 import { checkSyntax } from './condition-syntax.ts';
@@ -33,7 +34,7 @@ const UNRECORDED = /\brequest\b(?!\.(?:method|endpoint)\b)|\b(?:caller|first_tim
  */
 export function compileCondition(source: string): Compiled<boolean> {
   return compile(source, {
-    mustBeBool: true,
+    type: 'bool',
     take: (value) => (typeof value === 'boolean' ? value : undefined),
     wrong: 'the result is neither true nor false',
     unknown: [
@@ -43,9 +44,15 @@ export function compileCondition(source: string): Compiled<boolean> {
   });
 }
 
+const WRONG_AMOUNT = 'the amount is not a number from 0 on';
+
 /** Compiles the expression of an amount, in the same way: its result is a number from 0 on. */
 export function compileAmount(source: string): Compiled<number> {
-  return compile(source, { mustBeBool: false, take: amountOf, wrong: 'the amount is not a number from 0 on' });
+  const compiled = compile(source, { type: 'number', take: amountOf, wrong: WRONG_AMOUNT });
+  if (!compiled.ok) return compiled;
+  // Without variables only an expression that reads none has a result.
+  const constant = compiled.condition.evaluate({ meter: newMeter(), variables: Object.create(null) });
+  return !constant.ok && constant.error === WRONG_AMOUNT ? constant : compiled;
 }
 
 function amountOf(value: unknown): number | undefined {
@@ -56,7 +63,7 @@ function amountOf(value: unknown): number | undefined {
 type Compiled<Value> = { ok: true; condition: Expression<Value> } | { ok: false; error: string };
 
 type Kind<Value> = {
-  mustBeBool: boolean;
+  type: ResultType;
   /** Returns the value of a result; undefined for a result of the wrong type, for which `wrong` is the error. */
   take: (value: unknown) => Value | undefined;
   wrong: string;
@@ -64,7 +71,7 @@ type Kind<Value> = {
   unknown?: Results<Value>;
 };
 
-function compile<Value>(source: string, { mustBeBool, take, wrong, unknown }: Kind<Value>): Compiled<Value> {
+function compile<Value>(source: string, { type, take, wrong, unknown }: Kind<Value>): Compiled<Value> {
   if (source.length > MAX_SOURCE_LENGTH)
     return { ok: false, error: `a condition has at most ${MAX_SOURCE_LENGTH} characters` };
   const literals: Literals = { regexes: new Map(), zones: new Map(), texts: new Set() };
@@ -72,7 +79,7 @@ function compile<Value>(source: string, { mustBeBool, take, wrong, unknown }: Ki
   try {
     const env = celEnv({ funcs: conditionFunctions(literals, () => running.meter) });
     const { expr } = parse(source);
-    const readsWithoutHas = checkSyntax(expr, env.funcs, literals, { mustBeBool });
+    const readsWithoutHas = checkSyntax(expr, env.funcs, literals, type);
     const run = plan(env, expr);
     const evaluateOnce = ({ variables }: ConditionInput): Results<Value> => {
       const result = withoutStackTraces(() => run(variables));

@@ -75,6 +75,39 @@ describe('problems of a limit', () => {
     expect(problems(rule)).toEqual(expected);
   });
 
+  const notANumber = 'the amount must be a number from 0 on, and is none';
+  const outOfRange = 'the amount is not a number from 0 on';
+  test.each([
+    ['request.method', notANumber],
+    ['request.body', notANumber],
+    ['now', notANumber],
+    ['has(request.body.amount)', notANumber],
+    ['has(request.body.a) ? 1 : "1"', notANumber],
+    ['request.body.a > 1', notANumber],
+    ['-1', outOfRange],
+    ['-0.5', outOfRange],
+    ['2 - 3', outOfRange],
+    ['true ? -1 : request.body.a', outOfRange],
+    ['1.0 / 0.0', outOfRange],
+  ])('an amount that is known to be no number from 0 on: %s', (of, message) => {
+    expect(problems({ limit: { ...limit, of } })).toEqual([['limit.of', message]]);
+  });
+
+  test.each([
+    '0',
+    '1.5',
+    'size(request.body.items)',
+    '-request.body.a',
+    'request.body.a - 1',
+    'request.body["a"]',
+    'double(request.body.a)',
+    'now.getHours()',
+    'request.body.items[0].a',
+    'has(request.body.a) ? request.body.a : 0',
+  ])('no problem with an amount that may be a number: %s', (of) => {
+    expect(problems({ limit: { ...limit, of } })).toEqual([]);
+  });
+
   test('in a policy, a rule that allows has no limit, and a rule with a limit has a name', () => {
     expect(problems({ effect: 'allow' }, 'policy')).toEqual([['limit', expect.stringContaining('has none')]]);
     expect(problems({ name: undefined }, 'policy')).toEqual([['name', expect.stringContaining('has a name')]]);
