@@ -7,7 +7,6 @@ import { ruleProblems } from '../policy/compile-rules.ts';
 import { compileCondition } from '../policy/condition.ts';
 import { conditionDoubts } from '../policy/condition-doubts.ts';
 import { presenceTest } from '../policy/condition-variables.ts';
-import { recipientEntryKind } from '../policy/recipients.ts';
 import { entriesOf, type Governance, ruleSources, termsOf } from './governance.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { type Finding, listNames, type Path } from './problems.ts';
@@ -135,13 +134,5 @@ function checkGrants(grants: Grants, path: Path, { problems }: Checked): void {
             : `there are two grants with the connection "${terms.connection}"; write one.`,
       });
     connections.add(terms.connection);
-    terms.recipients?.forEach((entry, i) => {
-      if (recipientEntryKind(entry) === undefined)
-        problems.push({
-          path: [...here, 'recipients', i],
-          message:
-            'is no recipient; write "ann@acme.example", "@acme.example" for everybody there, or the id by which the platform knows somebody.',
-        });
-    });
   }
 }

@@ -75,12 +75,25 @@ export function* referencesOf(document: GovernanceDocument, around: Surroundings
       if (around.platforms && !manifest) unknown(here, 'platform', platform, around.platforms.keys(), 'key');
       for (const { terms, path: below } of termsOf(grants)) {
         checkConnection(terms, platform, [...here, ...below], around, found);
+        checkForms(terms, [...here, ...below], found);
         if (manifest) checkTerms(terms, platform, manifest, [...here, ...below], found);
       }
     }
     yield;
   }
   return found;
+}
+
+/** Refuses recipients that nobody can be, whatever the platform: owners limit grants by the same check. */
+function checkForms({ recipients }: GrantTerms, path: Path, found: Checked): void {
+  recipients?.forEach((entry, i) => {
+    if (recipientEntryKind(entry) !== undefined) return;
+    found.problems.push({
+      path: [...path, 'recipients', i],
+      message:
+        'is no recipient; write "ann@acme.example", "@acme.example" for everybody there, or the id by which the platform knows somebody.',
+    });
+  });
 }
 
 function checkTerms(terms: GrantTerms, platform: string, manifest: Manifest, path: Path, found: Checked): void {
@@ -156,8 +169,9 @@ function checkRecipients(
   // A text cannot be matched by an entry.
   const byId = formats.filter((format) => format !== 'text').map((format) => format === 'id' || format === 'ids');
   entries.forEach((entry, i) => {
-    const isId = recipientEntryKind(entry) === 'id';
-    if (byId.includes(isId)) return;
+    const kind = recipientEntryKind(entry);
+    const isId = kind === 'id';
+    if (kind === undefined || byId.includes(isId)) return;
     found.problems.push({
       path: [...path, 'recipients', i],
       message: isId

@@ -100,8 +100,12 @@ export function intersectRecipients(a: readonly string[], b: readonly string[]):
   return [...new Set([...a.filter((entry) => within(entry, b)), ...b.filter((entry) => within(entry, a))])];
 }
 
-/** Returns the kind of an entry of an allow-list: an address, a domain after `@`, or an id; undefined when it can match nothing. */
+/**
+ * Returns the kind of an entry of an allow-list: an address, a domain after `@`, or an id; undefined when it can match nothing. An address may contain `*`,
+ * but whoever writes `*@x.example` in an allow-list means a pattern.
+ */
 export function recipientEntryKind(entry: string): 'address' | 'domain' | 'id' | undefined {
+  if (entry.includes('*')) return undefined;
   if (!entry.includes('@')) return readId(entry) === undefined ? undefined : 'id';
   if (entry.startsWith('@')) return readAddress(`x${entry}`) && 'domain';
   return readAddress(entry) && 'address';

@@ -244,6 +244,16 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     const answer = await change(agent, { scopes: ['demo:write'], recipients: ['C024BE91L'] }, 'mail');
     expectEnvelope(answer, 400, 'invalid_request');
     expect(answer.body.detail).toMatch(/^recipients\.0: is no e-mail address/);
+    for (const [platform, entry] of [
+      ['mail', '*@acme.example'],
+      ['demo', '*'],
+    ] as const) {
+      const pattern = await change(agent, { scopes: ['demo:write'], recipients: [entry] }, platform);
+      expectEnvelope(pattern, 400, 'invalid_request');
+      expect(pattern.body.detail).toMatch(
+        /^recipients\.0: is no recipient; write .*"@acme\.example" for everybody there/,
+      );
+    }
     const idle = await change(agent, { scopes: ['demo:write'], recipients: ['@acme.example'] });
     expect(idle.body.warnings).toEqual([expect.stringMatching(/^recipients: limits nothing/)]);
   });

@@ -222,6 +222,11 @@ describe('a governance file', () => {
       '11:69: agents.t.grants.crm.recipients[0]: is no recipient; write "ann@acme.example", "@acme.example" for everybody there, or the id by which the platform knows somebody.',
     ],
     [
+      'a pattern for recipients',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], recipients: ["*@acme.example"] } } }`,
+      '11:69: agents.t.grants.crm.recipients[0]: is no recipient; write "ann@acme.example", "@acme.example" for everybody there, or the id by which the platform knows somebody.',
+    ],
+    [
       'an address where the platform has ids',
       'platforms:\n  j: { use: jira, base_url: "https://acme.atlassian.net" }\nagents:\n  t: { grants: { j: { scopes: ["jira:issues.notify"], recipients: ["5b10ac8d82e05b22cc7d4ef5", "ann@acme.example"] } } }',
       '4:96: agents.t.grants.j.recipients[1]: is an e-mail address, but "j" knows everybody by an id; write that.',

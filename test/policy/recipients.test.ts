@@ -203,7 +203,21 @@ describe('addresses', () => {
     for (const entry of ['@x.example', '@x']) expect(recipientEntryKind(entry)).toBe('domain');
     for (const entry of ['C024BE91L', '557058:f58131cb-b67d', 'jira users', '#general', 'x.example'])
       expect(recipientEntryKind(entry)).toBe('id');
-    for (const entry of ['@', '*', 'C*', '@*.example', 'a b@x', '', '"a"@x.example', ' C1', 'C1 ', 'C\u200b1', 'C\n1'])
+    for (const entry of [
+      '@',
+      '*',
+      'C*',
+      '@*.example',
+      '*@x.example',
+      'a*@x.example',
+      'a b@x',
+      '',
+      '"a"@x.example',
+      ' C1',
+      'C1 ',
+      'C\u200b1',
+      'C\n1',
+    ])
       expect(recipientEntryKind(entry)).toBeUndefined();
   });
 
