@@ -34,6 +34,10 @@ export function readManifests(
   return { manifests, problems };
 }
 
+/** The file may be read where it is written, or have been sent to the broker. */
+const PRIVATE_KEY =
+  'This is a private key, which never leaves the agent. Write the public key here (openssl pkey -in agent.key -pubout). If this file was sent or stored anywhere, make a new key pair first.';
+
 /** Runs all checks that need only one section. */
 export function checkDocument(document: GovernanceDocument): Checked & Pick<Governance, 'keys'> {
   const keys = new Map<string, { pem: string; fingerprint: string }>();
@@ -48,7 +52,11 @@ export function checkDocument(document: GovernanceDocument): Checked & Pick<Gove
     if (agent.public_key && 'pem' in agent.public_key) {
       const key = parsePublicKey(agent.public_key.pem);
       if (key.ok) keys.set(agent.public_key.pem, { pem: key.pem, fingerprint: key.fingerprint });
-      else found.problems.push({ path: [...path, 'public_key', 'pem'], message: key.error });
+      else
+        found.problems.push({
+          path: [...path, 'public_key', 'pem'],
+          message: key.code === 'private_key' ? PRIVATE_KEY : key.error,
+        });
     }
     for (const [platform, grants] of entriesOf(agent.grants)) checkGrants(grants, [...path, 'grants', platform], found);
   }

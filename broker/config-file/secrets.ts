@@ -4,6 +4,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { holdsPrivateKey } from '../crypto/public-key.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { writeSecretParts } from '../platforms/secret-parts.ts';
@@ -100,6 +101,9 @@ function keyReferences(governance: Governance): Place[] {
   );
 }
 
+const PRIVATE_KEY =
+  'this file holds a private key, which never leaves the agent; it was not sent. Name a file with the public key: openssl pkey -in agent.key -pubout -out agent.pub.pem';
+
 /**
  * Resolves every reference, or with `secrets: false` only those to public keys. File paths are relative to `baseFolder`, the folder of the governance
  * file; one trailing line break is removed from a value. Returns all problems together, and none of them contains a value.
@@ -112,11 +116,18 @@ export function resolveReferences(
 ): { ok: true; values: Map<string, Secret> } | { ok: false; problems: Problem[] } {
   const values = new Map<string, Secret>();
   const findings: Finding[] = [];
-  for (const { path, reference } of secrets ? listReferences(governance) : keyReferences(governance)) {
+  const keys = new Set(keyReferences(governance));
+  for (const place of secrets ? [...secretReferences(governance), ...keys] : keys) {
+    const { path, reference } = place;
     const key = referenceKey(reference);
-    if (values.has(key)) continue;
-    const read = 'env' in reference ? readVariable(reference.env, environment) : readFile(baseFolder, reference.file);
+    const known = values.get(key);
+    const read = known
+      ? { text: known.reveal() }
+      : 'env' in reference
+        ? readVariable(reference.env, environment)
+        : readFile(baseFolder, reference.file);
     if ('problem' in read) findings.push({ path, message: read.problem });
+    else if (keys.has(place) && holdsPrivateKey(read.text)) findings.push({ path, message: PRIVATE_KEY });
     else values.set(key, new Secret(read.text));
   }
   if (findings.length > 0) return { ok: false, problems: placeFindings(governance.source, findings) };

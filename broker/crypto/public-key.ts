@@ -32,8 +32,8 @@ const HOW =
  * with an RSA key of 2048 to 4096 bits and the exponent 65537 (JW-26), without surrounding text. Never throws.
  */
 export function parsePublicKey(text: string): ({ ok: true } & AgentPublicKey) | RefusedPublicKey {
-  const labels = Array.from(text.slice(0, 4 * MAX_PEM).matchAll(BEGIN), ([, label = '']) => label);
-  if (labels.some((label) => label.includes('PRIVATE KEY'))) {
+  const labels = labelsIn(text);
+  if (labels.some(isPrivate)) {
     return refuse(
       'private_key',
       'This is a private key, which never leaves the agent. It was not stored, but it was sent over the network: make a new key pair, and send the public key (openssl pkey -in agent.key -pubout).',
@@ -50,6 +50,14 @@ export function parsePublicKey(text: string): ({ ok: true } & AgentPublicKey) | 
   }
   return checkRsa(key);
 }
+
+const labelsIn = (text: string): string[] =>
+  Array.from(text.slice(0, 4 * MAX_PEM).matchAll(BEGIN), ([, label = '']) => label);
+
+const isPrivate = (label: string): boolean => label.includes('PRIVATE KEY');
+
+/** Whether a text contains a private key in PEM form, which must not be sent anywhere. */
+export const holdsPrivateKey = (text: string): boolean => labelsIn(text).some(isPrivate);
 
 /** An LRU cache of parsed public keys. */
 export type PublicKeyCache = {

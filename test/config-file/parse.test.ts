@@ -320,6 +320,7 @@ describe('a governance file', () => {
     const text = `agents: { t: { public_key: { pem: "-----BEGIN PRIVATE KEY-----\\nCANARY\\n-----END PRIVATE KEY-----\\n" } } }`;
     const [problem] = problemsOf(text);
     expect(problem).toContain('This is a private key');
+    expect(problem).toContain('If this file was sent or stored anywhere, make a new key pair first.');
     expect(problem).not.toContain('CANARY');
     expect(problemsOf(`agents: { t: { public_key: { pem: ${quote(newPublicKey())} } } }`)).toEqual([]);
   });

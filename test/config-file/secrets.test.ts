@@ -68,6 +68,22 @@ describe('secrets that a governance file names', () => {
     expect(found).toEqual([`governance.yaml:1:36: connections.a.secret: the file ${join(folder, 'odd')} ${message}`]);
   });
 
+  it('cannot be private keys where a public key is named, even if they are the secret of something else', () => {
+    put('agent.key', '-----BEGIN PRIVATE KEY-----\nCANARY\n-----END PRIVATE KEY-----\n');
+    const file = 'connections:\n  b: { platform: crm, secret: { file: agent.key } }\n';
+    const found = [
+      expect.stringMatching(
+        /public_key: this file holds a private key, which never leaves the agent; it was not sent\. Name a file with the public key: openssl pkey/,
+      ),
+    ];
+    const agents = 'agents:\n  t: { public_key: { file: agent.key } }\n';
+    expect(problems(agents)).toEqual(found);
+    expect(problems(file + agents)).toEqual(found);
+    expect(problems(file)).toEqual([]);
+    const without = resolveReferences(read(agents), folder, {}, { secrets: false });
+    expect(without.ok ? [] : without.problems.map(formatProblem)).toEqual(found);
+  });
+
   it('cannot be folders or pipes', () => {
     expect(problems('connections: { a: { platform: crm, secret: { file: secrets } } }')[0]).toContain(
       'is no plain file.',
