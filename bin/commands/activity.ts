@@ -3,6 +3,7 @@ import type { ActivityOptions } from '../activity/activity.ts';
 import type { ExportOptions } from '../activity/export.ts';
 import { withConnection } from '../connection.ts';
 import { momentAgo, wholeNumber } from '../duration.ts';
+import { WrongUsage } from '../failure.ts';
 
 const MOST = 10_000;
 const USUAL = 20;
@@ -26,7 +27,7 @@ export function addActivityCommand(program: Command): void {
     });
   activity
     .command('export')
-    .description('export all matching final rows, oldest first; takes the options of activity')
+    .description('export all matching final rows, oldest first; takes the filters of activity')
     .addOption(
       new Option('--format <format>', 'jsonl: with receipts; csv: a table without them')
         .choices(['jsonl', 'csv'])
@@ -34,6 +35,11 @@ export function addActivityCommand(program: Command): void {
     )
     .option('--output <file>', 'output file; default: standard output')
     .action(async (_options: unknown, command: Command) => {
+      const extra = ['limit', 'follow'].find((name) => activity.getOptionValueSource(name) === 'cli');
+      if (extra !== undefined)
+        throw new WrongUsage(
+          `An export has all matching rows: leave out --${extra}, or select fewer, such as with --since.`,
+        );
       const { exportActivity } = await import('../activity/export.ts');
       await exportActivity(command.optsWithGlobals<ExportOptions>());
     });

@@ -101,6 +101,12 @@ describe('activity', () => {
     const wrong = await cli.run('activity', 'export', '--agent', 'clrek', '--output', file);
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Did you mean "clerk"?')]);
     expect((await cli.run('activity', 'export', '--format', 'xml')).code).toBe(2);
+    for (const option of [['--limit', '5'], ['--follow']])
+      expect(await cli.run('activity', 'export', ...option)).toEqual({
+        code: 2,
+        stdout: '',
+        stderr: `An export has all matching rows: leave out ${option[0]}, or select fewer, such as with --since.\n`,
+      });
     const nowhere = await cli.run('activity', 'export', '--output', join(file, 'none'));
     expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('The export is incomplete')]);
   });
