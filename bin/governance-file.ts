@@ -6,18 +6,19 @@ import type { Resolved } from '../broker/config-file/secrets.ts';
 import { CommandFailed } from './failure.ts';
 import { readText } from './read-text.ts';
 
-export type GovernanceFile = { text: string; governance: Governance; values: Resolved };
+export type GovernanceFile = { text: string; name: string; governance: Governance; values: Resolved };
 
-/** Reads and parses the file. `secrets: false`: resolves its public keys only. Throws CommandFailed with every problem in the file, one on each line. */
+/** Reads and parses the file; `-` is standard input, whose references are relative to the current folder. `secrets: false`: resolves its public keys only. Throws CommandFailed with every problem in the file, one on each line. */
 export async function readGovernanceFile(file: string, options: { secrets?: boolean } = {}): Promise<GovernanceFile> {
   const { parseGovernance } = await import('../broker/config-file/parse.ts');
   const { resolveReferences } = await import('../broker/config-file/secrets.ts');
-  const text = readText(file, `The governance file ${file}`);
-  const parsed = parseGovernance(text, file);
+  const name = file === '-' ? 'standard input' : file;
+  const text = file === '-' ? readText(0, 'Standard input') : readText(file, `The governance file ${file}`);
+  const parsed = parseGovernance(text, name);
   if (!parsed.ok) return await refuse(parsed.problems);
   const resolved = resolveReferences(parsed.governance, dirname(resolve(file)), process.env, options);
   if (!resolved.ok) return await refuse(resolved.problems);
-  return { text, governance: parsed.governance, values: resolved.values };
+  return { text, name, governance: parsed.governance, values: resolved.values };
 }
 
 /** Fails with the problems, each with its file and line. */

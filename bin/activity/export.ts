@@ -11,15 +11,16 @@ export type ExportOptions = ConnectionOptions & RowFilter & { format: 'jsonl' | 
 
 /** Writes the export. The file gets its name only when it is complete. Throws CommandFailed for a terminal, and when the download breaks off. */
 export async function exportActivity(options: ExportOptions): Promise<void> {
+  const output = options.output === '-' ? undefined : options.output;
   // An export is written unescaped, and texts of agents could contain control sequences for a terminal.
-  if (options.output === undefined && process.stdout.isTTY)
+  if (output === undefined && process.stdout.isTTY)
     throw new CommandFailed('An export is for a file or another program: add --output <file>, or a pipe.');
   const api = await openOwnerApi(options);
   const query = queryOf(await filterOf(api, options));
   query.set('format', options.format);
   const pieces = await api.broker.download(`/owner/audit/export?${query}`);
   // Rows contain texts of agents, so only the file's owner may read it.
-  if (options.output !== undefined) return await saveDownload(pieces, options.output);
+  if (output !== undefined) return await saveDownload(pieces, output);
   try {
     await pipeline(pieces, process.stdout, { end: false });
   } catch (error) {

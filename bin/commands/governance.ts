@@ -15,7 +15,9 @@ type Answer = {
 };
 
 export function addGovernanceCommands(program: Command): void {
-  withPipeline(program.command('plan <file>').description('show what a governance file would change'))
+  withPipeline(
+    program.command('plan <file>').description('show what a governance file would change; - is standard input'),
+  )
     .option('--without-secrets', 'read and send no secrets; the plan then does not show whether they change')
     .option('--json', 'print JSON')
     .action(async (file: string, options: Options) => {
@@ -23,7 +25,9 @@ export function addGovernanceCommands(program: Command): void {
       print(options, answer, () => describe(answer, 'would be made', 'Nothing would change.'));
     });
 
-  withPipeline(program.command('apply <file>').description('apply a governance file in one transaction'))
+  withPipeline(
+    program.command('apply <file>').description('apply a governance file in one transaction; - is standard input'),
+  )
     .option('--json', 'print JSON')
     .action(async (file: string, options: Options) => {
       const answer = await send('apply', file, options);
@@ -32,7 +36,8 @@ export function addGovernanceCommands(program: Command): void {
 
   withPipeline(program.command('export [file]').description('write the current state as a governance file'))
     .option('--json', 'print JSON')
-    .action(async (file: string | undefined, options: Options) => {
+    .action(async (to: string | undefined, options: Options) => {
+      const file = to === '-' ? undefined : to;
       const { text } = (await (await connect(options)).ask('GET', '/owner/governance')) as { text: string };
       // A file or a pipe gets the text exactly as it is.
       if (file === undefined && !options.json && !process.stdout.isTTY) process.stdout.write(`${text.trimEnd()}\n`);
@@ -64,12 +69,12 @@ async function connect(options: Options): Promise<BrokerConnection> {
 /** Reads the file, and the secrets that it references, on this machine, where they are; the broker receives the values and seals them. */
 async function send(what: 'plan' | 'apply', file: string, options: Options): Promise<Answer> {
   const { withoutSecrets } = options;
-  const { text, values: resolved } = await readGovernanceFile(file, { secrets: !withoutSecrets });
+  const { text, name, values: resolved } = await readGovernanceFile(file, { secrets: !withoutSecrets });
   const values = Object.fromEntries([...resolved].map(([key, secret]) => [key, secret.reveal()]));
   const broker = await connect(options);
   return (await broker.ask('POST', `/owner/governance/${what}`, {
     text,
-    file,
+    file: name,
     values,
     ...(withoutSecrets && { without_secrets: true }),
   })) as Answer;

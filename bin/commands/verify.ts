@@ -18,7 +18,10 @@ export function addVerifyCommand(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: { keys: string; json?: boolean }) => {
       const { verifyReceipt } = await import('../../broker/audit/verify-receipt.ts');
-      const result = verifyReceipt(read(file ?? 0, 'receipt'), read(options.keys, 'key set'));
+      const result = verifyReceipt(
+        read(file === undefined || file === '-' ? 0 : file, 'receipt'),
+        read(options.keys, 'key set'),
+      );
       if (!result.ok) throw new CommandFailed(`The receipt does not verify: ${result.error}`);
       const { payload } = result;
       process.stdout.write(

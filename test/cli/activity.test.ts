@@ -84,6 +84,7 @@ describe('activity', () => {
       .map((each) => JSON.parse(each));
     expect(rows.length).toBeGreaterThan(2);
     expect(rows.every(({ receipt }) => receipt.split('.').length === 3)).toBe(true);
+    expect((await cli.run('activity', 'export', '--agent', 'clerk', '--output', '-')).stdout).toBe(all.stdout);
     const file = join(newFolder(), 'activity.csv');
     const { code, stdout, stderr } = await cli.run(
       'activity',

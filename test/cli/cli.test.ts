@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import jsqr from 'jsqr';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -230,6 +230,7 @@ describe('verify receipt, offline', () => {
     writeFileSync(file, receipt);
     expect((await run(['verify', 'receipt', file, '--keys', keys])).stdout).toContain('genuine');
     expect((await run(['verify', 'receipt', '--keys', keys], { input: receipt })).code).toBe(0);
+    expect((await run(['verify', 'receipt', '-', '--keys', keys], { input: receipt })).code).toBe(0);
     const json = await run(['verify', 'receipt', '--keys', keys, '--json'], { input: JSON.stringify({ receipt }) });
     expect(JSON.parse(json.stdout)).toMatchObject({ ok: true, payload: { result: 'allowed', path: '/issues' } });
   });
@@ -446,6 +447,20 @@ agents:
     const planned = JSON.parse((await run(['plan', exported, '--json'], { env: { CRM_TOKEN: secret } })).stdout);
     expect(planned.changes).toEqual([]);
     expect((await run(['export', exported])).code).toBe(1);
+  });
+
+  test('"-" is standard output of export, and standard input of plan and apply', async () => {
+    const { stdout: text } = await run(['export', '-']);
+    expect(text).toMatch(/^organisation: /m);
+    expect(existsSync(join(folder, '-'))).toBe(false);
+    const env = { CRM_TOKEN: secret };
+    for (const command of ['plan', 'apply']) {
+      const { code, stdout, stderr } = await run([command, '-', '--json'], { env, input: text });
+      expect(code, stderr).toBe(0);
+      expect(JSON.parse(stdout).changes).toEqual([]);
+    }
+    const wrong = await run(['plan', '-'], { input: 'organisation: 5' });
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('standard input:1:15: organisation: ')]);
   });
 });
 
