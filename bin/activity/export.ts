@@ -1,5 +1,6 @@
 /** `agent-broker activity export`: streams all matching audit rows into a file, however many. */
 import { pipeline } from 'node:stream/promises';
+import { missingFolder } from '../../broker/runtime/missing-folder.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
@@ -15,6 +16,8 @@ export async function exportActivity(options: ExportOptions): Promise<void> {
   // An export is written unescaped, and texts of agents could contain control sequences for a terminal.
   if (output === undefined && process.stdout.isTTY)
     throw new CommandFailed('An export is for a file or another program: add --output <file>, or a pipe.');
+  const missing = output === undefined ? undefined : missingFolder(output);
+  if (missing !== undefined) throw new CommandFailed(missing);
   const api = await openOwnerApi(options);
   const query = queryOf(await filterOf(api, options));
   query.set('format', options.format);

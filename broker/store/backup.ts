@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { missingFolder } from '../runtime/missing-folder.ts';
 import { syncFile, syncFolder } from '../runtime/sync-file.ts';
 import { type BackupManifest, type CopiedState, hashFile, manifestOf, writeManifest } from './backup-manifest.ts';
 import { makePrivate } from './lock.ts';
@@ -58,8 +59,8 @@ export async function writeBackup(
 
 function refuseThere(to: string): void {
   if (existsSync(to)) throw new Error(`${to} already exists. Name a new file.`);
-  if (!existsSync(dirname(to)))
-    throw new Error(`There is no folder ${dirname(to)}. Create it, or name a file in another one.`);
+  const missing = missingFolder(to);
+  if (missing !== undefined) throw new Error(missing);
 }
 
 function removeLeft(to: string, now: number): void {
