@@ -35,6 +35,9 @@ export class AnswerWriter {
   readonly #for: AnswerFor;
   #held: Buffer[] = [];
   #head: AnswerHead | undefined;
+  /** How many bytes may be written before the answer is recorded; with the last byte of a declared length the client has a complete answer. */
+  #mayWrite = Number.POSITIVE_INFINITY;
+  #last: Buffer | undefined;
 
   constructor(answerFor: AnswerFor) {
     this.#for = answerFor;
@@ -77,7 +80,7 @@ export class AnswerWriter {
       this.#writeHead(whole.length);
       if (whole.length > 0 && whole.length <= ONE_WRITE_BYTES) response.end(whole.toString('latin1'), 'latin1');
       else response.end(whole);
-    } else if (isWhole) response.end();
+    } else if (isWhole) response.end(this.#last);
     else endIncomplete(response);
     return true;
   }
@@ -115,7 +118,9 @@ export class AnswerWriter {
     const { status, headers } = this.#head ?? { status: 500, headers: {} };
     if (bytes === undefined) {
       // nginx buffers answers of unknown length: the output of a model would arrive in one piece.
-      const unknown = headers['content-length'] === undefined && { 'X-Accel-Buffering': 'no' };
+      const length = headers['content-length'];
+      const unknown = length === undefined && { 'X-Accel-Buffering': 'no' };
+      if (length !== undefined) this.#mayWrite = Number(length) - 1;
       return void response.writeHead(status, { ...headers, ...unknown });
     }
     if (bytes === 0) return void response.writeHead(status, headers);
@@ -123,11 +128,14 @@ export class AnswerWriter {
     response.writeHead(status, { ...others, 'Content-Length': bytes });
   }
 
-  /** Writes with back-pressure. */
-  async #write(piece: Buffer): Promise<void> {
+  /** Writes with back-pressure, all but the last byte of an answer whose length was declared. */
+  async #write(next: Buffer): Promise<void> {
     const { response, lease } = this.#for;
     if (response.destroyed || lease.stopped) throw new Left();
-    if (response.write(piece)) return;
+    const piece = next.subarray(0, Math.max(0, this.#mayWrite));
+    this.#mayWrite -= piece.length;
+    if (piece.length < next.length) this.#last = next.subarray(piece.length);
+    if (piece.length === 0 || response.write(piece)) return;
     await new Promise<void>((resolve, reject) => {
       const over = () => {
         response.off('drain', drained).off('close', left);
