@@ -1,5 +1,7 @@
 /** State of the authorization server between requests, shared by all replicas. */
 
+import type { ExpressionBuilder, Kysely } from 'kysely';
+import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
 import type { OAuthRecordTable } from './tables/installation.ts';
 
@@ -133,7 +135,13 @@ export async function capUnusedClients(db: Db, most: number): Promise<void> {
       .orderBy('expires_at')
       .orderBy('id')
       .limit(share);
-    await db.deleteFrom('oauth_records').where('kind', '=', 'Client').where('id', 'in', oldest).execute();
+    await db
+      .deleteFrom('oauth_records')
+      .where('kind', '=', 'Client')
+      // Repeated, because an owner who authorises a client meanwhile has locked its row: the list was read before that.
+      .where('expires_at', 'is not', null)
+      .where('id', 'in', oldest)
+      .execute();
   }
 }
 
@@ -146,12 +154,11 @@ export async function purgeOAuthRecords(db: Db, before: number): Promise<void> {
 const IDLE_MS = 24 * 3_600_000;
 
 /** Deletes clients that were kept for authorisations, a day after the last of these ended. */
-export async function purgeIdleClients(db: Db, now: number): Promise<void> {
-  await db
-    .deleteFrom('oauth_records')
-    .where('kind', '=', 'Client')
-    .where('expires_at', 'is', null)
-    .where((eb) =>
+export async function purgeIdleClients(db: Kysely<Schema>, now: number): Promise<void> {
+  const isIdle = (eb: ExpressionBuilder<Schema, 'oauth_records'>) =>
+    eb.and([
+      eb('kind', '=', 'Client'),
+      eb('expires_at', 'is', null),
       eb.not(
         eb.exists(
           eb
@@ -161,6 +168,14 @@ export async function purgeIdleClients(db: Db, now: number): Promise<void> {
             .where((m) => m(m.fn.coalesce('m.ended_at', 'm.expires_at'), '>', now - IDLE_MS)),
         ),
       ),
-    )
-    .execute();
+    ]);
+  await db.transaction().execute(async (tx) => {
+    // Locked first, so that the next statement sees authorisations that are being made meanwhile: they lock the client, too.
+    await tx
+      .updateTable('oauth_records')
+      .set((eb) => ({ expires_at: eb.ref('expires_at') }))
+      .where(isIdle)
+      .execute();
+    await tx.deleteFrom('oauth_records').where(isIdle).execute();
+  });
 }
