@@ -106,6 +106,8 @@ export function relay(
     response.writeHead(answer.statusCode ?? 502, passedOn(answer.rawHeaders, back));
     // Sends the headers immediately, also when the body is slow to arrive.
     response.flushHeaders();
+    // In HTTP/1.0 the end of the connection is the end of the answer, so an answer that breaks off has to end with a reset.
+    if (request.httpVersion === '1.0') answer.once('error', () => response.socket?.resetAndDestroy());
     pipeline(answer, response, () => {
       // The answer is complete while the request is still being sent: read and discard the rest, because a client that cannot write may not read the
       // answer.

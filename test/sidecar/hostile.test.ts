@@ -1,5 +1,6 @@
 /** The sidecar of a run on loopback, attacked by other programs on the machine and by pages in browsers. */
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
 import { profileOf, sh, startRun } from './run-world.ts';
@@ -103,5 +104,33 @@ describe('the sidecar of a run', () => {
     expect(answer.text).toMatch(/Only the command of this run|Browsers are not|The Host header|No such address here/);
     expect(answer.text).not.toContain(key);
     expect(world.upstream.seen.length).toBe(before);
+  });
+
+  /** Sends a request by HTTP/1.0. Returns the body, and whether the connection was reset. */
+  const ask10 = () =>
+    new Promise<{ body: string; isReset: boolean }>((resolve) => {
+      const socket = connect(Number(sidecar.port), sidecar.hostname);
+      const got = { text: '', isReset: false };
+      socket.on('data', (chunk) => {
+        got.text += chunk;
+      });
+      socket.on('error', () => {
+        got.isReset = true;
+      });
+      socket.on('close', () => resolve({ body: got.text.split('\r\n\r\n')[1] ?? '', isReset: got.isReset }));
+      socket.write(`GET ${PATH} HTTP/1.0\r\nHost: ${sidecar.host}\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+    });
+
+  test('an answer that breaks off is not taken for complete by a client of HTTP/1.0', async () => {
+    let isWhole = true;
+    world.upstream.answer = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: one\n\n');
+      setTimeout(() => (isWhole ? response.end() : response.socket?.resetAndDestroy()), 300);
+    };
+    expect(await ask10()).toEqual({ body: 'data: one\n\n', isReset: false });
+    isWhole = false;
+    expect(await ask10()).toMatchObject({ isReset: true });
+    world.upstream.answer = undefined;
   });
 });
