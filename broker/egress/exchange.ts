@@ -10,6 +10,13 @@ const MAX_INTERIM_ANSWERS = 16;
 
 export type ResponseHeaders = Record<string, string | string[]>;
 
+/**
+ * Whether a body has a transfer coding other than chunked, which undici removes (RFC 9112 section 7). No request allows one, and neither the credential
+ * nor what a mask covers would be found in it.
+ */
+const isTransferCoded = (header: string | string[] | undefined): boolean =>
+  header !== undefined && !/^(?:[\s,]|identity|chunked)*$/i.test(String(header));
+
 export abstract class Exchange implements Dispatcher.DispatchHandler {
   /** Index in `OpenExchanges`. */
   place = -1;
@@ -77,6 +84,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     }
     // RFC 9110 §15: statuses end at 599.
     if (status > 599) this.fail('broken_answer', 'status');
+    else if (isTransferCoded(headers['transfer-encoding'])) this.fail('broken_answer', 'transfer_encoding');
     else this.onHead(status, headers);
   }
 

@@ -250,6 +250,14 @@ describe('BD-15 misbehaving upstreams', () => {
     ['a bad chunk size', json('transfer-encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'), true, 'broken_answer'],
     ['chunks without an end', json('transfer-encoding: chunked', '2\r\n{}\r\n'), true, 'connection_lost'],
     ['chunks that never go on', json('transfer-encoding: chunked', '2\r\n{}\r\n'), false, 'timeout'],
+    // A coding that no request allows (RFC 9112 section 7.4): the credential would not be found in it.
+    ['a transfer coding', json('transfer-encoding: gzip, chunked', '1\r\nx\r\n0\r\n\r\n'), true, 'broken_answer'],
+    [
+      'a transfer coding in a header of its own',
+      json('transfer-encoding: deflate\r\ntransfer-encoding: chunked', '1\r\nx\r\n0\r\n\r\n'),
+      true,
+      'broken_answer',
+    ],
     ['1 MB of one header', json(`x-a: ${'a'.repeat(1_000_000)}`, '{}'), true, 'too_large'],
     [
       '1 MB of many headers',
@@ -291,6 +299,7 @@ describe('BD-15 misbehaving upstreams', () => {
       '{}',
     ],
     ['status 599', 'HTTP/1.1 599 Odd\r\ncontent-length: 2\r\n\r\n{}', 599, '{}'],
+    ['an identity transfer coding', json('transfer-encoding: identity, Chunked', '2\r\n{}\r\n0\r\n\r\n'), 200, '{}'],
   ])('%s is accepted as an answer', async (_, answer, status, body) => {
     const got = await send(answer);
     if (got.kind !== 'answer') throw new Error(got.code);

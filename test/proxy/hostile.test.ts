@@ -716,6 +716,19 @@ describe('answers', () => {
     await expect.poll(async () => (await rows()).at(0)?.flags).toContain('"ended":"upstream_closed"');
   });
 
+  test('an answer in a transfer coding, in which the credential could not be found, is not passed on', async () => {
+    const coded = (coding: string, bytes: Buffer) =>
+      answering((_, response) => {
+        response.writeHead(200, { 'content-type': 'application/octet-stream', 'transfer-encoding': coding });
+        response.end(bytes);
+      });
+    expect(await coded('chunked', gzipSync('no credential'))).toMatchObject({ status: 200 });
+    expect(await coded('gzip, chunked', gzipSync(`key=${CANARY}`))).toMatchObject({
+      status: 502,
+      body: { error: 'upstream_unreachable' },
+    });
+  });
+
   test('a partial answer is passed on as partial', async () => {
     const answer = await answering(({ headers }, response) => {
       response.writeHead(206, {
