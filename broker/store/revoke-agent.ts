@@ -87,8 +87,10 @@ async function endWhatTheyHave(db: Db, agents: AgentRef, now: number, at: number
   await endSecretAuthorizationsOf(db, agents, now);
   await endMcpAuthorisationsOf(db, agents, now);
   await endStaticKeysOf(db, agents, now);
+  const requests = await endWaitingOf(db, agents, at);
+  // Last, because it has to see a standing approval of a decision that was being committed: the statement before has waited for that.
   await endStandingOfAgents(db, organisationId, [id].flat(), now);
-  return await endWaitingOf(db, agents, at);
+  return requests;
 }
 
 /** Expires, as of `at`, the pending requests of agents and their children. Returns which. */
