@@ -3,7 +3,7 @@
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { type BootstrapToken, mintBootstrapToken } from '../auth/bootstrap-token.ts';
 import { present } from '../runtime/present.ts';
-import { findAgent } from '../store/agents.ts';
+import { findAgent, lockAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
@@ -27,6 +27,8 @@ export async function makeBootstrapToken(
   const { organisation_id: organisationId } = by.owner;
   const agent = await loadAgent(broker.store.db, organisationId, agentId);
   const minted = await recordInTurn(services, by, { reason: 'bootstrap_token_made', agent }, async (db, note) => {
+    // A revocation ends the tokens that it sees: it waits for this one, or this one for it.
+    await lockAgent(db, agent);
     const now = present(await findAgent(db, organisationId, agent.id), 'agent');
     if (!usesOwnKey(now))
       throw new ChangeRefused(

@@ -7,7 +7,7 @@ import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import { didYouMean } from '../runtime/did-you-mean.ts';
 import { present } from '../runtime/present.ts';
-import { findAgent } from '../store/agents.ts';
+import { findAgent, lockAgent } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
 import { endStaticKey, type ListedStaticKey, listStaticKeys, putStaticKey } from '../store/static-keys.ts';
 import type { Db } from '../store/store.ts';
@@ -56,6 +56,8 @@ export async function issueStaticKey(
   const about = { agent, platform: connection.platform_id, connection: connection.id };
   const key = await recordInTurn(services, by, { reason: 'static_key_issued', ...about }, async (tx, note) => {
     const now = clock();
+    // A revocation ends the keys that it sees: it waits for this one, or this one for it.
+    await lockAgent(tx, agent);
     await refuseAgent(tx, present(await findAgent(tx, organisation_id, agent.id), 'agent'), now);
     // The connection may have been removed meanwhile, which ends its keys.
     const { id: connection_id } = await connectionNamed(tx, organisation_id, connection.id);

@@ -63,6 +63,19 @@ export async function findAgent(db: Db, organisationId: string, idOrAgentId: str
     .executeTakeFirst();
 }
 
+/** Locks an agent against concurrent changes of its status until the transaction ends. */
+export async function lockAgent(
+  db: Db,
+  { organisation_id: organisationId, id }: Pick<AgentTable, 'organisation_id' | 'id'>,
+): Promise<void> {
+  await db
+    .updateTable('agents')
+    .set((eb) => ({ agent_id: eb.ref('agent_id') }))
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .execute();
+}
+
 /**
  * The agent of this name that is not revoked, the oldest if there are several; or undefined. Children are excluded: their names
  * are chosen by their parent and reserve nothing.
