@@ -45,6 +45,8 @@ const MENDABLE: Readonly<Record<string, string>> = {
 };
 /** The message was deleted, or cannot be edited any more: a retry is useless. */
 const UNCHANGEABLE = ['message_not_found', 'cant_update_message', 'edit_window_closed', 'message_limit_exceeded'];
+/** The conversation of the message cannot be used any more. If the channel has been set to another one since, that one may work. */
+const PLACE_LOST = ['channel_not_found', 'is_archived', 'not_in_channel', 'restricted_action'];
 
 /** Calls a method of the Web API with a JSON body. Never rejects. */
 export function callSlack(sending: Sending, method: string, body: object): Promise<Answer> {
@@ -129,7 +131,8 @@ async function edit(sending: Sending, message: Message, refs: readonly string[])
     const [channel, ts] = ref.split(' ');
     if (!channel || !ts) continue;
     const sent = judgeSlack(await callSlack(sending, 'chat.update', { channel, ts, ...bodyOf(message) }), sending.now);
-    if (sent.kind !== 'sent' && !UNCHANGEABLE.includes(sent.error ?? '')) return sent;
+    const final = channel === sending.settings.channel ? UNCHANGEABLE : [...UNCHANGEABLE, ...PLACE_LOST];
+    if (sent.kind !== 'sent' && !final.includes(sent.error ?? '')) return sent;
   }
   return { kind: 'sent' };
 }

@@ -56,7 +56,7 @@ type Answered = {
 };
 
 /** Answers are `{ ok, error_code, description, parameters }` (Making requests; ResponseParameters). */
-function judgeTelegram(answer: Answer, now: number): Sent & { unchangeable?: boolean } {
+function judgeTelegram(answer: Answer, now: number): Sent & { unchangeable?: boolean; placeLost?: boolean } {
   const judged = judge(answer, { now });
   const { ok, description, result, parameters } = answeredJson(answer) as Answered;
   if (judged.kind === 'sent' && ok === true) {
@@ -67,11 +67,19 @@ function judgeTelegram(answer: Answer, now: number): Sent & { unchangeable?: boo
   const reason = typeof description === 'string' ? description : '';
   if (status === 401 || status === 404) return { kind: 'gone', why: 'Telegram knows no bot with this token.' };
   if (status === 403)
-    return { kind: 'gone', why: 'The bot may not write there: it was blocked, or is not in the chat (403).' };
+    return {
+      kind: 'gone',
+      why: 'The bot may not write there: it was blocked, or is not in the chat (403).',
+      placeLost: true,
+    };
   if (/chat not found/i.test(reason))
-    return { kind: 'gone', why: 'Telegram knows no such chat, or the bot is not in it.' };
+    return { kind: 'gone', why: 'Telegram knows no such chat, or the bot is not in it.', placeLost: true };
   if (typeof parameters?.migrate_to_chat_id === 'number')
-    return { kind: 'gone', why: 'The group became a supergroup, which has another id: set chat to it.' };
+    return {
+      kind: 'gone',
+      why: 'The group became a supergroup, which has another id: set chat to it.',
+      placeLost: true,
+    };
   if (/message is not modified|message to edit not found|message can't be edited/i.test(reason))
     return { kind: 'failed', why: 'The message cannot be changed.', unchangeable: true };
   const seconds = parameters?.retry_after;
@@ -96,7 +104,9 @@ async function edit(sending: Sending, message: Message, refs: readonly string[])
     if (!chat || !id) continue;
     const body = { chat_id: chat, message_id: id, ...textOf(message) };
     const sent = judgeTelegram(await callTelegram(sending, 'editMessageText', body), sending.now);
-    if (sent.kind !== 'sent' && !sent.unchangeable) return sent;
+    // If the channel has been set to another chat since, that one may work.
+    const isElsewhere = sent.placeLost && `${chat}` !== `${sending.settings.chat}`;
+    if (sent.kind !== 'sent' && !sent.unchangeable && !isElsewhere) return sent;
   }
   return { kind: 'sent' };
 }

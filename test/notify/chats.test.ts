@@ -97,6 +97,13 @@ describe('Slack', () => {
     expect(await slack.edit!(onSlack(), over, [`${SLACK_CHANNEL} 1.1`])).toEqual({ kind: 'sent' });
   });
 
+  test('an outcome in a conversation that is lost does not end the channel, unless it is the conversation of the channel', async () => {
+    const other = 'C999999999';
+    expect(await slack.edit!(onSlack(), over, [`${other} 1.1`])).toEqual({ kind: 'sent' });
+    expect(await slack.edit!(onSlack({ channel: other }), over, [`${other} 1.1`])).toMatchObject({ kind: 'gone' });
+    expect(await slack.edit!(onSlack({}, 'xoxb-22222222'), over, [`${other} 1.1`])).toMatchObject({ kind: 'gone' });
+  });
+
   test('uses the token from a secret that also has a signing secret', async () => {
     const secret = JSON.stringify({ token: SLACK_TOKEN, signing_secret: 's'.repeat(32) });
     await sent(slack, onSlack({}, secret), MESSAGE);
@@ -158,6 +165,17 @@ describe('Telegram', () => {
     // Again, as after a crash: the message has the outcome already.
     expect(await telegram.edit!(onTelegram(), over, [`${TELEGRAM_CHAT} 1`])).toEqual({ kind: 'sent' });
     expect(await telegram.edit!(onTelegram(), over, [`${TELEGRAM_CHAT} 99`])).toEqual({ kind: 'sent' });
+  });
+
+  test('an outcome in a chat that is lost does not end the channel, unless it is the chat of the channel', async () => {
+    const other = '-100999';
+    expect(await telegram.edit!(onTelegram(), over, [`${other} 1`])).toEqual({ kind: 'sent' });
+    // The group became a supergroup, and the admin has set the new id.
+    const body = { ok: false, error_code: 400, description: 'x', parameters: { migrate_to_chat_id: -1001234567890 } };
+    server.next = { status: 400, body };
+    expect(await telegram.edit!(onTelegram(), over, ['-5 1'])).toEqual({ kind: 'sent' });
+    expect(await telegram.edit!(onTelegram({ chat: other }), over, [`${other} 1`])).toMatchObject({ kind: 'gone' });
+    expect(await telegram.edit!(onTelegram({}, '1:x'), over, [`${other} 1`])).toMatchObject({ kind: 'gone' });
   });
 
   test('a hostile sentence is put where clients detect no links, names or commands', async () => {
