@@ -118,7 +118,7 @@ export async function changeChannelSettings(
   by: ChangingOwner,
   { id, given, secret }: { id: string; given: GivenChannel; secret: Secret | undefined },
 ): Promise<ReadChannel> {
-  const { vault } = services.broker;
+  const { vault, clock } = services.broker;
   const organisationId = by.owner.organisation_id;
   const { kind, settings, rules } = splitSettings(given);
   return await recordInTurn(services, by, { reason: 'channel_changed' }, async (tx, note) => {
@@ -130,14 +130,15 @@ export async function changeChannelSettings(
       );
     if (secret) checkChannelSecret(kind, secret);
     const place = { table: 'notice_channels', organisationId, rowId: id } as const;
-    await changeChannel(tx, before, {
+    const change = {
       settings: JSON.stringify(settings),
       rules: JSON.stringify(rules),
       // A channel that was marked as gone may work with the new settings.
-      status: 'active',
+      status: 'active' as const,
       last_error: null,
       ...(secret && { secret: vault.seal(place, secret.reveal()), secret_reference: null }),
-    });
+    };
+    await changeChannel(tx, before, change, clock());
     note({ channel: { id, name: before.name, kind }, ...(secret && { secret_replaced: true }) });
     return read(await load(tx, organisationId, id));
   });

@@ -144,7 +144,7 @@ export async function changeSubscription(
 ): Promise<ReadSubscription> {
   return await recordInTurn(services, by, { reason: 'push_device_changed' }, async (tx, note) => {
     const { channel, device, service } = await load(tx, by.owner, id);
-    await changeChannel(tx, channel, { rules: JSON.stringify(rules) });
+    await changeChannel(tx, channel, { rules: JSON.stringify(rules) }, services.broker.clock());
     note({ device: { id, name: device, service } });
     return await load(tx, by.owner, id);
   });

@@ -79,7 +79,7 @@ function planChannel(
   } as const;
   addStep(planning, { action: known ? 'update' : 'create', kind: 'channel', name, details }, async (db) => {
     const ref = { organisation_id: organisationId, id: place.rowId };
-    if (known && !isOther) return await changeChannel(db, ref, row);
+    if (known && !isOther) return await changeChannel(db, ref, row, now);
     // Another kind is another channel: its earlier messages cannot be edited through this one.
     if (known) await deleteChannel(db, known);
     await addChannel(db, { secret: null, ...row, ...ref, name, owner_id: null, last_ok_at: null, created_at: now });

@@ -65,17 +65,31 @@ export async function addChannel(db: Db, channel: NoticeChannelTable): Promise<b
 
 type ChannelRef = Pick<NoticeChannelTable, 'organisation_id' | 'id'>;
 
-/** Changes a channel; absent members stay as they are. */
+/**
+ * Changes a channel; absent members stay as they are. Messages that wait for the end of quiet hours, or for another attempt, become due: the hours may
+ * have changed.
+ */
 export async function changeChannel(
   db: Db,
   { organisation_id, id }: ChannelRef,
   change: Partial<Omit<NoticeChannelTable, 'organisation_id' | 'id' | 'created_at'>>,
+  now: number,
 ): Promise<void> {
   await db
     .updateTable('notice_channels')
     .set(change)
     .where('organisation_id', '=', organisation_id)
     .where('id', '=', id)
+    .execute();
+  await db
+    .updateTable('notice_deliveries')
+    .set({ due_at: now })
+    .where('organisation_id', '=', organisation_id)
+    .where('channel_id', '=', id)
+    .where('state', '=', 'due')
+    // A reminder is due before the end of its subject, which no channel changes.
+    .where('step', '=', 'first')
+    .where('due_at', '>', now)
     .execute();
 }
 

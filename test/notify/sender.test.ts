@@ -289,6 +289,24 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(server.seen).toHaveLength(1);
   });
 
+  test('what waits for the end of quiet hours is sent when the channel loses them', async () => {
+    const at = (ms: number) => new Date(world.running.broker.clock() + ms).toISOString().slice(11, 16);
+    const quiet = (minutes: number) => ({ from: at(-5 * MINUTE), to: at(minutes * MINUTE), zone: 'UTC' });
+    const { id } = await addWebhook({ quiet: quiet(600) });
+    const change = (more: object) =>
+      organisation.ask('POST', `/owner/channels/${id}/settings`, {
+        ...{ kind: 'webhook', url: `${server.url}/hook` },
+        ...more,
+      });
+    const waits = await hold();
+    await expect.poll(async () => (await ofOrganisation('notice_deliveries')).length).toBe(1);
+    await change({ quiet: quiet(300) });
+    await pause(1_500);
+    expect(server.seen).toEqual([]);
+    expect((await change({})).status).toBe(200);
+    expect((await server.waitFor(1, 5_000))[0]!.data.id).toBe(waits);
+  });
+
   test('a reminder is sent before the deadline, unless the call was decided', async () => {
     await addWebhook({ remind_minutes: 30 });
     const decided = await hold();

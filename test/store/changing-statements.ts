@@ -367,7 +367,7 @@ export const CHANGING: Case[] = [
     (db, { organisation_id, agent_id, hash, key }) => endMcpRepeat(db, { organisation_id, agent_id, hash, key }),
   ),
   changing('notice_channels', 'change', { others: OWN }, (db, row) =>
-    changeChannel(db, row, { last_error: 'why' } as never),
+    changeChannel(db, row, { last_error: 'why' } as never, 1),
   ),
   changing('notice_channels', 'delete', { others: OWN }, (db, row) => deleteChannel(db, row)),
   changing('notice_channels', 'delete by name', { others: { organisation_id: OTHER, name: OTHER } }, (db, row) =>
