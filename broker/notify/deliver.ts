@@ -122,11 +122,12 @@ export async function deliver(
     return { failed: false, ms: performance.now() - began };
   }
   if (sent.kind === 'failed' && !isOn()) return { failed: true, pauseMs: 0 };
-  await noteFailing(db, channel, sent.kind === 'gone' ? 'gone' : 'failing', sent.why);
+  const unchanged = await noteFailing(db, channel, sent.kind === 'gone' ? 'gone' : 'failing', sent.why);
   const attempts = delivery.attempts + 1;
   const pauseMs = Math.max(backoffMs(attempts), sent.kind === 'failed' ? (sent.afterMs ?? 0) : 0);
   const again = { attempts, due_at: Math.round(broker.clock() + pauseMs) };
-  await markDelivery(db, delivery, { ...(sent.kind === 'gone' ? { state: 'gave_up' } : again), last_error: sent.why });
+  const isLost = sent.kind === 'gone' && unchanged;
+  await markDelivery(db, delivery, { ...(isLost ? { state: 'gave_up' } : again), last_error: sent.why });
   return { failed: true, pauseMs };
 }
 

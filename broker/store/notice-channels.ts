@@ -1,5 +1,6 @@
 /** Channels on which owners are notified. */
-
+import type { ExpressionBuilder } from 'kysely';
+import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
 import type { NoticeChannelTable } from './tables/notices.ts';
 
@@ -131,25 +132,38 @@ export async function noteWorking(db: Db, { organisation_id, id }: ChannelRef, n
     .execute();
 }
 
-/** Records that the channel rejected a message. `why`: the broker's own text. A `gone` channel stays so, or is deleted if it is one person's. */
+/**
+ * Records that the channel rejected a message. `channel`: as it was read before the message was sent; one that has been changed since is left alone,
+ * because its new settings rejected nothing. `why`: the broker's own text. A `gone` channel stays so, or is deleted if it is one person's.
+ *
+ * @returns whether the channel still has those settings
+ */
 export async function noteFailing(
   db: Db,
-  { organisation_id, id }: ChannelRef,
+  { organisation_id, id, settings, secret }: Pick<NoticeChannelTable, 'organisation_id' | 'id' | 'settings' | 'secret'>,
   status: 'failing' | 'gone',
   why: string,
-): Promise<void> {
-  if (status === 'gone')
-    await db
+): Promise<boolean> {
+  const unchanged = (eb: ExpressionBuilder<Schema, 'notice_channels'>) =>
+    eb.and([
+      eb('organisation_id', '=', organisation_id),
+      eb('id', '=', id),
+      eb('settings', '=', settings),
+      secret === null ? eb('secret', 'is', null) : eb('secret', '=', secret),
+    ]);
+  if (status === 'gone') {
+    const { numDeletedRows } = await db
       .deleteFrom('notice_channels')
-      .where('organisation_id', '=', organisation_id)
-      .where('id', '=', id)
+      .where(unchanged)
       .where('owner_id', 'is not', null)
-      .execute();
+      .executeTakeFirstOrThrow();
+    if (numDeletedRows > 0n) return true;
+  }
   await db
     .updateTable('notice_channels')
     .set({ status, last_error: why })
-    .where('organisation_id', '=', organisation_id)
-    .where('id', '=', id)
+    .where(unchanged)
     .where('status', '<>', 'gone')
     .execute();
+  return (await db.selectFrom('notice_channels').select('id').where(unchanged).executeTakeFirst()) !== undefined;
 }

@@ -273,6 +273,21 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await server.waitFor(seen + 1);
   }, 180_000);
 
+  test('a channel that is changed while a message is in flight is not ended by the answer to it, and gets the message', async () => {
+    let answerFirst: (() => void) | undefined;
+    server.answer = (_request, response) => {
+      answerFirst = () => response.writeHead(410).end();
+    };
+    const { id } = await addWebhook();
+    const waits = await hold();
+    await server.waitFor(1);
+    const change = { kind: 'webhook', url: `${other.url}/hook` };
+    expect((await organisation.ask('POST', `/owner/channels/${id}/settings`, change)).status).toBe(200);
+    answerFirst?.();
+    expect((await other.waitFor(1, 8_000))[0]!.data.id).toBe(waits);
+    expect((await channelNamed('hook')).status).toBe('active');
+  });
+
   test('in quiet hours nothing is sent; pending items are sent afterwards, and decided ones are not', async () => {
     const at = (ms: number) => new Date(world.running.broker.clock() + ms).toISOString().slice(11, 16);
     await addWebhook({ quiet: { from: at(-5 * MINUTE), to: at(60 * MINUTE), zone: 'UTC' } });
