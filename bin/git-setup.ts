@@ -68,7 +68,10 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
   const scope = options.local ? 'local' : 'global';
   const agent = agentOf(options.profile);
   const profile = profilePath(process.env, options.profile);
-  const [broker, warning] = await Promise.all([proxyBaseUrl(agent.url), requireGit(agent, repositories)]);
+  const [broker, warning] = await Promise.all([
+    proxyBaseUrl(agent.url),
+    requireGit(agent, repositories, options.connection),
+  ]);
   const helper = helperCommand(profile, broker === agent.url ? undefined : broker);
   const added = settingsFor(broker, repositories, options, helper);
   const { signed, rules } = writtenIn(await readSettings(scope));

@@ -9,16 +9,26 @@ const PLATFORM = 'codehost';
 const SCOPES = [`${PLATFORM}:contents.read`, `${PLATFORM}:contents.write`];
 
 /**
- * Returns when the agent may clone or push something, and when the broker does not answer, because nothing is known then. The result is a
+ * Returns when the agent may clone or push something, through the connection that is named, and when the broker does not answer, because nothing is known then. The result is a
  * warning where the agent is halted for now.
  *
  * @throws CommandFailed with what an owner can do
  */
-export async function requireGit(profile: Profile, repositories: readonly string[]): Promise<string | undefined> {
+export async function requireGit(
+  profile: Profile,
+  repositories: readonly string[],
+  connection: string | undefined,
+): Promise<string | undefined> {
   const instead = 'Name the profile of another agent: --profile FILE.';
   const { permissions, warning } = await standingOfAgent(profile, instead);
   const platform = permissions?.platforms.find(({ platformId }) => platformId === PLATFORM);
-  const scopes = [platform, ...(platform?.connections ?? [])].flatMap((one) => one?.scopes ?? []);
+  const connections = platform?.connections ?? [];
+  const used = connection === undefined ? undefined : connections.find(({ label }) => label === connection);
+  if (platform && connection !== undefined && used === undefined)
+    throw new CommandFailed(
+      `This agent has no grant on a connection ${connection} of ${PLATFORM}. Its connections there: ${connections.flatMap(({ label }) => label ?? []).join(', ') || 'none'}. Nothing was written.`,
+    );
+  const scopes = (used === undefined ? [platform, ...connections] : [used]).flatMap((one) => one?.scopes ?? []);
   if (permissions === undefined || SCOPES.some((one) => scopes.includes(one))) return warning;
   const { name, id } = permissions.agent;
   const repos = repositories.length === 0 ? [] : ['--repos', repositories.join(',')];

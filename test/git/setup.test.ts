@@ -97,6 +97,20 @@ describe('git after git-setup', () => {
     },
   );
 
+  test('setup with a connection that the agent has no grant on is refused, and names those that it has', async () => {
+    const { environment, setup } = machineOf(await given.agent());
+    const refused = await setup('acme/app', '--connection', 'github');
+    expect([refused.code, refused.stdout]).toEqual([1, '']);
+    expect(refused.stderr).toContain(
+      'no grant on a connection github of codehost. Its connections there: codehost-main. Nothing was written.',
+    );
+    expect(existsSync(environment.GIT_CONFIG_GLOBAL)).toBe(false);
+    const { code, stderr } = await setup('acme/app', '--connection', 'codehost-main');
+    expect(code, stderr).toBe(0);
+    const listed = await runGit(['ls-remote', 'https://github.com/acme/app'], { environment });
+    expect(listed, listed.stderr).toMatchObject({ code: 0 });
+  });
+
   test('setup for an agent that may only push, or fetch with approval, succeeds', async () => {
     await setUp(await given.agent({ scopes: ['codehost:contents.write'] }));
     await setUp(await given.agent({ scopes: ['codehost:contents.read'], requireApproval: true }));
