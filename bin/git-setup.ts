@@ -2,7 +2,7 @@
 import { readRewrites, type Setting } from '../mcp/git-config.ts';
 import { type Profile, ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-import { addressesOf } from './git-addresses.ts';
+import { addressesOf, hostOf } from './git-addresses.ts';
 import { goesBefore, isRewrite, isSame, readConditionalRewrites } from './git-rewrites.ts';
 import {
   changeSettings,
@@ -54,10 +54,12 @@ const REPOSITORY = /^[A-Za-z0-9._-]{1,100}\/(?:[A-Za-z0-9._-]{1,100}|\*)$/;
 /**
  * Writes the settings, or removes them. Settings of an earlier run are replaced for the same repositories, and kept for others.
  *
- * @param repositories `owner/repo` or `owner/*`; none: every repository of the host
+ * @param given repositories, `owner/repo` or `owner/*`; none: every repository of the host
  * @throws WrongUsage, CommandFailed
  */
-export async function gitSetup(repositories: readonly string[], options: GitSetupOptions): Promise<GitSetupDone> {
+export async function gitSetup(given: readonly string[], options: GitSetupOptions): Promise<GitSetupDone> {
+  // A rule for `acme/app.git` would not match the address `…/acme/app`, so that git would bypass the broker there.
+  const repositories = given.map((one) => one.replace(/\.git$/, ''));
   const wrong = repositories.find((one) => !REPOSITORY.test(one));
   if (wrong !== undefined)
     throw new WrongUsage(`${wrong}: write a repository as owner/repo, or owner/* for all of an owner.`);
@@ -198,13 +200,6 @@ function settingsFor(
 function signedFor(broker: string, repository: string): string[] {
   const address = addressOf(broker, repository);
   return address.endsWith('/') ? [address.slice(0, -1)] : [address, `${address}.git`];
-}
-
-function hostOf(text: string): URL {
-  const url = URL.parse(text);
-  if (!url || !['http:', 'https:'].includes(url.protocol) || url.pathname !== '/')
-    throw new WrongUsage(`--host ${text}: write the address of the code host, such as https://github.com.`);
-  return url;
 }
 
 /** Describes the result and the next steps. */

@@ -52,6 +52,14 @@ describe('git-setup', () => {
     expect([agent_id, exp]).toEqual(['agt_1', iat + 300]);
   });
 
+  test('takes a repository with .git for the repository, so that its address without .git does not bypass the broker', async () => {
+    expect((await setup('acme/app.git')).code).toBe(0);
+    for (const url of ['https://github.com/acme/app', 'git@github.com:acme/app.git'])
+      expect(rewritten(url)).toMatch(`${BROKER}/git/acme/app`);
+    expect((await setup('--undo', 'acme/app.git')).stdout).toContain('removed');
+    expect(config()).toBe('');
+  });
+
   test('sends pushes to the broker, too, despite a shorter pushInsteadOf rule', async () => {
     writeFileSync(join(home, '.gitconfig'), '[url "git@github.com:"]\n\tpushInsteadOf = https://github.com/\n');
     const { code, stdout, stderr } = await setup('acme/app');
