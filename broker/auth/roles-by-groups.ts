@@ -65,8 +65,17 @@ export async function settleRole(
 ): Promise<Settled> {
   const { broker } = services;
   const { oidc } = broker.config;
-  const organisationId = oidc?.groups && (await organisationOf(broker, oidc.groups.organisation));
-  if (!oidc?.groups || organisationId === undefined) return {};
+  if (!oidc?.groups) return {};
+  const organisationId = await organisationOf(broker, oidc.groups.organisation);
+  if (organisationId === undefined) {
+    // The organisation may have been renamed, or be created later: nobody else would notice that roles no longer follow the groups.
+    if (oidc.groups.organisation !== undefined)
+      broker.log.error(
+        { organisation: oidc.groups.organisation },
+        'OIDC_ROLES_ORGANISATION names no organisation: groups give no roles, and roles from groups stay as they are',
+      );
+    return {};
+  }
   const role = roleOf(oidc.groups.roles, groups);
   const known = (await findIdentifiedOwners(broker.store.db, identity)).find(
     ({ owner }) => owner.organisation_id === organisationId,

@@ -1,5 +1,5 @@
 /** Roles of owners by their groups at the identity provider (OIDC_ROLES). */
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import type { Db } from '../../broker/store/store.ts';
 import { type Answer, send } from '../world/agent.ts';
@@ -298,6 +298,22 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
       403,
       expect.stringContaining('reports no group that still gives a role'),
     ]);
+  });
+
+  test('a name that no organisation has, as after renaming it, is an error in the log at each sign-in', async () => {
+    const { config, log } = world.running.broker;
+    const groups = config.oidc!.groups as { organisation: string | undefined };
+    groups.organisation = 'former name';
+    const logged = vi.spyOn(log, 'error');
+    onTestFinished(() => {
+      groups.organisation = undefined;
+      logged.mockRestore();
+    });
+    expect((await signIn(['broker admins'])).visit.status).toBe(403);
+    expect(logged).toHaveBeenCalledExactlyOnceWith(
+      { organisation: 'former name' },
+      expect.stringContaining('OIDC_ROLES_ORGANISATION names no organisation'),
+    );
   });
 
   test('the last admin stays admin', async () => {
