@@ -49,7 +49,10 @@ export function issuedTokenVerifier(broker: Pick<Broker, 'clock' | 'log' | 'outb
         kind: 'unavailable',
         detail: `Cannot fetch the signing keys (JWKS) of ${issuer}, which issues the tokens of this ${what}.`,
       };
-    if (verified.kind === 'refused') return refused(verified.code, REFUSED[verified.code]);
+    if (verified.kind === 'refused') {
+      const { code } = verified;
+      return refused(code, code === 'invalid_token' ? `${REFUSED[code]} ${verified.detail}` : REFUSED[code]);
+    }
     const { claims, header } = verified;
     if (!mayIdentify(header, claims))
       return refused('invalid_token', 'The type of the token (typ) is not one that identifies a caller.');
@@ -66,7 +69,8 @@ export function issuedTokenVerifier(broker: Pick<Broker, 'clock' | 'log' | 'outb
 }
 
 const REFUSED = {
-  invalid_token: 'The token cannot be verified with the keys that its issuer publishes.',
+  // The reason follows, such as a claim that is missing.
+  invalid_token: 'The token cannot be verified.',
   invalid_signature: 'The signature of the token does not match the key that its issuer publishes.',
   token_expired: 'The token has expired: get a new one from its issuer.',
 } as const satisfies Partial<Record<AuthRefusal['code'], string>>;

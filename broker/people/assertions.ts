@@ -13,7 +13,7 @@ const LONGEST_SECONDS = 3600;
 /** Equal to the limit for asserted identities. */
 const MOST_SUBJECT = 256;
 
-/** `detail`: a sentence that contains nothing of the assertion. */
+/** `detail`: sentences that contain no claim of the assertion. */
 export type VerifiedAssertion =
   | { ok: true; identity: Extract<Identity, { issuer: string }> }
   | { ok: false; detail: string };
@@ -38,7 +38,8 @@ export function assertionVerifier(broker: Pick<Broker, 'clock' | 'log' | 'store'
       const verified = await (await keysOf(issuer)).verify(assertion, issuer.issuer);
       if (verified.kind === 'unavailable')
         return refused('The keys of the issuer cannot be fetched at the moment. Try again shortly.');
-      if (verified.kind === 'refused') return refused(REFUSED[verified.code]);
+      if (verified.kind === 'refused')
+        return refused(verified.code === 'invalid_token' ? `${INVALID} ${verified.detail}` : REFUSED[verified.code]);
       return personOf(issuer, verified);
     },
   };
@@ -46,8 +47,9 @@ export function assertionVerifier(broker: Pick<Broker, 'clock' | 'log' | 'store'
 
 const refused = (detail: string): VerifiedAssertion => ({ ok: false, detail });
 
-const REFUSED: Record<Extract<VerifiedToken, { kind: 'refused' }>['code'], string> = {
-  invalid_token: 'The assertion cannot be verified with the keys that its issuer publishes.',
+/** The reason follows, such as a claim that is missing: without it an integrator would look for a wrong key. */
+const INVALID = 'The assertion cannot be verified.';
+const REFUSED: Record<Exclude<Extract<VerifiedToken, { kind: 'refused' }>['code'], 'invalid_token'>, string> = {
   invalid_signature: 'The signature of the assertion does not match the key that its issuer publishes.',
   token_expired: 'The assertion has expired. Send a new one.',
 };

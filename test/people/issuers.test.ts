@@ -186,9 +186,10 @@ describe.each(ONE_STORE)(`faulty issuers of assertions on %s${postgresNote}`, (s
     });
 
     test.each<[string, object, RegExp]>([
-      ['not valid yet', { nbf: new Ahead(120) }, /cannot be verified/],
-      ['without an end', { exp: undefined }, /cannot be verified/],
-      ['without a beginning', { iat: undefined }, /cannot be verified/],
+      ['not valid yet', { nbf: new Ahead(120) }, /cannot be verified\. The token's nbf is not/],
+      ['issued in the future', { iat: new Ahead(600), exp: new Ahead(900) }, /issued in the future \(iat\)/],
+      ['without an end', { exp: undefined }, /The token's exp is missing/],
+      ['without a beginning', { iat: undefined }, /The token's iat is missing/],
       ['with an end that is no number', { exp: 'tomorrow' }, /cannot be verified/],
       ['of 61 minutes', { exp: new Ahead(3660) }, /longer than an hour/],
       ['for the broker’s client at the issuer: an ID token', { aud: CLIENT_ID }, /another audience/],
