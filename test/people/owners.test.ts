@@ -61,8 +61,11 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
   test('all tokens can be ended together, and are revoked', async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
-    expectEnvelope(await organisation.ask('POST', '/owner/people/end', {}), 400, 'invalid_request');
-    expectEnvelope(await organisation.ask('POST', '/owner/people/end', { all: false }), 400, 'invalid_request');
+    for (const body of [{}, { all: false }, { all: true, id: crypto.randomUUID() }]) {
+      const answer = await organisation.ask('POST', '/owner/people/end', body);
+      expectEnvelope(answer, 400, 'invalid_request');
+      expect(answer.body.detail).toContain('send exactly one of id, person_id, caller and connection_id, or all: true');
+    }
     expect((await organisation.ask('POST', '/owner/people/end', { all: true })).body).toEqual({ ended: 2, revoked: 2 });
     expect([(await act(ANN)).status, (await act(BOB)).status]).toEqual([412, 412]);
   });

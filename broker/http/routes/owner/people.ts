@@ -86,13 +86,16 @@ export const confirmOwnerPerson = route({
   },
 });
 
-const Ending = z.union([
-  z.strictObject({ id: z.guid().describe('the id of the tokens') }),
-  z.strictObject({ person_id: z.guid() }),
-  z.strictObject({ caller }),
-  z.strictObject({ connection_id: z.guid().describe('of everybody who gave tokens for this connection') }),
-  z.strictObject({ all: z.literal(true).describe('of everybody, everywhere') }),
-]);
+const Ending = z.union(
+  [
+    z.strictObject({ id: z.guid().describe('the id of the tokens') }),
+    z.strictObject({ person_id: z.guid() }),
+    z.strictObject({ caller }),
+    z.strictObject({ connection_id: z.guid().describe('of everybody who gave tokens for this connection') }),
+    z.strictObject({ all: z.literal(true).describe('of everybody, everywhere') }),
+  ],
+  { error: 'send exactly one of id, person_id, caller and connection_id, or all: true' },
+);
 
 /** POST /owner/people/end */
 export const endOwnerPeople = route({
