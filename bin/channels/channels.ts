@@ -61,6 +61,18 @@ const LISTS = new Set(['to']);
 /** Settings that are numbers. */
 const NUMBERS = new Set(['port', 'thread']);
 
+/** Members of a channel that are no settings of its kind, and how they are given. A secret in an argument would be in the history of the shell. */
+const OTHERWISE: Readonly<Record<string, string>> = {
+  name: 'the first argument',
+  kind: 'the second argument',
+  events: '--event',
+  agents: '--agent',
+  platforms: '--platform',
+  quiet: '--quiet',
+  remind_minutes: '--remind',
+  secret: '--secret-stdin or --secret-env',
+};
+
 /** Parses `U0123456789:ann@acme.example,…` into the form that the owner API accepts. */
 function peopleOf(text: string): Record<string, string> {
   const pairs = text.split(',').map((one) => one.split(':'));
@@ -76,6 +88,7 @@ function settingsOf(given: readonly string[]): Record<string, unknown> {
     const at = setting.indexOf('=');
     if (at < 1) throw new WrongUsage(`"${setting}" is no setting: write key=value, such as topic=acme-approvals.`);
     const [key, value] = [setting.slice(0, at), setting.slice(at + 1)];
+    if (Object.hasOwn(OTHERWISE, key)) throw new WrongUsage(`${key} is given as ${OTHERWISE[key]}, not as a setting.`);
     if (LISTS.has(key)) settings[key] = value.split(',');
     else if (key === 'people') settings[key] = peopleOf(value);
     else settings[key] = /^\d{1,9}$/.test(value) && NUMBERS.has(key) ? Number(value) : value;

@@ -76,6 +76,16 @@ test('a Slack channel is added with its signing secret and people, and prints th
 test('wrong settings are refused with what to write', async () => {
   const usage = await run(['add', 'x', 'ntfy', 'acme']);
   expect(usage.stderr).toContain('write key=value');
+  for (const [setting, option] of [
+    ['events=call_held', '--event'],
+    ['remind_minutes=15', '--remind'],
+    ['secret=CANARY', '--secret-stdin'],
+    ['name=y', 'first argument'],
+  ] as const) {
+    const refused = await run(['add', 'x', 'webhook', `url=${server.url}/hook`, setting]);
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(option)]);
+    expect(refused.stderr).not.toContain('CANARY');
+  }
   const unknown = await run(['add', 'x', 'pigeon']);
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('kind')]);
   const misplaced = ['add', 'x', 'webhook', '--url', `${server.url}/hook`, '--owner-token', 'CANARY'];
