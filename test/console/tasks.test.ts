@@ -1,6 +1,6 @@
 /**
  * All tasks of an owner, from an empty organisation, page by page: once with the keyboard alone, which checks each element that gets the focus,
- * and runs axe on each dialog and open state that no other file of this folder checks; once with the mouse alone.
+ * and runs axe on each dialog and open state that no other file of this folder checks; in a thorough run once more with the mouse alone, which the other files use.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
@@ -13,6 +13,7 @@ import { givenWorld, shared } from '../world/fixtures.ts';
 import { type InputDevice, keyboard, mouse } from '../world/input-device.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { thorough } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
 import type { Organisation } from '../world/world.ts';
 
@@ -363,7 +364,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`location.pathname === '/console/sign-in'`);
     };
 
-    test.each(['keyboard', 'mouse'] as const)(
+    test.each(thorough ? (['keyboard', 'mouse'] as const) : (['keyboard'] as const))(
       'from an empty organisation, with the %s alone',
       { timeout: scaledTimeout(180_000) },
       async (by) => {
