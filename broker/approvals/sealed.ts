@@ -88,21 +88,24 @@ export function shownResult(result: string): string {
  */
 export function sealResult({ vault }: Pick<Broker, 'vault'>, ref: Ref, outcome: OutcomeOf<'answered'>): Buffer {
   const { upstreamStatus, dataJson, encoding, headers, contentType, location, followed, redacted, raw } = outcome;
-  const masked = maskedIn(outcome);
   const text = Buffer.from(dataJson);
-  const notes =
-    (encoding === undefined ? '' : `,"encoding":${JSON.stringify(encoding)}`) +
-    (headers === undefined ? '' : `,"headers":${JSON.stringify(headers)}`) +
-    (contentType === undefined || contentType === JSON_TYPE ? '' : `,"content_type":${JSON.stringify(contentType)}`) +
-    (location === undefined ? '' : `,"location":${JSON.stringify(location)}`) +
-    (followed === undefined ? '' : `,"followed":${JSON.stringify(followed.host)}`) +
-    (redacted ? ',"redacted":true' : '') +
-    (masked === undefined ? '' : `,"masked":${JSON.stringify(masked)}`);
   const whole = text.length <= MAX_RESULT_BYTES;
+  const notes = {
+    encoding,
+    headers,
+    content_type: contentType === JSON_TYPE ? undefined : contentType,
+    location,
+    followed: followed?.host,
+    redacted: redacted || undefined,
+    masked: maskedIn(outcome),
+    ...(!whole && { truncated: true, bytes: text.length }),
+  };
   const data = whole ? dataJson : JSON.stringify(truncated(text));
-  const cut = whole ? '' : `,"truncated":true,"bytes":${text.length}`;
   const beginning = raw ? `${RAW}${rawText(raw)},` : '{';
-  return vault.seal(placeOf(ref, 'result'), `${beginning}"status":${upstreamStatus},"data":${data}${notes}${cut}}`);
+  // `data` is JSON text already, so that numbers of an upstream keep their digits; members that are undefined are left out.
+  const rest = JSON.stringify(notes).slice(1);
+  const end = rest === '}' ? rest : `,${rest}`;
+  return vault.seal(placeOf(ref, 'result'), `${beginning}"status":${upstreamStatus},"data":${data}${end}`);
 }
 
 const rawText = ({ headers, isText, bytes, maskedBy }: RawAnswer): string =>

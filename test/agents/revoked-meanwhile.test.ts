@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { givenWorld } from '../world/fixtures.ts';
+import { slowCommits, untilCommitting } from '../world/slow-commits.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
 describe.runIf(STORES.includes('postgres'))(`an agent that is revoked meanwhile${postgresNote}`, () => {
@@ -21,21 +22,9 @@ describe.runIf(STORES.includes('postgres'))(`an agent that is revoked meanwhile$
     const { db } = world.running.broker.store;
     const agent = await organisation.agent();
     const path = `/owner/agents/${agent.agentId}`;
-    // The transaction that makes it takes a second to commit.
-    await sql
-      .raw(
-        `create function slow_${table}() returns trigger language plpgsql as $$ begin perform pg_sleep(1); return null; end $$;
-         create constraint trigger slow after insert on ${table} deferrable initially deferred for each row execute function slow_${table}()`,
-      )
-      .execute(db);
+    await slowCommits(db, table);
     const making = organisation.ask('POST', `${path}/${route}`, body);
-    await expect
-      .poll(async () => {
-        const { rows } = await sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
-          where datname = current_database() and state = 'active' and lower(query) = 'commit'`.execute(db);
-        return rows[0]?.n;
-      })
-      .toBe(1);
+    await untilCommitting(db);
     const revoked = await organisation.ask('POST', `${path}/revoke`, {});
     const made = await making;
     expect([revoked.status, made.status < 300], made.text).toEqual([200, true]);

@@ -5,6 +5,7 @@ import { findHeldCall } from '../../broker/store/held-calls.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
+import type { Answer } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
@@ -17,6 +18,19 @@ describe.runIf(STORES.includes('postgres'))(
     const world = givenWorld('postgres');
     const organisation = shared(() => world.demoOrganisation());
     const db = () => world.running.broker.store.db;
+    /** Sends a request that waits for the row of the approval; `last` is committed before it continues. */
+    const whileLocked = (id: string, ask: () => Promise<Answer>, last: (tx: Db) => Promise<unknown>) =>
+      withLockContention(
+        world,
+        (tx) =>
+          tx
+            .updateTable('approvals')
+            .set((eb) => ({ path: eb.ref('path') }))
+            .where('id', '=', id)
+            .execute(),
+        ask,
+        { waiters: 1, last },
+      );
 
     test.each<[string, (tx: Db, owner: OwnerTable) => Promise<unknown>]>([
       ['demoted', (tx, owner) => putOwner(tx, { ...owner, role: 'viewer' })],
@@ -26,16 +40,10 @@ describe.runIf(STORES.includes('postgres'))(
       const { approval_id: id } = (await agent.act(WRITE)).body;
       const colleague = await organisation.addOwner('approver');
       const before = world.upstream.seen.length;
-      const answer = await withLockContention(
-        world,
-        (tx) =>
-          tx
-            .updateTable('approvals')
-            .set((eb) => ({ path: eb.ref('path') }))
-            .where('id', '=', id)
-            .execute(),
+      const answer = await whileLocked(
+        id,
         () => organisation.ask('POST', `/owner/approvals/${id}/approve`, {}, colleague),
-        { waiters: 1, last: (tx) => lose(tx, colleague) },
+        (tx) => lose(tx, colleague),
       );
       expectEnvelope(answer, 403, 'forbidden');
       expect(await findHeldCall(db(), organisation.id, id)).toMatchObject({ status: 'pending' });
@@ -47,17 +55,11 @@ describe.runIf(STORES.includes('postgres'))(
       const { approval_id: id } = (await agent.act(WRITE)).body;
       const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
       const colleague = await organisation.addOwner('approver');
-      const answer = await withLockContention(
-        world,
-        (tx) =>
-          tx
-            .updateTable('approvals')
-            .set((eb) => ({ path: eb.ref('path') }))
-            .where('id', '=', id)
-            .execute(),
+      const answer = await whileLocked(
+        id,
         () =>
           organisation.ask('POST', `/owner/approvals/${id}/correct`, { data: { n: 'other' }, request_hash }, colleague),
-        { waiters: 1, last: (tx) => endOwner(tx, colleague, organisation.owner.id, Date.now()) },
+        (tx) => endOwner(tx, colleague, organisation.owner.id, Date.now()),
       );
       expectEnvelope(answer, 403, 'forbidden');
       expect(await findHeldCall(db(), organisation.id, id)).toMatchObject({ request_hash, corrected_at: null });

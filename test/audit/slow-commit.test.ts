@@ -1,8 +1,8 @@
 /** A connection to PostgreSQL that is lost while the server is still committing: what the intent of a call consumes is consumed once. */
 import net from 'node:net';
-import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WRITE } from '../world/requests.ts';
+import { slowCommits } from '../world/slow-commits.ts';
 import { newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
@@ -49,15 +49,6 @@ async function startCommitCuttingProxy(url: string) {
     cuts: () => cuts,
   };
 }
-
-/** Commits that insert into, or update, this table take a second. */
-const slowCommits = (db: Parameters<ReturnType<typeof sql>['execute']>[0], table: string, on: string) =>
-  sql
-    .raw(
-      `create function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(1); return null; end $$;
-       create constraint trigger slow after ${on} on ${table} deferrable initially deferred for each row execute function slow()`,
-    )
-    .execute(db);
 
 async function lossyWorld() {
   const proxy = await startCommitCuttingProxy(await newMigratedDatabase());
