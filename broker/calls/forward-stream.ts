@@ -78,9 +78,7 @@ export async function openStream(
     return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent, ...way };
   if (followed) return { ...answer, followed };
   if (answer.status !== 401) return answer;
-  const body = await readRefusal(answer);
-  if (body === undefined) return answer;
-  const received: Extract<Answer, { kind: 'answer' }> = { ...answer, kind: 'answer', body };
+  const received: Extract<Answer, { kind: 'answer' }> = { ...answer, kind: 'answer', ...(await readRefusal(answer)) };
   return { kind: 'answer', status: 401, read: await outbound.read(received, credential.patterns, family, call.mask) };
 }
 
@@ -166,13 +164,16 @@ async function isCleanOf({ outbound, credential, call }: Streaming, whole: Recei
   return read.kind === 'data' && !read.redacted;
 }
 
-async function readRefusal({ body }: StreamedAnswer): Promise<Buffer | undefined> {
+/** Returns the headers and the body of a 401. A body that is too long, or broken off, is left out: the status alone says that the credential was refused. */
+async function readRefusal({ headers, body }: StreamedAnswer): Promise<Pick<Received, 'headers' | 'body'>> {
   try {
-    return await readWhole(body, MAX_REFUSAL_BYTES);
+    const whole = await readWhole(body, MAX_REFUSAL_BYTES);
+    if (whole) return { headers, body: whole };
   } catch (error) {
     if (!(error instanceof StreamBroken)) throw error;
-    return undefined;
   }
+  const { 'content-type': _type, 'content-encoding': _encoding, ...rest } = headers;
+  return { headers: rest, body: Buffer.alloc(0) };
 }
 
 /** Returns the headers of an answer that are passed on. `redacted`: some held the credential and were dropped. */

@@ -99,6 +99,26 @@ describe('answers', () => {
     }
   });
 
+  test.each([
+    { what: 'a short body', bytes: 10, isCut: false },
+    { what: 'a body over a mebibyte', bytes: 2_000_000, isCut: false },
+    { what: 'a body that is broken off', bytes: 10, isCut: true },
+  ])('a 401 with $what is reported as a refused credential, and the connection is marked', async ({ bytes, isCut }) => {
+    const id = `refusing-${bytes}-${isCut}`;
+    await organisation.platform({ id });
+    const agent = await agentOf(id);
+    world.upstream.answer = (_request, response) => {
+      response.writeHead(401, { 'content-type': 'text/plain', 'content-length': bytes });
+      response.write('x'.repeat(isCut ? bytes - 1 : bytes), () => (isCut ? response.destroy() : response.end()));
+    };
+    const refused = await rawClient(() => agent)('GET', `/proxy/${id}-main/items`);
+    expect(refused).toMatchObject({ status: 409, body: { error: 'platform_reauth_needed' } });
+    const { body } = await organisation.ask('GET', '/owner/connections');
+    expect(body.connections.find((one: { label: string }) => one.label === `${id}-main`)).toMatchObject({
+      status: 'reauth_needed',
+    });
+  });
+
   test('a query with a name of Object.prototype is signed like any other', async () => {
     const secret = JSON.stringify({ access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY });
     const auth = { type: 'aws_sigv4', region: 'us-east-1', service: 's3' };
