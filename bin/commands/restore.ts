@@ -57,6 +57,8 @@ export function addRestoreCommands(program: Command): void {
     .option('--reason <text>', 'with --end: reason, recorded')
     .option('--json', 'print JSON')
     .action(async (options: ReviewOptions) => {
+      if (options.reason !== undefined && !options.end)
+        throw new WrongUsage('A reason is recorded when the review ends: add --end, or leave out --reason.');
       const { endReview, printReview } = await import('../restored/review.ts');
       await (options.end ? endReview(options) : printReview(options));
     });

@@ -109,6 +109,14 @@ describe('agent', () => {
   });
 });
 
+describe('restored', () => {
+  test('a reason without --end is refused, because nothing would record it', async () => {
+    expect(await bad('restored', '--reason', 'seen')).toBe(
+      '2 A reason is recorded when the review ends: add --end, or leave out --reason.\n',
+    );
+  });
+});
+
 describe('policy', () => {
   const tried = (...words: string[]) => good('policy', 'try', '--agent', 'clerk', '--platform', 'codehost', ...words);
 
