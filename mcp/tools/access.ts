@@ -5,7 +5,7 @@ import type { BrokerError } from '../client/broker-error.ts';
 import type { Permissions } from '../client/permissions.ts';
 import type { AccessStatus } from '../client/read-answers.ts';
 import { type ToolAnswer, toolAnswer } from './answer.ts';
-import { errorAnswer, outcomeAnswer, unreadAccessAnswer } from './outcome-answer.ts';
+import { errorAnswer, lostAccessAnswer, outcomeAnswer, unreadAccessAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { waitFor } from './waiting.ts';
@@ -84,7 +84,7 @@ function refused(error: BrokerError): ToolAnswer {
       detail: error.message,
       next: 'Asking again does not help. Check the platform and the scope with list_permissions, or tell the person.',
     });
-  return haltedOr(error);
+  return error.mayHaveActed ? lostAccessAnswer(error) : haltedOr(error);
 }
 
 const REASONS = {

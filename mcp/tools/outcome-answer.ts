@@ -105,6 +105,10 @@ export const unreadHeldAnswer = (error: BrokerError): ToolAnswer =>
 export const unreadAccessAnswer = (error: BrokerError): ToolAnswer =>
   unreadAnswer(error, 'The owners were asked, but whether they decided could not be read.');
 
+/** When the answer to the request itself was lost. The same platform and scope are one request while it is pending. */
+export const lostAccessAnswer = (error: BrokerError): ToolAnswer =>
+  unreadAnswer(error, 'The owners may have been asked. To ask again is safe: it is the same request then.');
+
 /** What a held call does, in the words shown to the person who decides: ` It would create an issue in acme/shop.` */
 export const wouldDoText = ({ sentence }: { sentence?: string | undefined }): string =>
   sentence === undefined ? '' : ` It would ${sentence}.`;

@@ -40,6 +40,19 @@ test.each([
   }
 });
 
+test('request_access whose own answer was lost', async () => {
+  const asking = async (error: BrokerError) => {
+    const client = { requestAccess: async () => ({ ok: false, error }) };
+    const host = { client, waitMs: 0, permissions: { refreshSoon: () => {} } } as unknown as ToolHost;
+    const handed = await runTool(host, request as never, 'request_access', { platform: 'demo' });
+    return handed?.kind === 'answer' ? String(handed.answer.structuredContent.next) : '';
+  };
+  const lost = await asking(new BrokerError('unreachable', 'The connection was lost.', { mayHaveActed: true }));
+  expect(lost).toContain('may have been asked');
+  expect(lost).not.toContain('Nothing was done');
+  expect(await asking(unreachable)).toContain('Nothing was done');
+});
+
 test('a task', async () => {
   const error = new BrokerError('forbidden', 'No.', { status: 403 });
   const client = { approval: async () => ({ ok: false, error }) };
