@@ -234,7 +234,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     const answers: [number, Record<string, string>, string, RegExp, string][] = [
       [401, { 'content-type': 'text/html' }, 'upstream_auth_failed', /An owner has to/, 'platform_reauth_needed'],
       // The credential in a binary answer: none of it is passed on.
-      [401, {}, 'upstream_auth_failed', /An owner has to/, 'upstream_auth_failed'],
+      [401, {}, 'upstream_auth_failed', /An owner has to/, 'platform_reauth_needed'],
       [403, {}, 'upstream_auth_failed', /refused the stored credential/, 'upstream_auth_failed'],
       [302, { location: 'https://elsewhere.example/' }, 'upstream_unreachable', /redirects/, 'upstream_unreachable'],
       [200, { 'content-type': 'text/html' }, 'upstream_unreachable', /not a git response/, 'upstream_unreachable'],
