@@ -3,9 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { afterFile } from './after-file.ts';
 import { type Authenticator, plugIn } from './authenticator.ts';
 import { connectDevtools, type Devtools } from './devtools.ts';
+import { KeptPages } from './kept-pages.ts';
 import { press } from './keyboard.ts';
 import { newFolder } from './stores.ts';
 import { scaledTimeout } from './test-timeouts.ts';
@@ -85,39 +87,90 @@ export async function openPage(size: Size): Promise<Page> {
   return await (await startBrowser()).page(size);
 }
 
-/** Starts a browser whose pages end with the test file. `full`: with push and notifications. */
+/**
+ * Starts a browser whose pages end with the test that opens them, or with the test file when it is a hook that opens them. `full`: with push and
+ * notifications.
+ */
 export async function startBrowser({ full = false }: { full?: boolean } = {}): Promise<Browser> {
-  const { address, browser } =
-    full || SHELL === undefined ? await connected(await startForFile(FULL!)) : await sharedShell(SHELL);
-  const contexts: string[] = [];
+  const isShared = !full && SHELL !== undefined;
+  const { address, browser } = isShared ? await sharedShell(SHELL) : await connected(await startForFile(FULL!));
+  if (isShared && keptPages?.address !== address) keptPages = { address, pages: new KeptPages(address) };
+  const kept = isShared ? keptPages!.pages : new KeptPages(address);
+  const ends: (() => Promise<void>)[] = [];
   afterFile(async () => {
-    const disposed = contexts.map((browserContextId) =>
-      browser.command('Target.disposeBrowserContext', { browserContextId }),
-    );
-    await Promise.race([Promise.all(disposed), browser.closed]);
+    await Promise.all(ends.map((end) => end()));
     browser.close();
   });
-  const open = async (browserContextId: string, size: Size): Promise<Page> => {
-    const { targetId } = await browser.command('Target.createTarget', { url: 'about:blank', browserContextId });
+  const openAt = async (targetId: string, size: Size): Promise<Connection> => {
     const page = await pageAt(`ws://${new URL(address).host}/devtools/page/${targetId}`);
     await page.resize(size);
-    return {
-      ...page,
-      allow: async (...permissions) => {
-        await browser.command('Browser.grantPermissions', { browserContextId, permissions });
-      },
-      tab: () => open(browserContextId, size),
-      close: () => browser.command('Target.closeTarget', { targetId }),
-    };
+    return page;
+  };
+  /** Returns a page of an earlier test, or a new one. */
+  const first = async (size: Size) => {
+    const earlier = kept.take();
+    if (earlier !== undefined)
+      try {
+        await browser.command('Target.activateTarget', { targetId: earlier.targetId });
+        return { ...earlier, page: await openAt(earlier.targetId, size) };
+      } catch {
+        // It has crashed meanwhile.
+      }
+    const { browserContextId } = await browser.command('Target.createBrowserContext');
+    const { targetId } = await browser.command('Target.createTarget', { url: 'about:blank', browserContextId });
+    return { browserContextId, targetId, page: await openAt(targetId, size) };
   };
   return {
     page: async (size) => {
-      const { browserContextId } = await browser.command('Target.createBrowserContext');
-      contexts.push(browserContextId);
-      return await open(browserContextId, size);
+      const { browserContextId, targetId, page } = await first(size);
+      const tabs = new Map([[targetId, page]]);
+      let ended: Promise<void> | undefined;
+      const end = () => {
+        ended ??= (async () => {
+          for (const one of tabs.values()) one.disconnect();
+          const [left, ...others] = [...tabs.keys()];
+          const closing = others.map((other) =>
+            browser.command('Target.closeTarget', { targetId: other }).catch(() => {}),
+          );
+          await Promise.race([Promise.all(closing), browser.closed]);
+          await Promise.all([...tabs.values()].map((one) => one.closed));
+          if (left !== undefined) await kept.keep({ browserContextId, targetId: left }, browser);
+        })();
+        return ended;
+      };
+      ends.push(end);
+      try {
+        onTestFinished(end);
+      } catch {
+        // A hook opens it for several tests.
+      }
+      const whole = (id: string, one: Connection): Page => ({
+        ...one,
+        allow: async (...permissions) => {
+          await browser.command('Browser.grantPermissions', { browserContextId, permissions });
+        },
+        tab: async () => {
+          const { targetId: next } = await browser.command('Target.createTarget', {
+            url: 'about:blank',
+            browserContextId,
+          });
+          const tab = await openAt(next, size);
+          tabs.set(next, tab);
+          return whole(next, tab);
+        },
+        close: async () => {
+          if (tabs.size === 1) return await end();
+          tabs.delete(id);
+          await browser.command('Target.closeTarget', { targetId: id });
+        },
+      });
+      return whole(targetId, page);
     },
   };
 }
+
+/** Pages that the shared browser keeps. */
+let keptPages: { address: string; pages: KeptPages } | undefined;
 
 type Connected = { address: string; browser: Devtools };
 const connected = async (address: string): Promise<Connected> => ({ address, browser: await connectDevtools(address) });
@@ -203,7 +256,9 @@ const MOST_MISSED = 3;
 
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
-async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'close'>> {
+type Connection = Omit<Page, 'allow' | 'tab' | 'close'> & { disconnect(): void };
+
+async function pageAt(address: string): Promise<Connection> {
   const devtools = await connectDevtools(address);
   const { command } = devtools;
   const complaints: string[] = [];
@@ -242,6 +297,7 @@ async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'cl
     command,
     on: devtools.on,
     closed: devtools.closed,
+    disconnect: devtools.close,
     complaints,
     asked,
     value,
