@@ -2,8 +2,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { axeFindings, expectAccessible, overflowing } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { signInByLink } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { hold, linkOf, lookAgain, openHeld, picture, signIn, signOut } from '../world/held-page.ts';
+import { hold, linkOf, lookAgain, openHeld, picture, signOut } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { DAY_MS } from '../world/times.ts';
 
@@ -155,7 +156,7 @@ describe.skipIf(withoutChromium)(
     });
 
     test('signed in: by click, with a confirmation for both decisions; then with a passkey; the outcome; a viewer', async () => {
-      await signIn(page, world, organisation.owner);
+      await signInByLink(page, world, organisation.owner);
       await openHeld(page, world, await hold(agent, LONG));
       await page.until(`document.querySelector('.offer') !== null`);
       await holds('signed-in');
@@ -175,14 +176,14 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('.outcome .next') !== null`);
       await holds('denied-next');
       await signOut(page);
-      await signIn(page, world, await organisation.addOwner('viewer'));
+      await signInByLink(page, world, await organisation.addOwner('viewer'));
       await openHeld(page, world, await hold(agent));
       await page.until(`document.querySelector('.said').innerText.includes('viewer')`);
       await holds('viewer');
     });
 
     test('the passkeys page: one, a disabled one, one that cannot sign in, and the confirmation before removing', async () => {
-      await signIn(page, world, organisation.owner);
+      await signInByLink(page, world, organisation.owner);
       await page.open(`${world.running.baseUrl}/console/passkeys`);
       await page.until(`document.querySelector('#passkeys') !== null`);
       await holds('passkeys');

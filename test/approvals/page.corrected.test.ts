@@ -1,18 +1,9 @@
 /** A call that is corrected while its approval page is open: only what the person has reviewed can be approved there. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { signInByLink } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import {
-  complaintsOf,
-  hold,
-  isDisabled,
-  lookAgain,
-  openHeld,
-  PHONE,
-  signIn,
-  signOut,
-  text,
-} from '../world/held-page.ts';
+import { complaintsOf, hold, isDisabled, lookAgain, openHeld, PHONE, signOut, text } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 
 /** The confirmation repeats six members of the body; the corrected member is not among them. */
@@ -40,7 +31,7 @@ describe.skipIf(withoutChromium)(
     const sent = () => JSON.parse(world.upstream.seen.at(-1)!.body).amount;
 
     test('an open confirmation is withdrawn, and only the reviewed version can be approved', async () => {
-      await signIn(page, world, organisation.owner);
+      await signInByLink(page, world, organisation.owner);
       const id = await hold(agent, { data: BODY });
       await openHeld(page, world, id);
       await page.click('.decide .approve');

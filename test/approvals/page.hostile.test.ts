@@ -1,8 +1,9 @@
 /** Requests that try to deceive the deciding person, and pages of other sites that try to decide for them. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { signInByLink } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { complaintsOf, hold, isDisabled, linkOf, openHeld, PHONE, pictures, signIn, text } from '../world/held-page.ts';
+import { complaintsOf, hold, isDisabled, linkOf, openHeld, PHONE, pictures, text } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const MARKUP = [
@@ -28,7 +29,7 @@ describe.skipIf(withoutChromium)(
     const page = shared(async () => await (await startBrowser()).page(PHONE));
     beforeAll(async () => {
       await page.resize(PHONE, 'phone');
-      await signIn(page, world, organisation.owner);
+      await signInByLink(page, world, organisation.owner);
     });
 
     /** In the page: whether the decision buttons are completely within the window. */

@@ -3,8 +3,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Authenticator } from '../world/authenticator.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { signInByLink } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { complaintsOf, hold, linkOf, openHeld, signIn, signOut, text } from '../world/held-page.ts';
+import { complaintsOf, hold, linkOf, openHeld, signOut, text } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const PHONE = { width: 360, height: 740 };
@@ -22,7 +23,7 @@ describe.skipIf(withoutChromium)(
       const page = await browser.page(PHONE);
       await page.resize(PHONE, 'phone');
       const device = await page.authenticator(options);
-      await signIn(page, world, owner);
+      await signInByLink(page, world, owner);
       await page.open(`${world.running.baseUrl}/console/passkeys`);
       await page.click('.enrol button');
       await page.until(`document.querySelector('#passkeys') !== null`);
@@ -126,7 +127,7 @@ describe.skipIf(withoutChromium)(
     });
 
     test('for a signed-in owner with a passkey it is offered first, then a click; the receipt names the passkey', async () => {
-      await signIn(page, world, approver);
+      await signInByLink(page, world, approver);
       const id = await hold(agent);
       await openHeld(page, world, id);
       await page.until(`document.querySelector('.choices')?.innerText === 'Approve with passkey\\nDeny with passkey'`);

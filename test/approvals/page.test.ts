@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { signInByLink } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import {
   complaintsOf,
@@ -12,10 +13,10 @@ import {
   linkOf,
   lookAgain,
   openHeld,
+  openSignInLink,
   PHONE,
   picture,
   pictures,
-  signIn,
   signOut,
   text,
 } from '../world/held-page.ts';
@@ -84,7 +85,7 @@ describe.skipIf(withoutChromium)(
       expect(await text(page, '.choices')).toBe('Approve with passkey\nDeny with passkey');
       await page.click('.sign-in');
       await page.until(`location.pathname === '/console/sign-in'`);
-      await signIn(page, world, organisation.owner);
+      await openSignInLink(page, world, organisation.owner);
       await page.until(`location.pathname === '/approve/${id}' && document.querySelector('.deny') !== null`);
     });
 
@@ -367,7 +368,7 @@ describe.skipIf(withoutChromium)(
 
     test('a signed-in owner decides by a click, with a note for the agent', async () => {
       const approver = await organisation.addOwner('approver');
-      await signIn(page, world, approver);
+      await signInByLink(page, world, approver);
       const id = await hold(agent, REFUND);
       await openHeld(page, world, id);
       await page.until(`document.querySelector('.deny') !== null`);
@@ -401,13 +402,13 @@ describe.skipIf(withoutChromium)(
     });
 
     test('a viewer, and an owner of another organisation, can read the page and see that they cannot decide', async () => {
-      await signIn(page, world, await organisation.addOwner('viewer'));
+      await signInByLink(page, world, await organisation.addOwner('viewer'));
       const id = await hold(agent);
       await openHeld(page, world, id);
       await page.until(`document.querySelector('.said').innerText.includes('Your role is viewer')`);
       expect(await page.value(`document.querySelector('.deny') === null`)).toBe(true);
       await signOut(page);
-      await signIn(page, world, (await world.organisation()).owner);
+      await signInByLink(page, world, (await world.organisation()).owner);
       await openHeld(page, world, id);
       await page.until(`document.querySelector('.said').innerText.includes('another organisation')`);
       await signOut(page);

@@ -1,9 +1,9 @@
 /** An owner's passkeys page in a real browser: adding, renaming, removing, and the explanation for a disabled passkey. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { card, look, says } from '../world/console.ts';
+import { card, look, says, signInByLink } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
-import { complaintsOf, DESK, hold, PHONE, pictures, signIn, signOut, text } from '../world/held-page.ts';
+import { complaintsOf, DESK, hold, openSignInLink, PHONE, pictures, signOut, text } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 
 describe.skipIf(withoutChromium)(
@@ -26,7 +26,7 @@ describe.skipIf(withoutChromium)(
     test('without a session it redirects to sign-in, and returns', async () => {
       await page.open(at());
       await page.until(`location.pathname === '/console/sign-in'`);
-      await signIn(page, world, organisation.owner);
+      await openSignInLink(page, world, organisation.owner);
       await page.until(`location.pathname === '/console/passkeys' && document.querySelector('.enrol') !== null`);
       expect(await text(page, 'main')).toContain('No passkeys yet');
       await pictures(page, 'passkeys-none');
@@ -92,7 +92,7 @@ describe.skipIf(withoutChromium)(
 
     test('after cancelling the page says that nothing was changed', async () => {
       const other = await (await startBrowser()).page(PHONE);
-      await signIn(other, world, organisation.owner);
+      await signInByLink(other, world, organisation.owner);
       await other.open(at());
       await other.until(`document.querySelector('.enrol') !== null`);
       // The browser's error after a cancellation (WebAuthn section 5.1.3).
@@ -153,7 +153,7 @@ describe.skipIf(withoutChromium)(
 
     test('a viewer can read the page and sees which role is needed', async () => {
       await signOut(page);
-      await signIn(page, world, await organisation.addOwner('viewer'));
+      await signInByLink(page, world, await organisation.addOwner('viewer'));
       await page.open(at());
       await page.until(`document.body.innerText.includes('Your role is viewer')`);
       expect(await page.value(`document.querySelector('.enrol') === null`)).toBe(true);
@@ -161,7 +161,7 @@ describe.skipIf(withoutChromium)(
 
     test('a browser without passkeys shows what to do', async () => {
       await signOut(page);
-      await signIn(page, world, organisation.owner);
+      await signInByLink(page, world, organisation.owner);
       await page.open(at().replace('//localhost:', '//127.0.0.1:'));
       await page.until(`location.pathname === '/console/sign-in'`);
       await page.open(at());

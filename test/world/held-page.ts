@@ -32,8 +32,8 @@ export async function openHeld(page: Page, world: World, id: string): Promise<vo
   );
 }
 
-/** Signs in by a link, as the owner would. */
-export async function signIn(page: Page, world: World, owner: OwnerTable): Promise<void> {
+/** Opens a sign-in link, as an owner does. `signInByLink` of console.ts does the same without loading the page of the link, and the console after it. */
+export async function openSignInLink(page: Page, world: World, owner: OwnerTable): Promise<void> {
   await page.open((await signInLink(world.running.broker, owner)).url);
   await page.until(`!location.pathname.startsWith('/console/sign-in')`);
 }
@@ -69,8 +69,9 @@ export async function picture(page: Page, name: string): Promise<void> {
   await page.screenshot(`${name}.png`);
 }
 
-/** Takes a picture at each size, light and dark. */
+/** Takes a picture at each size, light and dark; in CI only with PICTURES=1, as `screenshot` does. */
 export async function pictures(page: Page, name: string): Promise<void> {
+  if (process.env.CI && !process.env.PICTURES) return;
   for (const [where, size] of Object.entries({ phone: PHONE, desk: DESK }))
     for (const scheme of ['light', 'dark'] as const) {
       await page.resize(size, where === 'phone' ? 'phone' : 'window');
