@@ -1,9 +1,12 @@
-/** Rare tasks of an owner, with the keyboard alone and with the mouse alone, each dialog checked with axe: people, OAuth, MCP clients, passkeys, retention. */
+/**
+ * Rare tasks of an owner: people, OAuth, MCP clients, passkeys, retention. With the keyboard alone, each dialog checked with axe; in a thorough run
+ * once more with the mouse alone, which the files of these pages use (people, connections, clients, settings, approvals/page.passkeys).
+ */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
-import { DESKTOP, openConsole, says } from '../world/console.ts';
+import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
 import { shared } from '../world/fixtures.ts';
 import { type InputDevice, keyboard, mouse } from '../world/input-device.ts';
 import { browserOf as personOf } from '../world/mcp-person.ts';
@@ -11,6 +14,7 @@ import { OAuthClient } from '../world/oauth-client.ts';
 import { consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { thorough } from '../world/thorough.ts';
 
 describe.skipIf(withoutChromium)(
   `rare tasks of an owner${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
@@ -21,12 +25,12 @@ describe.skipIf(withoutChromium)(
     const closed = (page: Page) => page.until(`document.querySelector('dialog') === null`);
     const ask = (method: string, path: string) => organisation.ask(method, path);
 
-    describe.each(['keyboard', 'mouse'] as const)('with the %s alone', (by) => {
+    describe.each(thorough ? (['keyboard', 'mouse'] as const) : (['keyboard'] as const))('with the %s alone', (by) => {
       /** Opens the console at a page. Returns the input helpers, and `look`, which checks the open dialog with axe. */
       const begin = async (path: string, prepare?: (page: Page) => Promise<unknown>) => {
         const page = await openConsole(world, browser, organisation.owner);
         await prepare?.(page);
-        await page.open(world.running.baseUrl + path);
+        await goTo(page, world.running.baseUrl + path);
         const input: InputDevice = (by === 'keyboard' ? keyboard : mouse)(page);
         const look = async (name: string, within = 'dialog') => {
           await page.until(

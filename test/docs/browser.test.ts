@@ -4,6 +4,7 @@ import { expectAccessible, overflowing } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
+import { thorough } from '../world/thorough.ts';
 
 const world = givenWorld();
 const get = (path: string) => send(world.running.baseUrl + path, {});
@@ -39,8 +40,9 @@ describe.skipIf(withoutChromium)(`docs pages${withoutChromium ? ` (skipped: ${wi
     expect(page.complaints).toEqual([]);
   };
 
-  // Rendering takes most of the time, so each reference is loaded once.
-  test(
+  // Rendering takes most of the time, so each reference is loaded once, and the larger one in thorough runs only: the reference for agents below is checked in
+  // the same way.
+  test.runIf(thorough)(
     'the reference for owners is rendered completely, from this broker only, without a policy violation',
     {
       timeout: 90_000,
