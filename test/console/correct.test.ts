@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { approve, card, DESKTOP, openConsole, PHONE, says } from '../world/console.ts';
+import { approve, card, DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { keyboard, mouse } from '../world/input-device.ts';
 
@@ -64,7 +64,7 @@ describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${w
     expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ note: 'refund', amount: 50 });
     // A person who has only the link reads the result.
     expect((await agent.get(`/v1/approvals/${id}`)).body.corrected.data).toEqual({ note: 'refund', amount: 50 });
-    await page.open(`${world.running.baseUrl}/console/activity`);
+    await goTo(page, `${world.running.baseUrl}/console/activity`);
     await page.until(`document.querySelector('main').innerText.includes('corrected by ${organisation.owner.email}')`);
     await page.close();
   });

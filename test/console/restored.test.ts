@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { endPendingItems } from '../../broker/store/end-pending-items.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, says } from '../world/console.ts';
+import { goTo, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
@@ -31,8 +31,7 @@ describe.skipIf(withoutChromium)(
       expect(await viewer.value(`document.querySelector('#end-review')`)).toBeNull();
 
       const page = await openConsole(world, browser, organisation.owner);
-      await page.open(`${world.running.baseUrl}/console/agents`);
-      await isLive(page);
+      await goTo(page, `${world.running.baseUrl}/console/agents`);
       await page.until(`document.querySelector('#store-restored') !== null`);
       await page.click('#to-restored');
       await page.until(`location.pathname === '/console/restored' && document.querySelector('#end-review') !== null`);
