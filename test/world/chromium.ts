@@ -11,6 +11,7 @@ import { KeptPages } from './kept-pages.ts';
 import { press } from './keyboard.ts';
 import { newFolder } from './stores.ts';
 import { scaledTimeout } from './test-timeouts.ts';
+import { thorough } from './thorough.ts';
 
 const FULL = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 /** The same engine without windows, in two thirds of the time; it has neither push nor notifications. */
@@ -256,6 +257,9 @@ const MOST_MISSED = 3;
 
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
+/** Each transition draws the page ten times, and no test is about one. A thorough run has them. */
+const MOTION = { name: 'prefers-reduced-motion', value: thorough ? 'no-preference' : 'reduce' };
+
 type Connection = Omit<Page, 'allow' | 'tab' | 'close'> & { disconnect(): void };
 
 async function pageAt(address: string): Promise<Connection> {
@@ -273,6 +277,7 @@ async function pageAt(address: string): Promise<Connection> {
     command('Page.handleJavaScriptDialog', { accept: true }).catch(() => {});
   });
   for (const domain of ['Page', 'Runtime', 'Log']) await command(`${domain}.enable`);
+  await command('Emulation.setEmulatedMedia', { features: [MOTION] });
 
   let isTouched = false;
   const value = async <T>(expression: string): Promise<T> => {
@@ -339,8 +344,9 @@ async function pageAt(address: string): Promise<Connection> {
       await command('Emulation.setTouchEmulationEnabled', { enabled: phone });
     },
     prefer: async (scheme) => {
-      const features = [{ name: 'prefers-color-scheme', value: scheme }];
-      await command('Emulation.setEmulatedMedia', { features });
+      await command('Emulation.setEmulatedMedia', {
+        features: [MOTION, { name: 'prefers-color-scheme', value: scheme }],
+      });
     },
     offline: async (cut) => {
       await command('Network.enable');
