@@ -4,7 +4,8 @@
  *
  * Only two pages, whose commands differ from the rest, are typed completely: the front page, which connects Cursor, and the page of other clients. The others
  * differ in the name of the client only. Their `connect` runs without a terminal and npx, and the MCP server that the client then starts makes one call that is
- * refused: holding and approving a call does not depend on the client.
+ * refused: holding and approving a call does not depend on the client. Of the lines of the two pages, an ordinary run types those that ask something, in a
+ * terminal with npx, and a thorough run all.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +37,7 @@ const STARTED = thorough ? [START] : [`ln -s '${join(ROOT, 'node_modules')}' nod
 const TOKEN = 'github_pat_of_a_newcomer';
 /** The front page and the page of each client. The first one clones the repository, and the others use that checkout. */
 const PAGES = ['README.md', ...[...CLIENTS, 'others'].map((client) => `docs/clients/${client}.md`)];
-/** The pages whose lines are all typed. */
+/** The pages whose lines are all run. */
 const TYPED = ['README.md', 'docs/clients/others.md'];
 const PHONE = { width: 360, height: 740 };
 const skipped = withoutNewcomer ?? withoutChromium;
@@ -137,7 +138,9 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
         if (!typed.has(command)) {
           typed.set(
             command,
-            TYPED.includes(page) ? await perform(line, at === 0 ? '.' : 'agent-broker') : await connectClient(command),
+            TYPED.includes(page)
+              ? await perform(line, command, at === 0 ? '.' : 'agent-broker')
+              : await connectClient(command),
           );
           lap(/agent-broker (\w+)/.exec(command)![1]!);
         }
@@ -172,13 +175,14 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
     expect(printed).not.toContain('A phone cannot');
   });
 
-  async function perform(line: string, folder: string): Promise<Entry | undefined> {
+  async function perform(line: string, command: string, folder: string): Promise<Entry | undefined> {
     const answers = line.endsWith('demo')
       ? [{ shown: /press Enter/, typed: '\r' }]
       : line.endsWith('add github')
         ? TOKEN_GIVEN
         : [];
-    const printed = await machine.type([line], folder, answers);
+    const isTyped = thorough || answers.length > 0;
+    const printed = isTyped ? await machine.type([line], folder, answers) : await runHosted(command);
     if (/ (connect|agent create) /.test(line)) return entryIn(printed);
     if (line.includes('owner link')) await enrol(phone, /http:\S+#sgn_\S+/.exec(printed)![0]);
     else expect(printed).toContain(line.endsWith('demo') ? 'Of the refund, signed by key' : 'The credential is ann');
