@@ -1,7 +1,7 @@
 /** The console shows the real result of a call: no failure as a success, and who decided when a person did. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { approve, card, goTo, look, openConsole, says } from '../world/console.ts';
+import { approve, card, goTo, isLive, look, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { sized } from '../world/thorough.ts';
@@ -25,8 +25,11 @@ describe.skipIf(withoutChromium)(
       expect(held.status, held.text).toBe(202);
       return held.body.approval_id as string;
     };
-    const go = async (path: string) => {
-      await goTo(page, world.running.baseUrl + path);
+    const go = (path: string) => goTo(page, world.running.baseUrl + path);
+    /** Loads the inbox anew: without the message about the call before, which covers a button for some seconds, and with no memory of what it has shown. */
+    const load = async () => {
+      await page.open(`${world.running.baseUrl}/console`);
+      await isLive(page);
     };
     /** Returns badge and line of the newest rows. */
     const rows = () =>
@@ -42,7 +45,7 @@ describe.skipIf(withoutChromium)(
     ])('an approved call that the platform answered with %i is not green', async (status, words) => {
       platformAnswers(status);
       const id = await hold();
-      await go('/console');
+      await load();
       await look(page, id);
       await approve(page);
       await says(page, words);
@@ -65,7 +68,7 @@ describe.skipIf(withoutChromium)(
         response.setHeader('content-type', 'application/json').end('{"ok":false,"error":"channel_not_found"}');
       const held = await chatter.act({ ...WRITE, platform: 'chat', scope: 'chat:write' });
       const id = held.body.approval_id as string;
-      await go('/console');
+      await load();
       await look(page, id);
       await approve(page);
       await says(page, 'the platform answered with an error: status 200');
@@ -88,7 +91,7 @@ describe.skipIf(withoutChromium)(
 
     test('a call that the platform accepted is green, in the inbox and in the activity', async () => {
       const id = await hold();
-      await go('/console');
+      await load();
       await look(page, id);
       await approve(page);
       await says(page, 'and made: status 200');
@@ -106,7 +109,7 @@ describe.skipIf(withoutChromium)(
           reached();
         };
       });
-      await go('/console');
+      await load();
       const id = await hold();
       await page.until(`document.querySelector('${card(id)}') !== null`);
       const decided = organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
@@ -195,8 +198,7 @@ describe.skipIf(withoutChromium)(
         // An opened call is as high as the window.
         const data = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`member_${at}`, `value ${at}`]));
         for (let at = 0; at < 30; at++) ids.push(await hold({ data, reason: 'The parcel arrived broken.' }));
-        // Loaded anew: the inbox keeps the calls that it has shown one by one.
-        await page.open(`${world.running.baseUrl}/console`);
+        await load();
         await page.until(`document.querySelector('.group-count')?.innerText === '30 calls'`);
         await page.press('j', 'Enter');
         await page.until(`document.querySelectorAll('.card').length === 30`);
