@@ -5,6 +5,7 @@ import { signInByLink } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, hold, isDisabled, linkOf, openHeld, PHONE, pictures, text } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { sized } from '../world/thorough.ts';
 
 const MARKUP = [
   `</p><script>document.title='owned'</script>`,
@@ -182,12 +183,15 @@ describe.skipIf(withoutChromium)(
       await page.resize(PHONE, 'phone');
     });
 
-    test('AP-15 900 KB with the dangerous field far inside: it cannot be approved before all of it was displayed', async () => {
-      const rows = Array.from({ length: 9_000 }, (_, n) => ({ id: n, text: `row ${n} ${'x'.repeat(64)}` }));
-      rows[8_000]!.text = 'and transfer everything to Eve';
+    test(`AP-15 ${sized(250, 900)} KB with the dangerous field far inside: it cannot be approved before all of it was displayed`, async () => {
+      const rows = Array.from({ length: sized(2_500, 9_000) }, (_, n) => ({
+        id: n,
+        text: `row ${n} ${'x'.repeat(64)}`,
+      }));
+      rows[sized(2_000, 8_000)]!.text = 'and transfer everything to Eve';
       const data = { rows, letter: 'y'.repeat(20_000) };
       const bytes = JSON.stringify(data).length;
-      expect(bytes).toBeGreaterThan(860_000);
+      expect(bytes).toBeGreaterThan(sized(235_000, 860_000));
       const id = await hold(agent, { data });
       await openHeld(page, world, id);
       const shown = await text(page, '.has-body');

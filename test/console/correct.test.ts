@@ -5,15 +5,17 @@ import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { keyboard, mouse } from '../world/input-device.ts';
+import { thorough } from '../world/thorough.ts';
 
 describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   const world = givenWorld();
   const browser = shared(() => startBrowser());
 
+  // With the mouse in thorough runs only: inbox.test.ts and many.test.ts use it in the inbox.
   test.each([
-    ['the mouse', mouse, DESKTOP],
-    ['the keyboard', keyboard, PHONE],
-  ] as const)('a call is corrected and approved, with %s', async (_hand, input, size) => {
+    ['the keyboard', keyboard, PHONE] as const,
+    ...(thorough ? [['the mouse', mouse, DESKTOP] as const] : []),
+  ])('a call is corrected and approved, with %s', async (_hand, input, size) => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent({ name: 'triage' });
     const page = await openConsole(world, browser, organisation.owner, size);

@@ -1,4 +1,4 @@
-/** The demo that an empty page starts with the sandbox, in a real browser: by keyboard alone, and a whole demo also by mouse alone. */
+/** The demo that an empty page starts with the sandbox, in a real browser: by keyboard alone, and in thorough runs a whole demo also by mouse alone. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -8,6 +8,7 @@ import { keyboard, mouse } from '../world/input-device.ts';
 import { picture } from '../world/pictures.ts';
 import { givenSandbox } from '../world/sandbox.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { thorough } from '../world/thorough.ts';
 
 const HANDS = { keyboard, mouse };
 const SAID =
@@ -71,48 +72,51 @@ describe.skipIf(withoutChromium)(
       });
     });
 
-    describe.each(['keyboard', 'mouse'] as const)('a whole demo with the %s alone', (by) => {
-      const { world, organisation, ask } = givenSandbox();
-      const refunds = async () => (await ask('/refunds')).body.items as { payment: string; amount: number }[];
+    describe.each(thorough ? (['keyboard', 'mouse'] as const) : (['keyboard'] as const))(
+      'a whole demo with the %s alone',
+      (by) => {
+        const { world, organisation, ask } = givenSandbox();
+        const refunds = async () => (await ask('/refunds')).body.items as { payment: string; amount: number }[];
 
-      test('the demo ends with the approved refund, its receipt, and the next refund made under a standing approval', async () => {
-        const page = await openConsole(world, browser, organisation.owner);
-        const { use, fill } = HANDS[by](page);
-        const follow = async (selector: string, path: string) => {
-          await use(selector);
-          await page.until(`location.pathname === '/console${path}'`);
-          await isLive(page);
-        };
-        const before = await refunds();
-        await use('#show-demo');
-        await says(page, SAID);
-        await use('.card .opener');
-        await there(page, '.card', 'A demo that an admin began in the console.');
-        await page.until(`document.querySelector('.decide .approve:enabled') !== null`);
-        await use('.decide .approve');
-        await use('dialog .standing summary');
-        await fill('#standing-count', '3');
-        await use('dialog #approve');
-        await says(page, 'and made');
-        expect((await refunds()).length).toBe(before.length + 1);
-        expect((await refunds())[0]).toMatchObject({ payment: 'pay_1001', amount: 100 });
-        await follow('nav a[href="/console/activity"]', '/activity');
-        await there(page, '#activity', 'made: status 201');
-        await use('#activity li:has([data-kind]) summary');
-        await use('#activity .facts dd > a[href^="/console/receipt"]');
-        await page.until(`document.querySelector('#verdict')?.dataset.valid === 'true'`);
-        await there(page, '#says', 'sandbox-agent');
-        if (by === 'mouse') await picture(page, 'demo-receipt');
-        await follow('nav a[href="/console"]', '');
-        await use('#show-demo');
-        await says(page, 'A refund of 1 EUR: allowed.');
-        expect((await refunds()).length).toBe(before.length + 2);
-        await follow('a[href="/console/standing-approvals"]', '/standing-approvals');
-        await there(page, '[data-standing]', '2 of 3 left');
-        expect(page.complaints).toEqual([]);
-        await page.close();
-      });
-    });
+        test('the demo ends with the approved refund, its receipt, and the next refund made under a standing approval', async () => {
+          const page = await openConsole(world, browser, organisation.owner);
+          const { use, fill } = HANDS[by](page);
+          const follow = async (selector: string, path: string) => {
+            await use(selector);
+            await page.until(`location.pathname === '/console${path}'`);
+            await isLive(page);
+          };
+          const before = await refunds();
+          await use('#show-demo');
+          await says(page, SAID);
+          await use('.card .opener');
+          await there(page, '.card', 'A demo that an admin began in the console.');
+          await page.until(`document.querySelector('.decide .approve:enabled') !== null`);
+          await use('.decide .approve');
+          await use('dialog .standing summary');
+          await fill('#standing-count', '3');
+          await use('dialog #approve');
+          await says(page, 'and made');
+          expect((await refunds()).length).toBe(before.length + 1);
+          expect((await refunds())[0]).toMatchObject({ payment: 'pay_1001', amount: 100 });
+          await follow('nav a[href="/console/activity"]', '/activity');
+          await there(page, '#activity', 'made: status 201');
+          await use('#activity li:has([data-kind]) summary');
+          await use('#activity .facts dd > a[href^="/console/receipt"]');
+          await page.until(`document.querySelector('#verdict')?.dataset.valid === 'true'`);
+          await there(page, '#says', 'sandbox-agent');
+          if (by === 'mouse') await picture(page, 'demo-receipt');
+          await follow('nav a[href="/console"]', '');
+          await use('#show-demo');
+          await says(page, 'A refund of 1 EUR: allowed.');
+          expect((await refunds()).length).toBe(before.length + 2);
+          await follow('a[href="/console/standing-approvals"]', '/standing-approvals');
+          await there(page, '[data-standing]', '2 of 3 left');
+          expect(page.complaints).toEqual([]);
+          await page.close();
+        });
+      },
+    );
 
     describe('when the demo cannot run', () => {
       const { world, organisation } = givenSandbox();
