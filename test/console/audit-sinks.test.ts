@@ -36,6 +36,8 @@ describe.skipIf(withoutChromium)(
       const until = Date.now() + 15_000;
       while (!(await page.value(condition).catch(() => false))) {
         if (Date.now() > until) throw new Error(`never came true: ${condition}`);
+        // Opening it takes all of a processor meanwhile.
+        await new Promise((over) => setTimeout(over, 250));
         await goTo(page, `${world.running.baseUrl}/console/audit-sinks`);
         await page.until(`document.querySelector('[data-sink="siem"]') !== null`);
       }
