@@ -236,6 +236,12 @@ describe.skipIf(withoutChromium)(
       await openHeld(page, world, id);
       await page.click('.passkey');
       await page.until(`document.querySelector('.outcome')?.innerText.includes('under way')`);
+      const moving = async (preference: 'reduce' | 'no-preference') => {
+        const features = [{ name: 'prefers-reduced-motion', value: preference }];
+        await page.command('Emulation.setEmulatedMedia', { features });
+        return await page.value<number>('document.getAnimations().length');
+      };
+      expect([await moving('no-preference'), await moving('reduce')]).toEqual([1, 0]);
       await pictures(page, 'approve-under-way');
       await page.open('about:blank');
       await asked;
