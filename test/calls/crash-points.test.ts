@@ -1,6 +1,6 @@
 /** Kills the broker with SIGKILL at each step of a governed call, and checks what the next process recovers. */
 import { createPublicKey } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
@@ -20,8 +20,10 @@ const RULES = [
 ];
 const CHANGE = { platform: 'demo', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
 const HELD = { platform: 'demo', method: 'DELETE', scope: 'demo:delete' };
-/** In this order each process is killed at the crash point that the path names; its successor is killed at the next. */
-const POINTS = ['C1', 'C2', 'C3', 'C4', 'C5', 'C6', 'C7', 'C8', 'C8-late', 'R1', 'R6', 'R9'] as const;
+/** The first process is killed while it has a call at each of these points, where no transaction is open. */
+const TOGETHER = ['C1', 'C3', 'C4', 'C5', 'C7', 'R6', 'R9'] as const;
+/** In this order each further process kills itself at the point that the path names; its successor at the next. */
+const ALONE = ['C2', 'C6', 'C8', 'C8-late', 'R1'] as const;
 
 describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) => {
   let world: World;
@@ -64,24 +66,29 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     };
     const { TEST_FAILPOINTS: _, ...whole } = environment;
     let next = spawnBroker(environment);
-    for (const point of POINTS) {
+    for (const points of [TOGETHER, ...ALONE.map((point) => [point])]) {
       const doomed = next;
-      next = spawnBroker(point === POINTS.at(-1) ? whole : environment);
+      next = spawnBroker(points[0] === ALONE.at(-1) ? whole : environment);
       expect(await doomed.serve(), doomed.output().stderr).toBe(agent.baseUrl);
       world.upstream.answer = (request, response) => {
-        if (point === 'C4') doomed.signal('SIGKILL');
-        if (point === 'C4') request.socket.destroy();
-        else response.setHeader('content-type', 'application/json').end('{"ok":true}');
+        if (!request.url!.endsWith('/C4')) response.setHeader('content-type', 'application/json').end('{"ok":true}');
       };
-      saw.set(
-        point,
-        await ask(point).then(
+      const answers = points.map(async (point) => {
+        const answer = await ask(point).then(
           ({ text }) => text,
           () => 'a reset',
-        ),
-      );
+        );
+        saw.set(point, answer);
+      });
+      if (points === TOGETHER) {
+        const isHeld = (point: string) =>
+          point === 'C4' ? sent(point) === 1 : doomed.output().stdout.includes(`held at ${point}\n`);
+        await vi.waitFor(() => expect(TOGETHER.filter((point) => !isHeld(point))).toEqual([]), { timeout: 10_000 });
+        doomed.signal('SIGKILL');
+      }
+      await Promise.all(answers);
       const ended = await withTimeout(doomed.ended, 5_000);
-      expect([point, saw.get(point), ended]).toEqual([point, expect.anything(), { code: null, signal: 'SIGKILL' }]);
+      expect([points, ended]).toEqual([points, { code: null, signal: 'SIGKILL' }]);
     }
     last = next;
     expect(await last.serve(), last.output().stderr).toBe(agent.baseUrl);

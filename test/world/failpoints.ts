@@ -1,6 +1,7 @@
 /**
- * Where a broker of `child-broker.ts` kills itself with SIGKILL: the last segment of a call's path names the point, so that one process serves for
- * all. The numbers are those of docs/hostile-cases.md.
+ * Where a broker of `child-broker.ts` kills itself with SIGKILL, or outside of transactions holds the call for a test that kills it: then one kill
+ * serves for several calls at different points. The last segment of a call's path names the point, so that one program serves for all. The numbers are
+ * those of docs/hostile-cases.md.
  */
 import type { Recorder } from '../../broker/audit/recorder.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
@@ -11,6 +12,11 @@ const die = (): never => {
 };
 /** Kills within a few ms after the write began, so that the commit may or may not have happened. */
 const dieSoon = () => setTimeout(die, 2 * Math.random());
+/** Goes no further with this call, and says so. */
+const hold = (point: string): Promise<never> => {
+  process.stdout.write(`held at ${point}\n`);
+  return new Promise(() => {});
+};
 
 /** Applies to calls of this process only: rows of a dead process are recorded normally. */
 export function plantFailpoints(recorder: Recorder, instanceId: string): void {
@@ -18,16 +24,16 @@ export function plantFailpoints(recorder: Recorder, instanceId: string): void {
   const pointOf = (row: AuditRow) => (row.instance_id === instanceId ? row.path?.split('/').at(-1) : undefined);
   recorder.intend = (row, call, options) => {
     const point = pointOf(row);
-    if (point === 'C1') die();
+    if (point === 'C1') return hold(point);
     if (point === 'C2') dieSoon();
-    return intend(row, (makeDurable) => (point === 'C3' ? die() : call(makeDurable)), options);
+    return intend(row, (makeDurable) => (point === 'C3' ? hold(point) : call(makeDurable)), options);
   };
   recorder.record = async (entry: Parameters<Recorder['record']>[0]) => {
     const { row, together } = entry as { row: AuditRow; together?: (...given: never[]) => Promise<unknown> };
     const point = pointOf(row);
     const isMade = row.kind === 'action' && row.result === 'allowed';
     const isHeldOrDecided = together !== undefined;
-    if (point === 'C5' && isMade) die();
+    if (point === 'C5' && isMade) await hold(point);
     if ((point === 'C6' && isMade) || (point === 'C8-late' && isHeldOrDecided)) dieSoon();
     if ((point === 'C8' || point === 'R1') && isHeldOrDecided)
       Object.assign(entry, {
@@ -37,7 +43,7 @@ export function plantFailpoints(recorder: Recorder, instanceId: string): void {
         },
       });
     const recorded = await record(entry);
-    if (((point === 'C7' || point === 'R6') && isMade) || (point === 'R9' && isHeldOrDecided)) die();
+    if (((point === 'C7' || point === 'R6') && isMade) || (point === 'R9' && isHeldOrDecided)) await hold(point);
     return recorded as never;
   };
 }
