@@ -112,51 +112,48 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
     await end(second, 'SIGTERM');
   });
 
-  describe.runIf(store === 'postgres')('with replicas', () => {
-    test('a rolling restart keeps challenges', async () => {
-      const next = [load(), load()];
+  // One chain of replicas: each part begins with the two that the part before it leaves.
+  test.runIf(store === 'postgres')(
+    'replicas: a rolling restart keeps challenges; those of one that crashes stay valid while another lives; after a crash of all, those that start together do not prove that the old run is alive',
+    async () => {
+      const loaded = [load(), load(), load(), load()];
       const [first, second] = [await start(), await start()];
       const begun = [await begin(first), await begin(second), await begin(first)];
-      const third = await next[0]!.start();
+      const third = await loaded[0]!.start();
       await end(first, 'SIGTERM');
-      const fourth = await next[1]!.start();
+      begun.push(await begin(third));
+      const beforeFourth = await begin(third);
+      const fourth = await loaded[1]!.start();
+      // Answered once the fourth process knows that the third one is alive.
+      expect((await fourth.finish(beforeFourth)).status, 'of a living process').toBe(200);
       await end(second, 'SIGTERM');
-      begun.push(await begin(third), await begin(fourth));
-      const answers = [
+      begun.push(await begin(fourth));
+      const rolled = [
         await fourth.finish(begun[0]),
         await third.finish(begun[1]),
         await fourth.finish(begun[2]),
         await fourth.finish(begun[3]),
         await third.finish(begun[4]),
       ];
-      expect(answers.map(({ status, text }) => [status, text])).toEqual(
-        answers.map(() => [200, expect.stringContaining('"verified":true')]),
-      );
-      await Promise.all([end(third, 'SIGTERM'), end(fourth, 'SIGTERM')]);
-    });
+      expect(
+        rolled.map(({ status, text }) => [status, text]),
+        'after a rolling restart',
+      ).toEqual(rolled.map(() => [200, expect.stringContaining('"verified":true')]));
 
-    test('a challenge issued by a living process survives its later crash beside a second process; of concurrent finishes at several processes one enrols', async () => {
-      const next = load();
-      const first = await start();
-      const begun = [await begin(first), await begin(first)];
-      const second = await next.start();
-      // Answered once the second process knows that the first one is alive.
-      expect((await second.finish(begun[0])).status).toBe(200);
-      const raced = await begin(first);
-      const answers = await Promise.all([1, 2, 3, 4].flatMap(() => [first.finish(raced), second.finish(raced)]));
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(410)]);
+      const raced = await begin(third);
+      const answers = await Promise.all([1, 2, 3, 4].flatMap(() => [third.finish(raced), fourth.finish(raced)]));
+      expect(
+        answers.map(({ status }) => status).sort(),
+        'of concurrent finishes at several processes one enrols',
+      ).toEqual([200, ...Array(7).fill(410)]);
       for (const answer of answers) if (answer.status === 410) expectEnvelope(answer, 410, 'challenge_expired');
-      await end(first, 'SIGKILL');
-      expect((await second.finish(begun[1])).status).toBe(200);
-      await end(second, 'SIGTERM');
-    });
 
-    test('after a crash of all processes, those that start together do not prove that the old run is alive', async () => {
-      const next = [load(), load()];
-      const [first, second] = [await start(), await start()];
-      const old = [await begin(first), await begin(second)];
-      await Promise.all([end(first, 'SIGKILL'), end(second, 'SIGKILL')]);
-      const started = await Promise.all(next.map((one) => one.start()));
+      const left = await begin(third);
+      const old = [await begin(third), await begin(fourth)];
+      await end(third, 'SIGKILL');
+      expect((await fourth.finish(left)).status, 'of a process that crashed beside a living one').toBe(200);
+      await end(fourth, 'SIGKILL');
+      const started = await Promise.all(loaded.slice(2).map((one) => one.start()));
       const [a, b] = started as [Process, Process];
       const early = [await begin(a), await begin(b), await begin(a)];
       // Before it is known that the old run has ended.
@@ -168,6 +165,6 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
       expect((await b.finish(early[2])).status).toBe(200);
       expect((await b.finish(await begin(a))).status).toBe(200);
       await Promise.all(started.map((one) => end(one, 'SIGTERM')));
-    });
-  });
+    },
+  );
 });

@@ -8,6 +8,7 @@ import { TestAgent } from '../world/agent.ts';
 import { type Balanced, BalancedLoad, startBehind } from '../world/balanced-load.ts';
 import { runCommand } from '../world/command.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 const CHANGE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
@@ -40,12 +41,16 @@ describe.runIf(STORES.includes('postgres'))(`replacing the master key of replica
           ...(previous !== undefined && { AGENT_BROKER_MASTER_KEY_PREVIOUS: previous }),
         },
       });
-    let serving: Balanced[] = [load.add(await start(old)), load.add(await start(old))];
+    // Also with one replica at a time, the old and the new one of each restart serve beside each other.
+    let serving: Balanced[] = [];
+    for (let replica = 0; replica < sized(1, 2); replica++) serving.push(load.add(await start(old)));
     /** Restarts each replica with these keys, the new one first. */
     const restartAll = async (current: string, previous?: string) => {
       const next: Balanced[] = [];
       for (const one of serving) {
         next.push(load.add(await start(current, previous)));
+        // By both.
+        await load.more(4);
         await load.stop(one);
       }
       serving = next;

@@ -17,7 +17,7 @@ import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
 import { givenWorld } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { query } from '../world/store-contents.ts';
-import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind, testOnOne } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { startWorld, type World } from '../world/world.ts';
 
@@ -104,30 +104,34 @@ describe.each(STORES)(`the end of a process on %s${postgresNote}`, (store) => {
     expect(rows).toEqual([{ state: 'final', result: 'allowed' }]);
   });
 
-  test('kill -9 during a call: the next start closes it as unknown, signed, and does not repeat it', async () => {
-    const { world, agent, environment, child } = await startProcess(store);
-    const { answer } = await callInFlight(world, () => agent.act(PATCH));
-    const read = await callInFlight(world, () =>
-      agent.act({ ...PATCH, method: 'GET', scope: 'demo:read', data: undefined }),
-    );
-    child.signal('SIGKILL');
-    const answers = await Promise.allSettled([answer, read.answer]);
-    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    await child.ended;
-    expect(await query(environment, 'select state, method from audit_rows')).toEqual([
-      { state: 'intent', method: 'PATCH' },
-    ]);
-    const next = await startNext(environment);
-    const rows = await query(environment, 'select * from audit_rows order by id');
-    expect(rows.map(({ method }) => method)).toEqual(['PATCH', 'GET']);
-    for (const row of rows) {
-      expect(row).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown' });
-      expect((await agent.get(`/v1/audit/${row.id}/receipt`)).body.receipt).toBe(receiptOf(row as AuditRow));
-    }
-    expect(world.upstream.seen).toHaveLength(2);
-    await next.stop();
-    await expectClosed(environment);
-  });
+  // calls/crash-points kills it at each step of a call, on both stores.
+  testOnOne(store)(
+    'kill -9 during a call: the next start closes it as unknown, signed, and does not repeat it',
+    async () => {
+      const { world, agent, environment, child } = await startProcess(store);
+      const { answer } = await callInFlight(world, () => agent.act(PATCH));
+      const read = await callInFlight(world, () =>
+        agent.act({ ...PATCH, method: 'GET', scope: 'demo:read', data: undefined }),
+      );
+      child.signal('SIGKILL');
+      const answers = await Promise.allSettled([answer, read.answer]);
+      expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+      await child.ended;
+      expect(await query(environment, 'select state, method from audit_rows')).toEqual([
+        { state: 'intent', method: 'PATCH' },
+      ]);
+      const next = await startNext(environment);
+      const rows = await query(environment, 'select * from audit_rows order by id');
+      expect(rows.map(({ method }) => method)).toEqual(['PATCH', 'GET']);
+      for (const row of rows) {
+        expect(row).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown' });
+        expect((await agent.get(`/v1/audit/${row.id}/receipt`)).body.receipt).toBe(receiptOf(row as AuditRow));
+      }
+      expect(world.upstream.seen).toHaveLength(2);
+      await next.stop();
+      await expectClosed(environment);
+    },
+  );
 });
 
 test('SIGTERM drains first: the broker is not ready, calls are still answered, and connections are closed after their answer', {
