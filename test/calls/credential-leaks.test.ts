@@ -8,6 +8,7 @@ import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { formsOf, leaksOf } from '../world/canary.ts';
 import { everythingStored } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { thorough } from '../world/thorough.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** Contains every character that some encoding writes differently, and is still a valid header value. */
@@ -75,6 +76,14 @@ const PLACEMENTS = {
   header: { auth: { type: 'header', name: 'X-Api-Key', prefix: 'Key ' }, secret: SECRET },
   query: { auth: { type: 'query', name: 'key' }, secret: SECRET },
 } as const;
+
+/**
+ * What is searched for is the same wherever the credential was placed, but for Basic, whose pair is encoded as one: in an ordinary run the other
+ * placements have the echoes that contain the request only.
+ */
+const OF_THE_REQUEST = ['headers', 'target'];
+const echoesFor = (platform: string, all: readonly string[]): readonly string[] =>
+  thorough || ['bearer', 'basic'].includes(platform) ? all : OF_THE_REQUEST;
 
 /** Tool definitions that contain it: in a description, in a member that says how to call, and as a name that can be called. */
 const TOOLS: Record<string, (request: IncomingMessage) => object> = {
@@ -147,7 +156,7 @@ describe.each(ONE_STORE)(`CX a credential appears nowhere on %s${postgresNote}`,
   test.each(Object.keys(PLACEMENTS))(
     'CX-01 to CX-08 for every form in which the platform echoes it, placed as %s',
     async (platform) => {
-      for (const echo of Object.keys(ECHOES)) {
+      for (const echo of echoesFor(platform, Object.keys(ECHOES))) {
         const answer = keep(`${platform} ${echo}`, await agent.act({ ...READ, platform, endpoint: `/items/${echo}` }));
         const expected = {
           'status-401': 409,
@@ -206,7 +215,15 @@ describe.each(ONE_STORE)(`CX a credential appears nowhere on %s${postgresNote}`,
   test.each(Object.keys(PLACEMENTS))(
     'CX-10 AP-26 a held call viewed by owner and agent, then approved: %s',
     async (platform) => {
-      for (const echo of ['headers', 'target', 'html', 'binary', 'status-401', 'status-403', 'redirect', 'cut']) {
+      for (const echo of echoesFor(platform, [
+        ...OF_THE_REQUEST,
+        'html',
+        'binary',
+        'status-401',
+        'status-403',
+        'redirect',
+        'cut',
+      ])) {
         const asked = keep(
           'held',
           await watched.act({ ...WRITE, platform, endpoint: `/items/${echo}`, data: { a: 1 } }),

@@ -1,5 +1,6 @@
 /** Held calls over MCP: each way to wait that a client may support, what ends a wait, and what survives a restart. */
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { hideTables } from '../world/fault-proxy.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -40,10 +41,24 @@ const urlOf = (id: string) => `${world.running.baseUrl}/approve/${id}`;
 const sentFor = ({ data }: { data: { title: string } }) =>
   world.upstream.seen.filter(({ body }) => body.includes(`"${data.title}"`)).length;
 
-async function handshake(capabilities: Record<string, unknown> = {}, words: readonly string[] = []) {
-  const mcp = startMcp(profile, words);
-  await shakeHands(mcp, capabilities);
+/** Starts a server for a test that kills it. */
+async function ownServer(): Promise<McpProcess> {
+  const mcp = startMcp(profile);
+  await shakeHands(mcp);
   return mcp;
+}
+const servers = new Map<string, Promise<McpProcess>>();
+/** Returns the server that clients with these capabilities share in this file; each test makes calls of its own. */
+function handshake(capabilities: Record<string, unknown> = {}, words: readonly string[] = []): Promise<McpProcess> {
+  const start = async () => {
+    const mcp = startMcp(profile, words, {}, afterFile);
+    await shakeHands(mcp, capabilities);
+    return mcp;
+  };
+  const key = JSON.stringify([capabilities, words]);
+  const server = servers.get(key) ?? start();
+  servers.set(key, server);
+  return server;
 }
 
 /** Sends tools/call of 2026-07-28, with the capabilities that the client declares for it. */
@@ -63,9 +78,9 @@ describe('a client that declares nothing', () => {
     const answering = callTool(mcp, 'write_platform', args, { _meta: { progressToken: 'p1' } });
     const id = await newlyHeld(before);
     await isWaiting(id);
-    const [progress] = mcp.told.filter(({ method }) => method === 'notifications/progress');
+    const [progress] = mcp.told.filter(({ params }) => params?.progressToken === 'p1');
+    expect(progress).toMatchObject({ method: 'notifications/progress' });
     expect(progress.params).toMatchObject({
-      progressToken: 'p1',
       progress: 0,
       message: `${NEWS}: ${urlOf(id)}`,
     });
@@ -243,7 +258,7 @@ describe('a client that declares nothing', () => {
     const [one, two] = [held(), held()];
     const ids: string[] = [];
     for (const args of [one, two]) {
-      const mcp = await handshake();
+      const mcp = await ownServer();
       const before = await pending();
       void mcp.request('tools/call', { name: 'write_platform', arguments: args });
       const id = await newlyHeld(before);
