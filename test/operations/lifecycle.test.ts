@@ -13,7 +13,7 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
-import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
+import { BIN, COMPILE_CACHE, CONSOLE_BUNDLE } from '../world/checkout.ts';
 import { givenWorld } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { query } from '../world/store-contents.ts';
@@ -59,7 +59,7 @@ async function startProcess(store: StoreKind, more: Record<string, string> = {})
 
 /** Starts the next broker in this process: it finds and closes the same as a new process, at a tenth of the cost. */
 async function startNext(environment: Record<string, string>): Promise<Running> {
-  const next = await serve(readConfig({ ...environment, LOG_LEVEL: 'silent' }));
+  const next = await serve(readConfig({ ...environment, LOG_LEVEL: 'silent' }), { consoleBundle: CONSOLE_BUNDLE });
   afterFile(() => next.stop());
   return next;
 }
@@ -260,7 +260,7 @@ describe('starting', () => {
   /** Serves in this process, with a new data folder; stopped after the test. */
   async function start(options: ServeOptions = {}, environment: Record<string, string> = {}): Promise<Running> {
     const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: newFolder(), ...environment });
-    const running = await serve(config, options);
+    const running = await serve(config, { consoleBundle: CONSOLE_BUNDLE, ...options });
     onTestFinished(() => running.stop());
     return running;
   }

@@ -16,5 +16,8 @@ export const BIN = join(PROGRAMS, 'bin', 'agent-broker.js');
  */
 export const COMPILE_CACHE = join(PROGRAMS, 'compile-cache');
 
+/** The console as in the package: from source a broker reads 250 files at its start. */
+export const CONSOLE_BUNDLE = join(PROGRAMS, 'dist', 'broker', 'console', 'bundle');
+
 /** A broker that a test can kill: see `broker-process.ts`. */
 export const CHILD_BROKER = join(PROGRAMS, 'dist', 'child-broker.js');

@@ -1,7 +1,6 @@
 /** A complete broker for a test: a real store, real keys, a real listener, a real platform to call. */
 
 import { join } from 'node:path';
-import { inject } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
@@ -17,6 +16,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { GrantTable } from '../../broker/store/tables/rules.ts';
 import { afterFile } from './after-file.ts';
 import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from './agent.ts';
+import { CONSOLE_BUNDLE } from './checkout.ts';
 import { expectDeclared } from './declared-routes.ts';
 import { copyMigratedStore, newFolder, newMigratedDatabase, type StoreKind } from './stores.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
@@ -116,9 +116,8 @@ export async function startWorld(
   const keyPairs: KeyPair[] = [];
   let keyPairsTaken = 0;
   const more = await options.before?.(data);
-  // As in the package: a page from source loads 250 files.
-  const consoleBundle = join(inject('programs'), 'dist/broker/console/bundle');
-  const start = () => serve(readConfig(env), { clock: () => Date.now() + clock.skewMs, consoleBundle, ...more });
+  const start = () =>
+    serve(readConfig(env), { clock: () => Date.now() + clock.skewMs, consoleBundle: CONSOLE_BUNDLE, ...more });
   const world: World = {
     running: await start(),
     upstream,
