@@ -9,6 +9,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { hashFile, readManifest } from '../../broker/store/backup-manifest.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
+import { commandHost } from '../world/command.ts';
 import { smallDisk } from '../world/small-disk.ts';
 import { query } from '../world/store-contents.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
@@ -20,6 +21,17 @@ const CHANGE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope:
 const ROWS = sized(10_000, 20_000);
 
 const run = promisify(execFile);
+const host = commandHost();
+
+/** Runs the command where nothing else happens meanwhile. Rejects as `run` does. */
+async function backUp(
+  words: readonly string[],
+  env: Record<string, string>,
+): Promise<{ stdout: string; stderr: string }> {
+  const ran = await host(['backup', ...words], { cwd: newFolder(), env });
+  if (ran.code !== 0) throw Object.assign(new Error(ran.stderr), ran);
+  return ran;
+}
 
 /** Checks the manifest beside a backup: its checksum is the file's, and the command printed the same manifest. */
 async function checkedManifest(file: string, answered: Record<string, unknown>) {
@@ -61,8 +73,11 @@ describe('agent-broker backup', () => {
     );
   });
   const backup = (file: string, env: Record<string, string> = {}, more: string[] = []) =>
+    backUp([file, ...more], { AGENT_BROKER_DATA: environment.AGENT_BROKER_DATA!, ...env });
+  /** In a process of its own, beside others. */
+  const backupBeside = (file: string, more: string[] = []) =>
     run(process.execPath, [BIN, 'backup', file, ...more], {
-      env: { PATH: process.env.PATH, AGENT_BROKER_DATA: environment.AGENT_BROKER_DATA, ...env },
+      env: { PATH: process.env.PATH, AGENT_BROKER_DATA: environment.AGENT_BROKER_DATA },
     });
 
   test('finishes while calls are made, and contains every call answered before it', {
@@ -78,7 +93,7 @@ describe('agent-broker backup', () => {
         calls++;
       }
     })();
-    const { stdout } = await backup(file);
+    const { stdout } = await backupBeside(file);
     done = true;
     await load;
     expect(calls, 'calls meanwhile').toBeGreaterThan(5);
@@ -118,7 +133,7 @@ describe('agent-broker backup', () => {
     timeout: 180_000,
   }, async () => {
     const file = join(newFolder(), 'backup.db');
-    const ended = await Promise.allSettled([backup(file, {}, ['--json']), backup(file, {}, ['--json'])]);
+    const ended = await Promise.allSettled([backupBeside(file, ['--json']), backupBeside(file, ['--json'])]);
     const made = ended.filter((one) => one.status === 'fulfilled');
     const refused = ended.filter((one) => one.status === 'rejected');
     expect(refused.map(({ reason }) => reason.stderr)).toEqual([
@@ -194,8 +209,7 @@ describe.runIf(STORES.includes('postgres'))(`agent-broker backup of postgres${po
     const file = join(newFolder(), 'backup.dump');
     const { DATABASE_URL = '', AGENT_BROKER_DATA = '' } = world.environment;
     const readOnly = `${DATABASE_URL}?options=${encodeURIComponent('-c default_transaction_read_only=on')}`;
-    const env = { PATH: process.env.PATH, DATABASE_URL: readOnly, AGENT_BROKER_DATA };
-    const { stdout, stderr } = await run(process.execPath, [BIN, 'backup', file, '--json'], { env });
+    const { stdout, stderr } = await backUp([file, '--json'], { DATABASE_URL: readOnly, AGENT_BROKER_DATA });
     await checkedManifest(file, JSON.parse(stdout));
     expect(stderr).toContain('its time could not be recorded');
     expect(await lastBackupShown(world)).toEqual([null, Number.NaN]);
@@ -204,7 +218,7 @@ describe.runIf(STORES.includes('postgres'))(`agent-broker backup of postgres${po
   test('without pg_dump reports what to install, and leaves no file', async () => {
     const folder = newFolder();
     const env = { PATH: folder, DATABASE_URL: await newDatabase(), AGENT_BROKER_DATA: folder };
-    await expect(run(process.execPath, [BIN, 'backup', join(folder, 'b')], { env })).rejects.toMatchObject({
+    await expect(backUp([join(folder, 'b')], env)).rejects.toMatchObject({
       code: 1,
       stderr: expect.stringMatching(
         /^There is no pg_dump here, and the server is PostgreSQL \d+\. Install .*postgresql-client-\d+/,
