@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 
 const FILE = `
 platforms:
@@ -19,6 +19,7 @@ const SECRET = 'CANARY-governance-0123456789';
 const body = (text = FILE) => ({ text, values: { 'env:CRM_TOKEN': SECRET } });
 
 describe.each(STORES)(`applying a governance file by the owner API on %s${postgresNote}`, (store) => {
+  const onOne = testOnOne(store);
   const world = givenWorld(store);
   const organisation = fresh(() => world.organisation());
 
@@ -117,7 +118,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(reasons).toEqual(['governance_applied', 'policy_created']);
   });
 
-  test('a viewer can plan like an admin, but learns nothing about secrets, and cannot apply', async () => {
+  onOne('a viewer can plan like an admin, but learns nothing about secrets, and cannot apply', async () => {
     const vera = await organisation.addOwner('viewer');
     const plan = async (asked: object, by = organisation.owner) => {
       const answer = await organisation.ask('POST', '/owner/governance/plan', asked, by);
@@ -234,7 +235,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
       expect(await fileBefore((await applies())[0].id)).toContain('freeze');
     });
 
-    test('removes labels that an agent did not have before', async () => {
+    onOne('removes labels that an agent did not have before', async () => {
       await apply(`${FILE}agents: { triage: {} }\n`);
       const wanted = await present();
       expect((await apply(`${FILE}agents: { triage: { labels: [prod] } }\n`)).status).toBe(200);
@@ -247,7 +248,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
       expect((await organisation.ask('GET', '/owner/agent-labels')).body.labels).toEqual([]);
     });
 
-    test('a secret that is not stored any more, or came from elsewhere, has to be given again', async () => {
+    onOne('a secret that is not stored any more, or came from elsewhere, has to be given again', async () => {
       await apply();
       const wanted = await present();
       expect((await apply('connections: {}')).status).toBe(200);

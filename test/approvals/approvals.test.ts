@@ -14,7 +14,7 @@ import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { exchange } from '../world/raw.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -33,6 +33,7 @@ const WRITE = {
 const RIVALS = sized(20, 50);
 
 describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
+  const onOne = testOnOne(store);
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
   const agent = shared(() => organisation.agent());
@@ -90,7 +91,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(word.payload).toMatchObject({ kind: 'event', reason: 'approval_approved', approval: provenance });
   });
 
-  test('the answer to an approved call is not given to an agent that could not make it any more', async () => {
+  onOne('the answer to an approved call is not given to an agent that could not make it any more', async () => {
     const { db } = world.running.broker.store;
     const by = await organisation.agent();
     const id = await hold(by);
@@ -147,7 +148,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(word.row).toMatchObject({ kind: 'event', reason: 'approval_denied', detail: 'Not today.' });
   });
 
-  test('an owner sees the exact request, the agent, why it was held, and the time left', async () => {
+  onOne('an owner sees the exact request, the agent, why it was held, and the time left', async () => {
     const id = await hold();
     const { status, body } = await organisation.ask('GET', `/owner/approvals/${id}`);
     expect(status).toBe(200);
@@ -241,34 +242,37 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(rows.filter(({ kind, receipt }) => kind === 'event' && receipt !== null)).toHaveLength(3);
   });
 
-  test('AP-23 another agent’s id, another organisation’s and an unknown one get the same answer; a malformed id is a 400', async () => {
-    const id = await hold();
-    const other = await organisation.agent();
-    const foreign = await world.organisation();
-    await foreign.platform();
-    const stranger = await foreign.agent();
-    const guess = uuidv4();
-    const { detail } = (await other.get(`/v1/approvals/${guess}`)).body;
-    for (const [by, which] of [
-      [other, id],
-      [stranger, id],
-      [agent, guess],
-    ] as const) {
-      const answer = await by.get(`/v1/approvals/${which}`);
-      expectEnvelope(answer, 404, 'not_found');
-      expect(answer.body.detail).toBe(detail);
-    }
-    for (const wrong of ['1', 'x'.repeat(36), `${id}0`])
-      expectEnvelope(await agent.get(`/v1/approvals/${wrong}`), 400, 'invalid_id');
-    for (const verb of ['approve', 'deny'])
-      expectEnvelope(await foreign.ask('POST', `/owner/approvals/${id}/${verb}`, {}), 404, 'not_found');
-    expectEnvelope(await foreign.ask('GET', `/owner/approvals/${id}`), 404, 'not_found');
-    expect((await foreign.ask('GET', '/owner/approvals')).body.approvals).toEqual([]);
-    for (const which of [guess, 'x']) expectEnvelope(await approve(which), 404, 'not_found');
-    expect((await agent.get(`/v1/approvals/${id.toUpperCase()}`)).status).toBe(200);
-  });
+  onOne(
+    'AP-23 another agent’s id, another organisation’s and an unknown one get the same answer; a malformed id is a 400',
+    async () => {
+      const id = await hold();
+      const other = await organisation.agent();
+      const foreign = await world.organisation();
+      await foreign.platform();
+      const stranger = await foreign.agent();
+      const guess = uuidv4();
+      const { detail } = (await other.get(`/v1/approvals/${guess}`)).body;
+      for (const [by, which] of [
+        [other, id],
+        [stranger, id],
+        [agent, guess],
+      ] as const) {
+        const answer = await by.get(`/v1/approvals/${which}`);
+        expectEnvelope(answer, 404, 'not_found');
+        expect(answer.body.detail).toBe(detail);
+      }
+      for (const wrong of ['1', 'x'.repeat(36), `${id}0`])
+        expectEnvelope(await agent.get(`/v1/approvals/${wrong}`), 400, 'invalid_id');
+      for (const verb of ['approve', 'deny'])
+        expectEnvelope(await foreign.ask('POST', `/owner/approvals/${id}/${verb}`, {}), 404, 'not_found');
+      expectEnvelope(await foreign.ask('GET', `/owner/approvals/${id}`), 404, 'not_found');
+      expect((await foreign.ask('GET', '/owner/approvals')).body.approvals).toEqual([]);
+      for (const which of [guess, 'x']) expectEnvelope(await approve(which), 404, 'not_found');
+      expect((await agent.get(`/v1/approvals/${id.toUpperCase()}`)).status).toBe(200);
+    },
+  );
 
-  test('AP-25 an approver decides, a viewer can only read, and an agent can do neither', async () => {
+  onOne('AP-25 an approver decides, a viewer can only read, and an agent can do neither', async () => {
     const id = await hold();
     const viewer = await organisation.addOwner('viewer');
     expect((await organisation.ask('GET', `/owner/approvals/${id}`, undefined, viewer)).status).toBe(200);
@@ -460,7 +464,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(body.recently_completed).toHaveLength(999);
   });
 
-  test('a browser decides with its cookie and the CSRF header; a missing body counts as an empty one', async () => {
+  onOne('a browser decides with its cookie and the CSRF header; a missing body counts as an empty one', async () => {
     const { token } = mintOwnerSession(world.running.broker, organisation.owner);
     const click = (id: string, headers: Record<string, string>) =>
       send(`${agent.baseUrl}/owner/approvals/${id}/approve`, {
@@ -488,7 +492,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('after a master key rotation requests and results can still be opened; altered ones cannot', async () => {
+  onOne('after a master key rotation requests and results can still be opened; altered ones cannot', async () => {
     const [made, waits] = [await hold(), await hold()];
     await approve(made);
     const { vault, store: opened } = world.running.broker;

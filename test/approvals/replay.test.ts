@@ -10,7 +10,7 @@ import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
-import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { CANARY, DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
@@ -30,6 +30,7 @@ const REPO = {
 const NOW = () => Date.now();
 
 describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (store) => {
+  const onOne = testOnOne(store);
   let policy: string;
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
@@ -206,7 +207,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     );
   };
 
-  test.each([
+  onOne.each([
     ['suspended', 'agent_suspended'],
     ['revoked', 'agent_revoked'],
     ['deleted', 'agent_revoked'],
@@ -221,7 +222,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     } else await blocked(id, reason);
   });
 
-  test('a rule that would hold the call again is satisfied by the approval', async () => {
+  onOne('a rule that would hold the call again is satisfied by the approval', async () => {
     const id = await hold();
     await organisation.guardrails([{ name: 'new', effect: 'require_approval' }]);
     expect((await approve(id)).body).toMatchObject({ executed_at: expect.any(String), execution_error: null });
@@ -316,7 +317,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
   // The remaining tests do not depend on the store's SQL.
   if (!ONE_STORE.includes(store)) return;
 
-  test('the result of an approved call has the same headers as the answer of an ordinary call', async () => {
+  onOne('the result of an approved call has the same headers as the answer of an ordinary call', async () => {
     world.upstream.answer = (_request, response) => {
       response.writeHead(429, { 'retry-after': '30', 'x-other': 'x' }).end('{}');
     };
@@ -326,19 +327,22 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(body.result).toEqual({ status: 429, data: {}, headers: { 'retry-after': '30' } });
   });
 
-  test('the result of an approved call says where the platform redirects to, and that the credential was removed', async () => {
-    world.upstream.answer = (request, response) => {
-      response
-        .writeHead(303, { location: 'https://files.example/report?signature=x', 'content-type': 'application/json' })
-        .end(JSON.stringify({ echo: request.headers.authorization }));
-    };
-    const id = await hold();
-    await approve(id);
-    const { result } = (await agent.get(`/v1/approvals/${id}?wait=20`)).body;
-    expect(result).toMatchObject({ status: 303, location: 'https://files.example/report', redacted: true });
-  });
+  onOne(
+    'the result of an approved call says where the platform redirects to, and that the credential was removed',
+    async () => {
+      world.upstream.answer = (request, response) => {
+        response
+          .writeHead(303, { location: 'https://files.example/report?signature=x', 'content-type': 'application/json' })
+          .end(JSON.stringify({ echo: request.headers.authorization }));
+      };
+      const id = await hold();
+      await approve(id);
+      const { result } = (await agent.get(`/v1/approvals/${id}?wait=20`)).body;
+      expect(result).toMatchObject({ status: 303, location: 'https://files.example/report', redacted: true });
+    },
+  );
 
-  test.each(CHANGES)('AP-05 R3 %s: %s, and nothing is sent', async (_what, reason, change) => {
+  onOne.each(CHANGES)('AP-05 R3 %s: %s, and nothing is sent', async (_what, reason, change) => {
     const request = { ...WRITE, headers: { 'X-Kept': 'kept' } };
     const id = await hold(agent, request);
     const twin = await hold(agent, request);
@@ -347,7 +351,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     await blocked(id, reason);
   });
 
-  test('AP-05 the repository was removed from the allow-list: nothing is sent', async () => {
+  onOne('AP-05 the repository was removed from the allow-list: nothing is sent', async () => {
     const scopes = { 'codehost:issues.write': ['POST /repos/*/*/issues'] };
     await organisation.platform({ id: 'codehost', manifest: { scopes } });
     const grants = { codehost: { scopeList: Object.keys(scopes), constraints: '{"repos":["acme/*"]}' } };
@@ -369,7 +373,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(body.execution_error).toMatch(/^agent_suspended/);
   });
 
-  test('AP-06 a child’s pending call expires with the child', async () => {
+  onOne('AP-06 a child’s pending call expires with the child', async () => {
     const parent = await organisation.agent({ policy });
     const child = await childOf(world, organisation, parent);
     const id = await hold(child);
@@ -379,7 +383,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect([body.status, body.executed_at]).toEqual(['expired', null]);
   });
 
-  test.each([404, 409, 500])('an answer with status %i is stored as the result', async (status) => {
+  onOne.each([404, 409, 500])('an answer with status %i is stored as the result', async (status) => {
     world.upstream.answer = (_request, response) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end('{"n":12345678901234567890}');
     const id = await hold();
@@ -389,23 +393,28 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(answer.text).toContain('"data":{"n":12345678901234567890}');
   });
 
-  test('a call whose answer is withheld is reported as executed, without a result, in the approval and in pending-actions', async () => {
-    world.upstream.answer = (_request, response) =>
-      response
-        .setHeader('content-type', 'image/png')
-        .end(Buffer.concat([Buffer.from([0x89, 0, 255]), Buffer.from(CANARY)]));
-    const id = await hold();
-    const { executed_at } = (await approve(id)).body;
-    expect(executed_at).toEqual(expect.any(String));
-    const { body } = await agent.get(`/v1/approvals/${id}`);
-    const execution_error = expect.stringMatching(/^upstream_response_blocked: The call was made\. /);
-    expect(body).toMatchObject({ status: 'approved', executed_at, execution_error });
-    expect(body).not.toHaveProperty('result');
-    const { recently_completed } = (await agent.get('/v1/agents/me/pending-actions')).body;
-    expect(recently_completed).toMatchObject([{ approval_id: id, executed_at, result_summary: null, execution_error }]);
-    const { row } = await evidenceOf(world, agent, body.audit_id);
-    expect(row).toMatchObject({ result: 'blocked', upstream_status: 200, finished_at: Date.parse(executed_at) });
-  });
+  onOne(
+    'a call whose answer is withheld is reported as executed, without a result, in the approval and in pending-actions',
+    async () => {
+      world.upstream.answer = (_request, response) =>
+        response
+          .setHeader('content-type', 'image/png')
+          .end(Buffer.concat([Buffer.from([0x89, 0, 255]), Buffer.from(CANARY)]));
+      const id = await hold();
+      const { executed_at } = (await approve(id)).body;
+      expect(executed_at).toEqual(expect.any(String));
+      const { body } = await agent.get(`/v1/approvals/${id}`);
+      const execution_error = expect.stringMatching(/^upstream_response_blocked: The call was made\. /);
+      expect(body).toMatchObject({ status: 'approved', executed_at, execution_error });
+      expect(body).not.toHaveProperty('result');
+      const { recently_completed } = (await agent.get('/v1/agents/me/pending-actions')).body;
+      expect(recently_completed).toMatchObject([
+        { approval_id: id, executed_at, result_summary: null, execution_error },
+      ]);
+      const { row } = await evidenceOf(world, agent, body.audit_id);
+      expect(row).toMatchObject({ result: 'blocked', upstream_status: 200, finished_at: Date.parse(executed_at) });
+    },
+  );
 
   test('AP-21 the owner disconnects while the platform works: the call is made all the same', async () => {
     let finish: () => void = () => {};

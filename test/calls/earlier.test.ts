@@ -14,7 +14,7 @@ import { fresh, givenWorld } from '../world/fixtures.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { startReplica } from '../world/replica.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const NOW = Date.parse('2026-11-25T12:00:00Z');
@@ -28,6 +28,7 @@ const REFUSED = 'denied_by_guardrail';
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
 describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
+  const onOne = testOnOne(store);
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => newAgent());
@@ -118,7 +119,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(await became(write(second))).toBe(REFUSED);
   });
 
-  test('refused and pending calls do not count as made; an approved call does', async () => {
+  onOne('refused and pending calls do not count as made; an approved call does', async () => {
     await organisation.guardrails([
       NOTHING_LEAVES,
       { name: 'ask', effect: 'require_approval', endpoints: ['/items/strange'] },
@@ -133,7 +134,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(await became(write())).toBe(REFUSED);
   });
 
-  test('with require_approval the call is held, names the earlier call, and is made after approval', async () => {
+  onOne('with require_approval the call is held, names the earlier call, and is made after approval', async () => {
     await organisation.guardrails([asking(NOTHING_LEAVES)]);
     const cause = await read();
     const held = await write();
@@ -152,7 +153,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       .toEqual(expect.any(String));
   });
 
-  test('a call approved earlier is not made when a deny rule has applied since', async () => {
+  onOne('a call approved earlier is not made when a deny rule has applied since', async () => {
     await organisation.guardrails([
       NOTHING_LEAVES,
       { name: 'ask', effect: 'require_approval', when: 'has(request.body.big)' },
@@ -166,7 +167,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       .toContain('denied_by_guardrail');
   });
 
-  test('a look-back guardrail can suspend the agent, and a rule of a policy applies to its agents', async () => {
+  onOne('a look-back guardrail can suspend the agent, and a rule of a policy applies to its agents', async () => {
     await organisation.guardrails([{ ...NOTHING_LEAVES, effect: 'suspend' }]);
     await read();
     expect(await became(write())).toBe(REFUSED);
@@ -184,7 +185,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect((await write(other)).status).toBe(200);
   });
 
-  test('conditions select the calls looked back at; one that fails to evaluate counts as a match', async () => {
+  onOne('conditions select the calls looked back at; one that fails to evaluate counts as a match', async () => {
     const when = 'request.query.from == "outside"';
     await organisation.guardrails([{ ...NOTHING_LEAVES, after: { scopes: ['demo:read'], when, within: '1h' } }]);
     expect((await agent.act({ ...READ, endpoint: '/items?from=inside' })).status).toBe(200);
@@ -201,22 +202,25 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect([await became(write()), await became(write())]).toEqual([200, REFUSED]);
   });
 
-  test('the rule covers all entry points: a read through one is looked back at by the others, /mcp included', async () => {
-    await organisation.guardrails([NOTHING_LEAVES]);
-    const get = await agent.request('GET', '/proxy/demo-main/items/strange');
-    expect(get.status, get.text).toBe(200);
-    expect(await became(write())).toBe(REFUSED);
-    const raw = await agent.request('POST', '/proxy/demo-main/items', { body: '{}', headers: JSON_HEADERS });
-    expect([raw.status, raw.body.reason]).toEqual([403, 'denied_by_guardrail']);
-    const other = await newAgent();
-    const args = { platform: 'demo', scope: 'demo:read', endpoint: '/items/strange' };
-    const message = { method: 'tools/call', params: { name: 'read_platform', arguments: args } };
-    expect((await callMcp(world.running.baseUrl, other.token(), message)).text).toContain('/v1/items/strange');
-    const refused = await other.request('POST', '/proxy/demo-main/items', { body: '{}', headers: JSON_HEADERS });
-    expect([refused.status, refused.body.reason]).toEqual([403, REFUSED]);
-  });
+  onOne(
+    'the rule covers all entry points: a read through one is looked back at by the others, /mcp included',
+    async () => {
+      await organisation.guardrails([NOTHING_LEAVES]);
+      const get = await agent.request('GET', '/proxy/demo-main/items/strange');
+      expect(get.status, get.text).toBe(200);
+      expect(await became(write())).toBe(REFUSED);
+      const raw = await agent.request('POST', '/proxy/demo-main/items', { body: '{}', headers: JSON_HEADERS });
+      expect([raw.status, raw.body.reason]).toEqual([403, 'denied_by_guardrail']);
+      const other = await newAgent();
+      const args = { platform: 'demo', scope: 'demo:read', endpoint: '/items/strange' };
+      const message = { method: 'tools/call', params: { name: 'read_platform', arguments: args } };
+      expect((await callMcp(world.running.baseUrl, other.token(), message)).text).toContain('/v1/items/strange');
+      const refused = await other.request('POST', '/proxy/demo-main/items', { body: '{}', headers: JSON_HEADERS });
+      expect([refused.status, refused.body.reason]).toEqual([403, REFUSED]);
+    },
+  );
 
-  test('a simulation by an owner shows the rule and notes nothing; permissions are conditional', async () => {
+  onOne('a simulation by an owner shows the rule and notes nothing; permissions are conditional', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
     const simulate = async (action: object) => {
       const tried = await organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...action });
@@ -313,7 +317,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       expect(refused.body.detail).toContain('the agent made the call');
     });
 
-    test('for a held call through /proxy the rule applies from when a retry got the answer', async () => {
+    onOne('for a held call through /proxy the rule applies from when a retry got the answer', async () => {
       const ask = () =>
         agent.request('PATCH', '/proxy/demo-main/items/strange', {
           body: '{}',
@@ -333,7 +337,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       expect(await became(write())).toBe(REFUSED);
     });
 
-    test('for a call with an Idempotency-Key the rule applies from when its answer was returned again', async () => {
+    onOne('for a call with an Idempotency-Key the rule applies from when its answer was returned again', async () => {
       const after = { endpoints: ['/items/search'], within: '45m' };
       await organisation.guardrails([{ ...NOTHING_LEAVES, endpoints: ['/items'], after }]);
       const search = () =>
@@ -347,7 +351,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       expect(await became(write())).toBe(REFUSED);
     });
 
-    test('a streamed call is noted again as long as its answer is read, and not afterwards', async () => {
+    onOne('a streamed call is noted again as long as its answer is read, and not afterwards', async () => {
       const { broker } = world.running;
       const { whileRead } = earlierCalls(broker, 20);
       const { id } = await broker.store.db
@@ -403,7 +407,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       expect(arrived()).toEqual([...before, LONG.length + 7]);
     });
 
-    test.each([['deny'], ['require_approval']])(
+    onOne.each([['deny'], ['require_approval']])(
       'is not completed when its agent made the other call meanwhile (%s): the platform has no complete request',
       async (effect) => {
         await organisation.guardrails([{ ...NOTHING_LEAVES, effect }]);
@@ -431,7 +435,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(await marks()).toEqual([]);
   });
 
-  test('look-back rules can be in a governance file, a plan describes them, and errors name the mistake', async () => {
+  onOne('look-back rules can be in a governance file, a plan describes them, and errors name the mistake', async () => {
     const yaml = `guardrails:
   - name: nothing-leaves
     effect: deny

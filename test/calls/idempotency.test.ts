@@ -14,7 +14,7 @@ import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/ev
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
@@ -23,6 +23,7 @@ let keys = 0;
 const newKey = () => ({ 'idempotency-key': `key-${keys++}` });
 
 describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
+  const onOne = testOnOne(store);
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { scopes } }));
 
@@ -302,7 +303,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expectEnvelope(again, 409, 'idempotency_outcome_unknown');
   });
 
-  test('the answer of a GET is not stored: the GET is made again', async () => {
+  onOne('the answer of a GET is not stored: the GET is made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
@@ -321,7 +322,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect((await agent.act(read, key)).status).toBe(200);
   });
 
-  test('a GET that is held is held once', async () => {
+  onOne('a GET that is held is held once', async () => {
     const agent = await organisation.agent({
       policy: await organisation.policy([{ effect: 'require_approval' }], 'asks'),
     });
@@ -410,7 +411,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(gone).toBe(true);
   });
 
-  test('an answer that is too large is not stored: a retry is told so, and the call is not made again', async () => {
+  onOne('an answer that is too large is not stored: a retry is told so, and the call is not made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     // Too large in bytes, though not in characters.
@@ -427,7 +428,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(again.body.audit_id).toBe(auditIdOf(made));
   });
 
-  test('a stored answer that was altered is not returned, and the call is not made again', async () => {
+  onOne('a stored answer that was altered is not returned, and the call is not made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const made = await agent.act(WRITE, key);
@@ -441,7 +442,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(again.body.audit_id).toBe(auditIdOf(made));
   });
 
-  test('a call that certainly did not reach the platform is not stored; one that may have is', async () => {
+  onOne('a call that certainly did not reach the platform is not stored; one that may have is', async () => {
     await organisation.platform({ id: 'away', manifest: { base_url: 'https://127.0.0.1:1', scopes } });
     const agent = await organisation.agent({ grants: { away: {}, demo: {} } });
     const key = newKey();
@@ -470,7 +471,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen).toHaveLength(3);
   });
 
-  test('a halted agent is refused and recorded, even for a call that was answered before', async () => {
+  onOne('a halted agent is refused and recorded, even for a call that was answered before', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const first = await agent.act(WRITE, key);
@@ -482,46 +483,49 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect((await agent.act(WRITE, key)).text).toBe(first.text);
   });
 
-  test('an agent that lost the grant, the scope or the platform is refused and recorded, even for a call that was answered before', async () => {
-    world.upstream.answer = (_request, response) =>
-      void response.writeHead(200, { 'content-type': 'application/json' }).end('{"of":"the platform"}');
-    const { db } = world.running.broker.store;
-    const grants = db.updateTable('grants').where('organisation_id', '=', organisation.id);
-    const platforms = db.updateTable('platforms').where('organisation_id', '=', organisation.id);
-    const agent = await organisation.agent();
-    const ours = grants.where('agent_id', '=', agent.id);
-    const kept = await db.selectFrom('grants').selectAll().where('agent_id', '=', agent.id).executeTakeFirstOrThrow();
-    const key = newKey();
-    const first = await agent.act(WRITE, key);
-    expect(first.body.data).toEqual({ of: 'the platform' });
-    const losses: [() => Promise<unknown>, () => Promise<unknown>, string][] = [
-      [
-        () => ours.set({ expires_at: Date.now() - 1_000 }).execute(),
-        () => ours.set({ expires_at: kept.expires_at }).execute(),
-        'grant_expired',
-      ],
-      [
-        () => ours.set({ scopes: '["demo:read"]' }).execute(),
-        () => ours.set({ scopes: kept.scopes }).execute(),
-        'scope_not_granted',
-      ],
-      [
-        () => platforms.set({ suspended: 1 }).execute(),
-        () => platforms.set({ suspended: 0 }).execute(),
-        'platform_suspended',
-      ],
-    ];
-    for (const [lose, giveBack, reason] of losses) {
-      await lose();
-      const refused = await withoutCalls(world, () => agent.act(WRITE, key));
-      expect([refused.status, refused.body.reason], refused.text).toEqual([403, reason]);
-      expect(refused.text).not.toContain('of the platform');
-      expect((await evidenceOf(world, agent, auditIdOf(refused))).row).toMatchObject({ result: 'denied', reason });
-      await giveBack();
-      expect((await agent.act(WRITE, key)).text, reason).toBe(first.text);
-    }
-    world.upstream.answer = undefined;
-  });
+  onOne(
+    'an agent that lost the grant, the scope or the platform is refused and recorded, even for a call that was answered before',
+    async () => {
+      world.upstream.answer = (_request, response) =>
+        void response.writeHead(200, { 'content-type': 'application/json' }).end('{"of":"the platform"}');
+      const { db } = world.running.broker.store;
+      const grants = db.updateTable('grants').where('organisation_id', '=', organisation.id);
+      const platforms = db.updateTable('platforms').where('organisation_id', '=', organisation.id);
+      const agent = await organisation.agent();
+      const ours = grants.where('agent_id', '=', agent.id);
+      const kept = await db.selectFrom('grants').selectAll().where('agent_id', '=', agent.id).executeTakeFirstOrThrow();
+      const key = newKey();
+      const first = await agent.act(WRITE, key);
+      expect(first.body.data).toEqual({ of: 'the platform' });
+      const losses: [() => Promise<unknown>, () => Promise<unknown>, string][] = [
+        [
+          () => ours.set({ expires_at: Date.now() - 1_000 }).execute(),
+          () => ours.set({ expires_at: kept.expires_at }).execute(),
+          'grant_expired',
+        ],
+        [
+          () => ours.set({ scopes: '["demo:read"]' }).execute(),
+          () => ours.set({ scopes: kept.scopes }).execute(),
+          'scope_not_granted',
+        ],
+        [
+          () => platforms.set({ suspended: 1 }).execute(),
+          () => platforms.set({ suspended: 0 }).execute(),
+          'platform_suspended',
+        ],
+      ];
+      for (const [lose, giveBack, reason] of losses) {
+        await lose();
+        const refused = await withoutCalls(world, () => agent.act(WRITE, key));
+        expect([refused.status, refused.body.reason], refused.text).toEqual([403, reason]);
+        expect(refused.text).not.toContain('of the platform');
+        expect((await evidenceOf(world, agent, auditIdOf(refused))).row).toMatchObject({ result: 'denied', reason });
+        await giveBack();
+        expect((await agent.act(WRITE, key)).text, reason).toBe(first.text);
+      }
+      world.upstream.answer = undefined;
+    },
+  );
 
   test('answers and keys are not stored in plain text', async () => {
     const agent = await organisation.agent();
@@ -532,7 +536,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       expect(JSON.stringify(rest) + Buffer.from(answer ?? []).toString('latin1')).not.toContain('PRIVATE');
   });
 
-  test.each(['', 'a b', 'é', 'x'.repeat(256)])('a malformed key answers 400: %j', async (value) => {
+  onOne.each(['', 'a b', 'é', 'x'.repeat(256)])('a malformed key answers 400: %j', async (value) => {
     const agent = await organisation.agent();
     const answer = await withoutCalls(world, () => agent.act(WRITE, { 'idempotency-key': value }));
     expectEnvelope(answer, 400, 'invalid_request');

@@ -8,7 +8,7 @@ import { fresh, givenWorld } from '../world/fixtures.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { startReplica } from '../world/replica.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const NOW = Date.parse('2026-11-25T12:00:00Z');
@@ -23,6 +23,7 @@ const MONEY = {
 const asking = (rule: object) => ({ ...rule, effect: 'require_approval' });
 
 describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
+  const onOne = testOnOne(store);
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => newAgent());
@@ -110,7 +111,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     });
   });
 
-  test.each([[{}], [{ amount: '10' }], [{ amount: -5 }], [{ amount: null }], [{ amount: [1] }], [{ amount: true }]])(
+  onOne.each([[{}], [{ amount: '10' }], [{ amount: -5 }], [{ amount: null }], [{ amount: [1] }], [{ amount: true }]])(
     'a call whose amount is invalid (%j) is refused, and uses nothing',
     async (data) => {
       await organisation.guardrails([MONEY]);
@@ -121,7 +122,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('a single call above the limit is refused', async () => {
+  onOne('a single call above the limit is refused', async () => {
     await organisation.guardrails([MONEY]);
     expect(await write({ amount: 101 })).toMatchObject({
       status: 403,
@@ -157,7 +158,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     ]);
   });
 
-  test('beyond a limit with require_approval the call is held; an approved call is made, and counts', async () => {
+  onOne('beyond a limit with require_approval the call is held; an approved call is made, and counts', async () => {
     await organisation.guardrails([asking(MONEY)]);
     expect((await write({ amount: 90 })).status).toBe(200);
     const held = await write({ amount: 20 });
@@ -178,7 +179,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect((await write({ amount: 0 })).status).toBe(200);
   });
 
-  test('an approved call is not made when a deny rule with a limit has nothing left', async () => {
+  onOne('an approved call is not made when a deny rule with a limit has nothing left', async () => {
     await organisation.guardrails([
       THREE,
       { name: 'ask', effect: 'require_approval', when: 'request.body.big == true' },
@@ -194,7 +195,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect((await used())[0]).toMatchObject({ used: 3 });
   });
 
-  test('limits of policy rules count for each agent under the policy', async () => {
+  onOne('limits of policy rules count for each agent under the policy', async () => {
     const rules = [{ effect: 'allow' }, { ...THREE, limit: { most: 1, per: 'hour' } }];
     const one = await organisation.agent({ rules });
     one.clock = agent.clock;
@@ -225,7 +226,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect(conditionalScopes).toContain('demo:write');
   });
 
-  test('/proxy and /mcp report limits in the same fields', async () => {
+  onOne('/proxy and /mcp report limits in the same fields', async () => {
     await organisation.guardrails([{ ...THREE, limit: { most: 1, per: 'day' } }]);
     expect((await write()).status).toBe(200);
     const raw = await agent.request('POST', '/proxy/demo-main/items', {
@@ -309,7 +310,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect(await limitsOf(one)).toEqual([money, all, { ...hourly, used: 0, resets_at: '2026-11-25T14:00:00.000Z' }]);
   });
 
-  test('limits can be in a governance file, and a plan describes them', async () => {
+  onOne('limits can be in a governance file, and a plan describes them', async () => {
     const yaml = `guardrails:\n  - { name: money, effect: deny, scopes: ["demo:write"], limit: { most: 100, of: request.body.amount, per: day } }\n`;
     const planned = await organisation.ask('POST', '/owner/governance/plan', { text: yaml });
     expect(planned.status, planned.text).toBe(200);
