@@ -4,6 +4,7 @@ import { StdioClientTransport as SecondTransport } from '@modelcontextprotocol/c
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -39,13 +40,20 @@ const server = () => ({ command: process.execPath, args: [BIN, 'mcp', '--profile
 
 type AnyClient = Pick<SecondClient, 'listTools' | 'callTool' | 'close' | 'getServerVersion'>;
 
-async function second(mode: 'legacy' | 'auto'): Promise<AnyClient> {
+async function second(
+  mode: 'legacy' | 'auto',
+  after: (close: () => Promise<void>) => void = onTestFinished,
+): Promise<AnyClient> {
   const client = new SecondClient({ name: 'second', version: '1' }, { versionNegotiation: { mode } });
   await client.connect(new SecondTransport(server()));
-  onTestFinished(() => client.close());
+  after(() => client.close());
   expect(client.getNegotiatedProtocolVersion()).toBe(mode === 'auto' ? '2026-07-28' : '2025-11-25');
   return client;
 }
+
+let connected: Promise<AnyClient> | undefined;
+/** One client for the tests that only list and call tools. */
+const sharedClient = (): Promise<AnyClient> => (connected ??= second('legacy', afterFile));
 
 async function first(): Promise<AnyClient> {
   const client = new FirstClient({ name: 'first', version: '1' });
@@ -106,7 +114,7 @@ describe.each([
 });
 
 test('no tool schema has `propertyNames`, because models behind some clients then refuse every tool', async () => {
-  const { tools } = await (await second('legacy')).listTools();
+  const { tools } = await (await sharedClient()).listTools();
   const { data, headers } = tools.find(({ name }) => name === 'write_platform')!.inputSchema.properties!;
   expect(data).toMatchObject({ type: 'object', additionalProperties: true });
   expect(headers).toMatchObject({ type: 'object', additionalProperties: { type: 'string' } });
@@ -114,7 +122,7 @@ test('no tool schema has `propertyNames`, because models behind some clients the
 });
 
 test('read_platform and write_platform send the requested method and endpoint', async () => {
-  const client = await second('legacy');
+  const client = await sharedClient();
   for (const [name, more, method, endpoint] of [
     ['read_platform', {}, 'GET', '/items/7'],
     ['write_platform', { data: { title: 'x' }, method: 'PATCH' }, 'PATCH', '/items/7'],
@@ -128,7 +136,7 @@ test('read_platform and write_platform send the requested method and endpoint', 
 });
 
 test('write_platform defaults to POST and rejects GET and DELETE; the other tools accept no method', async () => {
-  const client = await second('legacy');
+  const client = await sharedClient();
   const call = (name: string, more: Record<string, unknown>) =>
     client.callTool({ name, arguments: { platform: 'demo', scope: 'demo:write', endpoint: '/items', ...more } });
   const refused = await call('write_platform', { scope: 'demo:read' });

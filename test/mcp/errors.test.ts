@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { readArguments } from '../../bin/quick-mcp.ts';
+import { afterFile } from '../world/after-file.ts';
 import { makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -23,6 +24,14 @@ async function connected(profile: string): Promise<McpProcess> {
   await shakeHands(mcp);
   return mcp;
 }
+let plain: Promise<McpProcess> | undefined;
+/** One server for the tests that only call tools of the agent. */
+const sharedServer = (): Promise<McpProcess> =>
+  (plain ??= (async () => {
+    const mcp = startMcp(writeProfile(agent), ['--wait', '0'], {}, afterFile);
+    await shakeHands(mcp);
+    return mcp;
+  })());
 const read = async (mcp: McpProcess) => await callTool(mcp, 'read_platform', READ);
 /** Starts a server with this handler. Returns its address. */
 async function standIn(answer: Parameters<typeof createServer>[1]): Promise<string> {
@@ -327,7 +336,7 @@ describe('the broker', () => {
 test('a failed call names its audit id, over stdio and HTTP, so that its receipt can be read', async () => {
   const cut = { ...PATCH, reason: 'a cut' };
   const wrong = { ...READ, endpoint: 'items' };
-  const mcp = await connected(writeProfile(agent));
+  const mcp = await sharedServer();
   const overHttp = async (name: string, args: object) => {
     const headers = { authorization: `Bearer ${agent.token()}`, accept: 'application/json, text/event-stream' };
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
@@ -417,7 +426,7 @@ describe('every refusal includes the next step', () => {
   });
 
   test('a wrong scope or endpoint, a body that is too large, and invalid arguments each have an error code and advice', async () => {
-    const mcp = await connected(writeProfile(agent));
+    const mcp = await sharedServer();
     const cases: [name: string, args: Record<string, unknown>, code: string, next: RegExp][] = [
       ['read_platform', { ...READ, endpoint: '/elsewhere' }, 'endpoint_scope_mismatch', /scope that covers/],
       ['read_platform', { ...READ, endpoint: '//items' }, 'invalid_endpoint', /Correct/],
