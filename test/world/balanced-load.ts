@@ -26,6 +26,9 @@ export async function startBehind(
   return served === undefined ? process.output().stderr : { url: `http://localhost:${port}`, process, environment };
 }
 
+/** Between one call and the next. */
+const PAUSE_MS = 10;
+
 export class BalancedLoad {
   calls = 0;
   readonly #all: Balanced[] = [];
@@ -57,6 +60,8 @@ export class BalancedLoad {
         const { url } = this.#serving[call % this.#serving.length]!;
         const answer = await new TestAgent({ ...agent, baseUrl: url }).act(action, headers(call));
         expect(answer.status, answer.text).toBe(200);
+        // Many calls fall into each restart all the same, which calls without a pause would slow down.
+        await new Promise((later) => setTimeout(later, PAUSE_MS));
       }
     })();
     this.#loading.catch(() => {});
