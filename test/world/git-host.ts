@@ -1,6 +1,7 @@
 /** A code host on loopback: Git's own `git http-backend` over bare repositories, behind a small CGI server (RFC 3875). */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { appendFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -88,8 +89,8 @@ export async function startGitHost({
       ),
     repository: (name, { format = 'sha1', files = { 'README.md': `# ${name}\n` } } = {}) => {
       const folder = join(root, `${name}.git`);
-      git(root, 'init', '-q', '--bare', '-b', 'main', `--object-format=${format}`, folder);
-      for (const [key, value] of Object.entries(BARE)) git(folder, 'config', key, value);
+      git(root, 'init', '-q', '--bare', '-b', 'main', '--template=', `--object-format=${format}`, folder);
+      appendFileSync(join(folder, 'config'), BARE);
       const import_ = [
         'commit refs/heads/main\ncommitter A <a@acme.example> now\ndata 5\nfirst\n',
         ...Object.entries(files).map(
@@ -107,12 +108,16 @@ export async function startGitHost({
   return host;
 }
 
-const BARE = {
-  'http.receivepack': 'true',
-  'uploadpack.allowFilter': 'true',
-  'uploadpack.allowAnySHA1InWant': 'true',
-  'receive.advertisePushOptions': 'true',
-};
+/** The configuration of a repository on the code host. */
+const BARE = `
+[http]
+	receivepack = true
+[uploadpack]
+	allowFilter = true
+	allowAnySHA1InWant = true
+[receive]
+	advertisePushOptions = true
+`;
 
 function runBackend(root: string, request: IncomingMessage, response: ServerResponse): void {
   const [path = '', query = ''] = (request.url ?? '').split('?');
