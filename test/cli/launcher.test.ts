@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ROOT } from '../world/root.ts';
+import { COMPILE_CACHE, ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 import { missingScript, shellAtTerminal } from '../world/terminal.ts';
 
@@ -44,7 +44,10 @@ const old = ['/usr/bin/npm'].find((npm) => {
 test.skipIf(!old)(`npm with an old Node prints no warnings${old ? '' : ' (skipped: no old Node here)'}`, () => {
   const folder = clone();
   mkdirSync(join(folder, 'home'));
-  const env = { PATH: `${dirname(old!)}:/bin`, HOME: join(folder, 'home'), npm_config_update_notifier: 'false' };
+  const env = {
+    ...{ PATH: `${dirname(old!)}:/bin`, HOME: join(folder, 'home'), NODE_COMPILE_CACHE: COMPILE_CACHE },
+    npm_config_update_notifier: 'false',
+  };
   const npm = (...words: string[]) => spawnSync(old!, words, { cwd: folder, env, encoding: 'utf8' });
   const install = () => npm('ci', '--dry-run', '--offline', '--no-audit');
   const quiet = install();
@@ -79,7 +82,7 @@ test.skipIf(cannotInterrupt)(
       `exec ${join(dirname(old!), 'node')} ${join(ROOT, 'bin', 'agent-broker.js')} serve`,
       {
         cwd: folder,
-        env: { PATH: '/usr/bin:/bin', HOME: folder, PORT: '0', DRAIN_SECONDS: '2' },
+        env: { PATH: '/usr/bin:/bin', HOME: folder, NODE_COMPILE_CACHE: COMPILE_CACHE, PORT: '0', DRAIN_SECONDS: '2' },
       },
     );
     await broker.shows('is running at');
