@@ -4,11 +4,12 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { expectEnvelope } from '../world/evidence.ts';
 import { envelope, startMcp, writeProfile } from '../world/mcp.ts';
-import { consentVerified, STATELESS, TRANSPORTS, waitingCalls } from '../world/mcp-people.ts';
+import { consentVerified, HANDSHAKE, STATELESS, TRANSPORTS, waitingCalls } from '../world/mcp-people.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { thorough } from '../world/thorough.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
 const [ANN, BOB] = [slack('U-ANN'), slack('U-BOB')];
@@ -29,6 +30,9 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
   });
 
   describe.each(TRANSPORTS)('over %s', (_name, connect) => {
+    // Shaking hands differs in how the connection begins, which the first test shows in CI.
+    const testOnBoth = connect === HANDSHAKE ? test.runIf(thorough) : test;
+
     test('each person gets their own data, and a malformed caller is refused with the reason', async () => {
       const call = await connect(world, organisation);
       const whoReads = async (caller: object) => (await call('read_platform', { ...READ, caller })).data?.who;
@@ -48,34 +52,40 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
         });
     });
 
-    test('identical calls of two people are two calls with separate answers, and repeated calls join their own', async () => {
-      const call = await connect(world, organisation);
-      const write = (caller: object) => call('write_platform', { ...WRITE, caller });
-      const answers = Promise.all([write(ANN), write(BOB), write(ANN), write(BOB)]);
-      for (const id of await waitingCalls(world, organisation, 2))
-        await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
-      const [ann, bob, annAgain, bobAgain] = await answers;
-      expect([ann, bob, annAgain, bobAgain].map(({ data }) => data?.who)).toEqual(['ann', 'bob', 'ann', 'bob']);
-      expect(annAgain.approval_id).toBe(ann.approval_id);
-      expect(bobAgain.approval_id).toBe(bob.approval_id);
-      expect(bob.approval_id).not.toBe(ann.approval_id);
-    });
+    testOnBoth(
+      'identical calls of two people are two calls with separate answers, and repeated calls join their own',
+      async () => {
+        const call = await connect(world, organisation);
+        const write = (caller: object) => call('write_platform', { ...WRITE, caller });
+        const answers = Promise.all([write(ANN), write(BOB), write(ANN), write(BOB)]);
+        for (const id of await waitingCalls(world, organisation, 2))
+          await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+        const [ann, bob, annAgain, bobAgain] = await answers;
+        expect([ann, bob, annAgain, bobAgain].map(({ data }) => data?.who)).toEqual(['ann', 'bob', 'ann', 'bob']);
+        expect(annAgain.approval_id).toBe(ann.approval_id);
+        expect(bobAgain.approval_id).toBe(bob.approval_id);
+        expect(bob.approval_id).not.toBe(ann.approval_id);
+      },
+    );
 
-    test('different assertions identify the same person, and an invalid assertion identifies nobody', async () => {
-      const call = await connect(world, organisation);
-      const write = async (sub: string) => call('write_platform', { ...WRITE, caller: await byAssertion(sub) });
-      const answers = Promise.all([write('ann'), write('bob'), write('ann')]);
-      for (const id of await waitingCalls(world, organisation, 2))
-        await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
-      expect((await answers).map(({ data }) => data?.who)).toEqual(['ann', 'bob', 'ann']);
-      const over = Math.floor(Date.now() / 1000) - 600;
-      const bad = { assertion: await issuer.assertion('ann', { iat: over, exp: over + 300 }) };
-      for (const caller of [bad, { assertion: 'x' }])
-        expect(await call('read_platform', { ...READ, caller })).toMatchObject({
-          status: 'not_ready',
-          code: 'consent_required',
-        });
-    });
+    testOnBoth(
+      'different assertions identify the same person, and an invalid assertion identifies nobody',
+      async () => {
+        const call = await connect(world, organisation);
+        const write = async (sub: string) => call('write_platform', { ...WRITE, caller: await byAssertion(sub) });
+        const answers = Promise.all([write('ann'), write('bob'), write('ann')]);
+        for (const id of await waitingCalls(world, organisation, 2))
+          await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+        expect((await answers).map(({ data }) => data?.who)).toEqual(['ann', 'bob', 'ann']);
+        const over = Math.floor(Date.now() / 1000) - 600;
+        const bad = { assertion: await issuer.assertion('ann', { iat: over, exp: over + 300 }) };
+        for (const caller of [bad, { assertion: 'x' }])
+          expect(await call('read_platform', { ...READ, caller })).toMatchObject({
+            status: 'not_ready',
+            code: 'consent_required',
+          });
+      },
+    );
   });
 
   test('X-Svc-Caller on /mcp names the person of every call; a call for somebody else is refused', async () => {
