@@ -2,18 +2,14 @@
  * The conformance suite for MCP clients with the broker as a client of authorization servers: an admin connects the suite's server, an agent
  * calls its tools, and where the broker asks for it the admin connects the server again.
  */
-import { createServer } from 'node:http';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { send, TestAgent } from '../world/agent.ts';
 import { type Expected, runAllScenarios } from '../world/conformance.ts';
-import { listenOnLoopback } from '../world/listen.ts';
 import { localUrlOf } from '../world/local-url.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { callOf } from './connected.ts';
 
-const PROGRAM = join(import.meta.dirname, '../world/mcp-connect-program.ts');
 const BASE_URL = 'https://broker.example';
 const SCOPE = 'tools:all';
 const CLIENT = 'CLIENT_ID';
@@ -86,27 +82,15 @@ describe('an MCP server that authorizes its clients', () => {
   let world: World;
   let here: string;
   let judge: (scenario: string, expected: Expected) => void;
-  const control = createServer((request, response) => {
-    const answer = async () => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk as Buffer);
-      const { scenario: name, url, context } = JSON.parse(Buffer.concat(chunks).toString());
-      const scenario = SCENARIOS[name.replace('auth/', '')];
-      return scenario ? await connectAndCall(scenario, url, context) : 'not of authorization';
-    };
-    answer().then(
-      (done) => response.end(JSON.stringify(done)),
-      (error: Error) => response.writeHead(500).end(error.stack),
-    );
-  });
   beforeAll(async () => {
     const allowPrivate = EPHEMERAL_PORTS.flatMap((port) => [`localhost:${port}`, `127.0.0.1:${port}`]);
     world = await startWorld('sqlite', { BASE_URL }, { before: async () => ({ allowPrivate }) });
     here = localUrlOf(world);
-    const port = await listenOnLoopback(control);
-    judge = await runAllScenarios(PROGRAM, { CONTROL_URL: `http://127.0.0.1:${port}` });
+    judge = await runAllScenarios(async (name, url, context = '{}') => {
+      const scenario = SCENARIOS[name.replace('auth/', '')];
+      return scenario ? await connectAndCall(scenario, url, JSON.parse(context)) : 'not of authorization';
+    });
   }, 180_000);
-  afterAll(() => new Promise((closed) => control.close(closed)));
 
   const signedIn = ({ owner }: Organisation) => ({
     cookie: `__Host-svc_owner=${mintOwnerSession(world.running.broker, owner).token}`,

@@ -2,11 +2,13 @@
  * The conformance suite for MCP clients against the client that calls MCP platforms. Unsupported scenarios are listed
  * with the reason; any other failure fails here, and so does a listed scenario that passes.
  */
-import { join } from 'node:path';
-import { test } from 'vitest';
-import { conforms, type Expected } from '../world/conformance.ts';
-
-const CLIENT = join(import.meta.dirname, '../world/mcp-client-program.ts');
+import { beforeAll, test } from 'vitest';
+import { listAll } from '../../broker/calls/mcp-list.ts';
+import { Secret } from '../../broker/crypto/secret.ts';
+import { makeOutbound } from '../../broker/egress/dispatcher.ts';
+import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
+import { type Expected, runAllScenarios } from '../world/conformance.ts';
 
 const SCENARIOS: Record<string, Expected> = {
   tools_call: { passes: ['tool-add-numbers'] },
@@ -37,4 +39,62 @@ const SCENARIOS: Record<string, Expected> = {
   },
 };
 
-test.each(Object.entries(SCENARIOS))('%s', (scenario, expected) => conforms(scenario, CLIENT, expected), 90_000);
+let judge: (scenario: string, expected: Expected) => void;
+beforeAll(async () => {
+  judge = await runAllScenarios(async (scenario, url, context) =>
+    scenario in SCENARIOS ? await listAndCall(url, context) : 'not of the client for tools',
+  );
+}, 180_000);
+
+test.each(Object.entries(SCENARIOS))('%s', (scenario, expected) => judge(scenario, expected));
+
+/** Lists the tools of a server and calls them: as the context asks, or with values of the types of their arguments. */
+async function listAndCall(baseUrl: string, context: string | undefined): Promise<unknown> {
+  const outbound = makeOutbound({ allowPrivate: [new URL(baseUrl).host] });
+  const client = makeMcpClient(
+    outbound,
+    {
+      platform: { baseUrl, wholeAddress: true, auth: { type: 'header', name: 'x-test-credential' } },
+      credential: new Secret('nobodys-credential'),
+      clock: Date.now,
+      connectionKey: 'test',
+      headers: {},
+      session: undefined,
+    },
+    '1.0.0',
+  );
+  try {
+    const asked =
+      context === undefined ? undefined : (JSON.parse(context).toolCalls as { name: string; arguments: JsonObject }[]);
+    const listed = await listAll(client);
+    if (!listed.ok) return { notListed: listed.answer };
+    const results: unknown[] = [];
+    for (const tool of listed.tools) {
+      const mine = asked?.filter(({ name }) => name === tool.name);
+      for (const { arguments: args } of mine ?? [
+        { arguments: argumentsOf(tool, listed.tools[0]!.inputSchema as JsonObject) },
+      ]) {
+        const answer = await client.call({ name: String(tool.name), inputSchema: tool.inputSchema }, args, () => ({}));
+        results.push([tool.name, 'kind' in answer ? answer.kind : answer.error]);
+      }
+    }
+    return results;
+  } finally {
+    await outbound.close();
+  }
+}
+
+/** Returns arguments for a tool: the suite's own, or a value of each argument's type. */
+function argumentsOf(tool: JsonObject, first: JsonObject): JsonObject {
+  const { properties = {} } = tool.inputSchema as { properties?: Record<string, { type?: string }> };
+  const sample: Record<string, JsonObject[string]> = {
+    number: 3,
+    integer: 3,
+    boolean: true,
+    string: 'text',
+    object: first,
+  };
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, { type = 'string' }]) => [name, sample[type] ?? 'x']),
+  );
+}

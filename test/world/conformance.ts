@@ -1,45 +1,52 @@
-/** Runs scenarios of the MCP conformance suite against a client, and checks their results. */
+/** Runs the MCP conformance suite against a client in this process, and checks the results of its scenarios. */
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import { ROOT } from './checkout.ts';
+import { listenOnLoopback } from './listen.ts';
 import { newFolder } from './stores.ts';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
+/** What the suite starts for each scenario. Not a Node program: each would take ten times as much processor time as the scenario. */
+const PROGRAM = join(ROOT, 'test/world/mcp-conformance-client.sh');
 
 /** Checks that have to pass, and those that cannot, with the reason. */
 export type Expected = { passes: string[]; cannot?: Record<string, string> };
 
 type Check = { id: string; status: string; errorMessage?: string; description?: string };
 
-/** Runs a scenario with a program as the client, which gets the address of the suite's server as its last argument, and checks the results. */
-export async function conforms(scenario: string, program: string, expected: Expected): Promise<void> {
-  const judge = await runSuite(['--scenario', scenario], program);
-  judge(scenario, expected);
-}
-
 /**
- * Runs all client scenarios in one process of the suite, concurrently; the program gets its scenario in MCP_CONFORMANCE_SCENARIO. Returns a function
- * that checks one scenario.
+ * Runs all client scenarios in one process of the suite, concurrently. `client`: connects to the suite's server at `url`; what it returns is the output of
+ * the client. Returns a function that checks one scenario.
  */
-export const runAllScenarios = (program: string, env: Record<string, string>) =>
-  runSuite(['--suite', 'all', '--timeout', '120000'], program, env);
-
-async function runSuite(
-  which: readonly string[],
-  program: string,
-  env: Record<string, string> = {},
+export async function runAllScenarios(
+  client: (scenario: string, url: string, context: string | undefined) => Promise<unknown>,
 ): Promise<(scenario: string, expected: Expected) => void> {
   const folder = newFolder();
-  const command = `${process.execPath} ${program}`;
+  const control = createServer((request, response) => {
+    text(request)
+      .then((form) => {
+        const given = new URLSearchParams(form);
+        return client(given.get('scenario')!, given.get('url')!, given.get('context') ?? undefined);
+      })
+      .then(
+        (done) => response.end(JSON.stringify(done)),
+        (error: Error) => response.writeHead(500).end(error.stack),
+      );
+  });
+  const port = await listenOnLoopback(control);
   // The suite exits with 1 when anything failed; its files have the details.
-  await promisify(execFile)(process.execPath, [SUITE, 'client', '--command', command, ...which, '-o', folder], {
-    timeout: which.includes('--suite') ? 170_000 : 60_000,
+  const suite = [SUITE, 'client', '--command', `sh ${PROGRAM}`, '--suite', 'all', '--timeout', '120000', '-o', folder];
+  await promisify(execFile)(process.execPath, suite, {
+    timeout: 170_000,
     maxBuffer: Number.POSITIVE_INFINITY,
-    env: { ...process.env, ...env },
+    env: { ...process.env, CONTROL_URL: `http://127.0.0.1:${port}` },
   }).catch(() => undefined);
+  await new Promise((closed) => control.close(closed));
   return (scenario, expected) => judge(folder, scenario, expected);
 }
 
