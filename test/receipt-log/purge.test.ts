@@ -12,7 +12,7 @@ import { makeRandom } from '../world/random.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
-import { readAsOwner, settledLog } from './read-log.ts';
+import { readAsOwner, recordReads, settledLog } from './read-log.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 const SEED = Number(process.env.TAMPER_SEED ?? Math.floor(Math.random() * 2 ** 32));
@@ -82,10 +82,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
 
   test('rows with expired retention are deleted by kind; the export verifies, and rows deleted otherwise are reported', async () => {
     await keep({ reads_days: 31, calls_days: 60 });
-    const reads: string[] = [];
-    for (let at = 0; at < 300; at += 20)
-      for (const { body } of await Promise.all(Array.from({ length: 20 }, () => agent.act(READ))))
-        reads.push(body._meta.audit_id);
+    const reads = await recordReads(world, organisation, agent, 300);
     const held = await agent.act(WRITE);
     const refused = await agent.act({ ...READ, scope: 'demo:nothing' });
     await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/deny`, {});
@@ -160,7 +157,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
 
   test('rows that expire during an export are kept until it ends, and the export verifies', async () => {
     await keep({ reads_days: 31 });
-    for (let at = 0; at < 300; at += 20) await Promise.all(Array.from({ length: 20 }, () => agent.act(READ)));
+    await recordReads(world, organisation, agent, 300);
     await settled(301);
     const lines: string[] = [];
     const under = exportLog(world.running.broker, organisation.id, 0);

@@ -1,5 +1,9 @@
-import { vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
+import { findAuditRow } from '../../broker/store/audit.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { READ } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import type { Organisation, World } from '../world/world.ts';
 
@@ -18,3 +22,28 @@ export const settledLog = (organisation: Organisation, atLeast: number): Promise
     },
     { timeout: scaledTimeout(30_000), interval: 250 },
   );
+
+/**
+ * Makes one read, and records more rows like its own: signed, stored and put into the log by the broker's recorder. Each further call would take several
+ * times as much. Returns the ids of the rows.
+ */
+export async function recordReads(
+  world: World,
+  { id }: Organisation,
+  agent: TestAgent,
+  count: number,
+): Promise<string[]> {
+  const { broker, recorder } = world.running.services;
+  const { status, body, text } = await agent.act(READ);
+  expect(status, text).toBe(200);
+  const first = (await findAuditRow(broker.store.db, id, body._meta.audit_id))!;
+  const own = { row_hash: null, receipt_kid: null, receipt: null, receipt_format: null, receipt_issuer: null };
+  const more = Array.from({ length: count - 1 }, () => ({
+    ...first,
+    ...own,
+    id: uuidv7(broker.clock()),
+    correlation_id: uuidv4(),
+  }));
+  await Promise.all(more.map((row) => recorder.record({ row, value: undefined })));
+  return [first.id, ...more.map((row) => row.id)];
+}
