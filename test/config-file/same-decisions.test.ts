@@ -231,7 +231,7 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
         expect(revokedIsNone(await outcomes(changed))).toEqual(revokedIsNone(await outcomes(fresh)));
         expect(await changed.apply(document(after))).toEqual([]);
       }),
-      { numRuns: sized(3, 8) },
+      { numRuns: sized(2, 8) },
     );
   });
 
@@ -252,7 +252,7 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
         expect(revokedIsNone(await outcomes(fresh))).toEqual(revokedIsNone(await outcomes(source)));
         expect((await fresh.export()).replace(/^organisation: .*\n/, '')).toContain('agents:');
       }),
-      { numRuns: sized(3, 8) },
+      { numRuns: sized(2, 8) },
     );
   });
 });

@@ -1,5 +1,6 @@
 /** Random and damaged inputs for all parsers of foreign bytes. A moment each here, longer by `npm run prove`. */
 import { describe, test } from 'vitest';
+import { sized } from '../world/thorough.ts';
 import { type Count, chosen, type Fuzzed, fuzz, SEED, secondsOr } from './fuzz.ts';
 import { agentTokens } from './inputs/agent-tokens.ts';
 import { conditions } from './inputs/conditions.ts';
@@ -22,7 +23,7 @@ const FUZZERS: Record<string, (count: Count) => Fuzzed> = {
   'fuzz-pkt-lines': pktLines,
   'fuzz-push-reports': pushReports,
 };
-const SECONDS = secondsOr(process.env.CI ? 1.5 : 0.5);
+const SECONDS = secondsOr(sized(0.5, 1.5));
 
 describe(`for ${SECONDS} s each (PROVE_SEED=${SEED})`, () => {
   test.each(chosen(FUZZERS))('%s', { timeout: 60_000 + SECONDS * 1000, retry: 0 }, (part) =>

@@ -25,7 +25,7 @@ const MODELS: Record<string, (store: StoreKind, count: Count) => Promise<Fuzzed>
   'model-look-backs': async (store, count) => lookBacks(await startWorld(store), count),
   'model-limits': async (store, count) => limits(await startWorld(store), count),
 };
-const SECONDS = secondsOr(sized(1, 4));
+const SECONDS = secondsOr(sized(0.5, 4));
 
 // No retry: a single failure is a finding.
 

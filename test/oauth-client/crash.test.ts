@@ -10,7 +10,7 @@ import type { LyingServer } from '../world/lying-authorization-server.ts';
 import { startReplica } from '../world/replica.ts';
 import { everythingStored, placesOf, query } from '../world/store-contents.ts';
 import { newDatabase, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
+import { sized, thorough } from '../world/thorough.ts';
 import { CLIENT_SECRET, HOLDERS, place, READ } from './holders.ts';
 
 const CALLS = sized(20, 50);
@@ -76,7 +76,10 @@ describe.runIf(STORES.includes('postgres'))(`an unavailable store on postgres${p
   }, 180_000);
 });
 
-describe.runIf(STORES.includes('postgres')).each(HOLDERS)(
+/** Both tables of HOLDERS have the same claims, by the same statements: in CI the other replica refreshes a connection, and not also a person's tokens. */
+const TAKEN_OVER = thorough ? HOLDERS : HOLDERS.slice(0, 1);
+
+describe.runIf(STORES.includes('postgres')).each(TAKEN_OVER)(
   `a refresh of $table on postgres${postgresNote}`,
   ({ perPerson, call, give, outlive: getOver }) => {
     test('R7 made by another replica that took this one for dead: the late tokens are not revoked', async () => {
@@ -141,10 +144,12 @@ describe.each(ONE_STORE)(`a refresh claim on %s${postgresNote}`, (store) => {
 describe.each(ONE_STORE.flatMap((store) => HOLDERS.map((holder) => ({ ...holder, store, of: holder.table }))))(
   `an interrupted refresh of $table on $store${postgresNote}`,
   ({ store, table, perPerson, call, give, outlive: getOver }) => {
-    test.each([
+    const interruptions: [string, boolean, number][] = [
       ['had been answered in vain: the old token is tried once, and then an owner is needed', true, 409],
       ['had not arrived: the old token is good', false, 200],
-    ])(
+    ];
+    // In CI the second of a person's tokens is left out: that of connections stays.
+    test.each(interruptions.filter(([, rotated]) => rotated || table === 'connections' || thorough))(
       'C9 that %s',
       async (_name, rotated, status) => {
         const made = await place(store, {}, perPerson);
