@@ -13,7 +13,7 @@ import { isRowFault } from '../../broker/store/row-fault.ts';
 import { rollback } from '../../broker/store/transaction.ts';
 import { givenWorld } from '../world/fixtures.ts';
 import { auditRow } from '../world/rows.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, postgresNote, STORES, testOnOne } from '../world/stores.ts';
 
 /** Result of one write: refused before it reached the store, written, or written with its answer lost. */
 type Fate = 'written' | 'refused' | 'answer lost' | { answerLostAfterMs: number };
@@ -92,20 +92,23 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('only a recorder creates a Recorded value: no copy, literal or changed value has its type', async () => {
-    const recorded: Recorded<string> = await finish(recorderWith().recorder, ownRow(), false);
-    const take = (given: Recorded<string>) => given.value;
-    expect(take(recorded)).toBe('the answer');
-    // Each of these lines must be a compile error.
-    // @ts-expect-error a copy
-    expect(take({ ...recorded })).toBeUndefined();
-    // @ts-expect-error a copy with another value
-    take({ ...recorded, value: 'another' });
-    // @ts-expect-error a literal
-    take({ value: 'another' });
-    // @ts-expect-error a change
-    expect(() => (Object.assign(recorded, {}).value = 'another')).toThrow(TypeError);
-  });
+  testOnOne(store)(
+    'only a recorder creates a Recorded value: no copy, literal or changed value has its type',
+    async () => {
+      const recorded: Recorded<string> = await finish(recorderWith().recorder, ownRow(), false);
+      const take = (given: Recorded<string>) => given.value;
+      expect(take(recorded)).toBe('the answer');
+      // Each of these lines must be a compile error.
+      // @ts-expect-error a copy
+      expect(take({ ...recorded })).toBeUndefined();
+      // @ts-expect-error a copy with another value
+      take({ ...recorded, value: 'another' });
+      // @ts-expect-error a literal
+      take({ value: 'another' });
+      // @ts-expect-error a change
+      expect(() => (Object.assign(recorded, {}).value = 'another')).toThrow(TypeError);
+    },
+  );
 
   test('one invalid row does not make the other rows of its batch fail', async () => {
     const { recorder } = recorderWith();
@@ -121,7 +124,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     for (const row of rows) expect(await stored(row)).toMatchObject({ state: 'final' });
   });
 
-  test('while the store is unavailable, waiting rows are not retried one by one', async () => {
+  testOnOne(store)('while the store is unavailable, waiting rows are not retried one by one', async () => {
     const { recorder, writes } = recorderWith(...Array<Fate>(50).fill('refused'));
     const rows = Array.from({ length: 40 }, () => ownRow());
     const errors = await Promise.all(rows.map((row) => refused(finish(recorder, row, false))));
@@ -130,24 +133,27 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(await stored(rows[0]!)).toBeUndefined();
   });
 
-  test('C10 a call whose intent cannot be stored is not made, and its row is later closed as not sent', async () => {
-    const { recorder, writes } = recorderWith(...Array<Fate>(5).fill('refused'));
-    const row = ownRow();
-    let made = false;
-    const error = await refused(
-      recorder.intend(row, async () => {
-        made = true;
-        return await finish(recorder, row, true);
-      }),
-    );
-    expect([made, error.sent]).toEqual([false, false]);
-    // A busy machine may manage only two attempts instead of three.
-    const [tried, refusals] = [writes.length, 5];
-    expect(tried).toBeOneOf([2, 3]);
-    for (let left = refusals - tried; left > 0; left--) expect(await recorder.retryLate()).toBe(1);
-    expect(await recorder.retryLate()).toBe(0);
-    expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'audit_unavailable' });
-  });
+  testOnOne(store)(
+    'C10 a call whose intent cannot be stored is not made, and its row is later closed as not sent',
+    async () => {
+      const { recorder, writes } = recorderWith(...Array<Fate>(5).fill('refused'));
+      const row = ownRow();
+      let made = false;
+      const error = await refused(
+        recorder.intend(row, async () => {
+          made = true;
+          return await finish(recorder, row, true);
+        }),
+      );
+      expect([made, error.sent]).toEqual([false, false]);
+      // A busy machine may manage only two attempts instead of three.
+      const [tried, refusals] = [writes.length, 5];
+      expect(tried).toBeOneOf([2, 3]);
+      for (let left = refusals - tried; left > 0; left--) expect(await recorder.retryLate()).toBe(1);
+      expect(await recorder.retryLate()).toBe(0);
+      expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'audit_unavailable' });
+    },
+  );
 
   test('a claim that returns a rollback: its reason is returned, no intent is stored, no call is made; the next call succeeds', async () => {
     const { recorder } = recorderWith();
@@ -163,29 +169,32 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(await stored(next)).toMatchObject({ state: 'final', flags: expect.stringContaining('"left":1') });
   });
 
-  test('storing an outcome is retried until it succeeds', async () => {
+  testOnOne(store)('storing an outcome is retried until it succeeds', async () => {
     const { recorder } = recorderWith('written', 'refused', 'refused', 'refused');
     const row = ownRow();
     expect((await recorder.intend(row, () => finish(recorder, row, true))).value).toBe('the answer');
     expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed' });
   });
 
-  test('C11 an outcome that cannot be stored in time is not returned, and is stored once the store is available again', async () => {
-    const { recorder } = recorderWith('written', ...Array<Fate>(200).fill('refused'));
-    const row = ownRow();
-    const began = performance.now();
-    const error = await refused(recorder.intend(row, () => finish(recorder, row, true)));
-    expect(error.sent).toBe(true);
-    expect(performance.now() - began).toBeGreaterThan(4_900);
-    expect(await stored(row)).toMatchObject({ state: 'intent' });
-    let left = 1;
-    while (left > 0) left = await recorder.retryLate();
-    const found = (await stored(row))!;
-    expect(found).toMatchObject({ state: 'final', result: 'allowed' });
-    expectSigned(found, row);
-  });
+  testOnOne(store)(
+    'C11 an outcome that cannot be stored in time is not returned, and is stored once the store is available again',
+    async () => {
+      const { recorder } = recorderWith('written', ...Array<Fate>(200).fill('refused'));
+      const row = ownRow();
+      const began = performance.now();
+      const error = await refused(recorder.intend(row, () => finish(recorder, row, true)));
+      expect(error.sent).toBe(true);
+      expect(performance.now() - began).toBeGreaterThan(4_900);
+      expect(await stored(row)).toMatchObject({ state: 'intent' });
+      let left = 1;
+      while (left > 0) left = await recorder.retryLate();
+      const found = (await stored(row))!;
+      expect(found).toMatchObject({ state: 'final', result: 'allowed' });
+      expectSigned(found, row);
+    },
+  );
 
-  test('a deferred outcome that the store always rejects does not block those after it', async () => {
+  testOnOne(store)('a deferred outcome that the store always rejects does not block those after it', async () => {
     const kept: string[] = [];
     const [bad, good] = [ownRow(), ownRow()];
     const late = makeLateRows(
@@ -217,7 +226,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect((await recorder.intend(next, () => finish(recorder, next, true))).value).toBe('the answer');
   });
 
-  test('the row of a call that was refused after its intent is closed later, too', async () => {
+  testOnOne(store)('the row of a call that was refused after its intent is closed later, too', async () => {
     const { recorder } = recorderWith('written', ...Array<Fate>(4).fill('refused'));
     const row = ownRow();
     const error = await refused(recorder.intend(row, () => finish(recorder, row, false)));
@@ -245,22 +254,25 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expectSigned(found, row);
   });
 
-  test('ST-10 after a connection that breaks slowly the write is retried once; after a timeout of the store it is not', async () => {
-    const { recorder, writes } = recorderWith('written', { answerLostAfterMs: 400 }, 'written', {
-      answerLostAfterMs: 400,
-    });
-    await finish(recorder, ownRow(), false);
-    const row = ownRow();
-    // The intent of one call, and then the decision of another.
-    expect((await recorder.intend(row, () => finish(recorder, row, true))).value).toBe('the answer');
-    const other = ownRow();
-    expect((await finish(recorder, other, false)).value).toBe('the answer');
-    expect(writes.length).toBe(6);
-    expectSigned((await stored(other))!, other);
-    const silent = recorderWith({ answerLostAfterMs: 5_000 });
-    expect((await refused(finish(silent.recorder, ownRow(), false))).sent).toBe(false);
-    expect(silent.writes.length).toBe(1);
-  });
+  testOnOne(store)(
+    'ST-10 after a connection that breaks slowly the write is retried once; after a timeout of the store it is not',
+    async () => {
+      const { recorder, writes } = recorderWith('written', { answerLostAfterMs: 400 }, 'written', {
+        answerLostAfterMs: 400,
+      });
+      await finish(recorder, ownRow(), false);
+      const row = ownRow();
+      // The intent of one call, and then the decision of another.
+      expect((await recorder.intend(row, () => finish(recorder, row, true))).value).toBe('the answer');
+      const other = ownRow();
+      expect((await finish(recorder, other, false)).value).toBe('the answer');
+      expect(writes.length).toBe(6);
+      expectSigned((await stored(other))!, other);
+      const silent = recorderWith({ answerLostAfterMs: 5_000 });
+      expect((await refused(finish(silent.recorder, ownRow(), false))).sent).toBe(false);
+      expect(silent.writes.length).toBe(1);
+    },
+  );
 
   test('R7 a row that another process closed keeps its signed state, and the late outcome is not returned', async () => {
     const { recorder } = recorderWith();
@@ -323,7 +335,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect([made, error.sent]).toEqual([false, false]);
   });
 
-  test('the row of a call that throws is closed as unknown', async () => {
+  testOnOne(store)('the row of a call that throws is closed as unknown', async () => {
     const { recorder } = recorderWith();
     for (const method of ['PATCH', 'GET']) {
       const row = ownRow({ method });
@@ -333,20 +345,23 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('a read has a journal entry instead of an intent row, which is removed when its row is stored', async () => {
-    const { recorder, writes, left } = recorderWith();
-    const row = auditRow({ method: 'GET', scope: 'demo:read', path: '/items/1' });
-    const { value } = await recorder.intend(row, async () => {
-      expect(writes).toEqual([]);
-      expect(left(), 'while the process lives').toEqual([]);
-      return await finish(recorder, row, true);
-    });
-    expect(value).toBe('the answer');
-    await recorder.close();
-    expect(left()).toEqual([]);
-  });
+  testOnOne(store)(
+    'a read has a journal entry instead of an intent row, which is removed when its row is stored',
+    async () => {
+      const { recorder, writes, left } = recorderWith();
+      const row = auditRow({ method: 'GET', scope: 'demo:read', path: '/items/1' });
+      const { value } = await recorder.intend(row, async () => {
+        expect(writes).toEqual([]);
+        expect(left(), 'while the process lives').toEqual([]);
+        return await finish(recorder, row, true);
+      });
+      expect(value).toBe('the answer');
+      await recorder.close();
+      expect(left()).toEqual([]);
+    },
+  );
 
-  test('the journal entry of a read can be read after its process has ended', async () => {
+  testOnOne(store)('the journal entry of a read can be read after its process has ended', async () => {
     const { recorder, left } = recorderWith();
     const row = auditRow({ method: 'GET', path: '/items/2', decision: '{"matched":["é\\n"]}' });
     await recorder.intend(row, async () => {
@@ -360,31 +375,34 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('journal entries of finished reads are removed while others are in flight, and their slots are reused', async () => {
-    const { recorder, left } = recorderWith();
-    const read = () => ownRow({ method: 'GET', scope: 'demo:read', path: '/items/3' });
-    const [long, again] = [read(), read()];
-    await recorder.intend(long, async () => {
-      await Promise.all(
-        Array.from({ length: 5 }, async () => {
-          const row = read();
-          await recorder.intend(row, () => finish(recorder, row, true));
-        }),
-      );
-      await recorder.retryLate();
-      await recorder.intend(again, async () => {
+  testOnOne(store)(
+    'journal entries of finished reads are removed while others are in flight, and their slots are reused',
+    async () => {
+      const { recorder, left } = recorderWith();
+      const read = () => ownRow({ method: 'GET', scope: 'demo:read', path: '/items/3' });
+      const [long, again] = [read(), read()];
+      await recorder.intend(long, async () => {
+        await Promise.all(
+          Array.from({ length: 5 }, async () => {
+            const row = read();
+            await recorder.intend(row, () => finish(recorder, row, true));
+          }),
+        );
         await recorder.retryLate();
-        await recorder.close();
-        const [found] = left();
-        expect(found!.rows.map(({ id }) => id).toSorted()).toEqual([long.id, again.id].toSorted());
-        found!.remove();
-        return await finish(recorder, again, true);
+        await recorder.intend(again, async () => {
+          await recorder.retryLate();
+          await recorder.close();
+          const [found] = left();
+          expect(found!.rows.map(({ id }) => id).toSorted()).toEqual([long.id, again.id].toSorted());
+          found!.remove();
+          return await finish(recorder, again, true);
+        });
+        return await finish(recorder, long, true);
       });
-      return await finish(recorder, long, true);
-    });
-  });
+    },
+  );
 
-  test('a read whose row is too large for the journal has an intent row', async () => {
+  testOnOne(store)('a read whose row is too large for the journal has an intent row', async () => {
     const { recorder, writes } = recorderWith();
     const row = auditRow({ method: 'GET', decision: JSON.stringify({ matched: 'x'.repeat(9_000) }) });
     await recorder.intend(row, async () => {
@@ -395,7 +413,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(await stored(row)).toMatchObject({ state: 'final' });
   });
 
-  test('a stop waits for the calls in flight, up to a timeout', async () => {
+  testOnOne(store)('a stop waits for the calls in flight, up to a timeout', async () => {
     const { recorder } = recorderWith();
     const row = ownRow();
     let answer: (() => void) | undefined;

@@ -11,7 +11,7 @@ import { agent, call, NOW } from './world.ts';
 const mostMs = () => Math.max(30, machineMs(Array.from({ length: 5_000 }, (_, i) => `${i} ${'a\n'.repeat(225)}`)) / 2);
 const MOST_MS = mostMs();
 
-/** Lengths of the list: one that is read to the end, and one at which the meter stops. */
+/** Lengths of the list: the shortest is read to the end by some conditions, the longest by none. */
 const SIZES = thorough ? [1000, 2500, 3500] : [1000, 3500];
 
 const LONG = 480_000;

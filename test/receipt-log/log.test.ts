@@ -260,45 +260,48 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     expect((await send(`${world.running.baseUrl}/.well-known/svc-log/not-a-uuid`, {})).status).toBe(404);
   });
 
-  test('a damaged log is not continued, and no contradicting checkpoint is signed; logs of other organisations continue', async () => {
-    const db = () => world.running.broker.store.db;
-    const other = await world.demoOrganisation();
-    const neighbour = await other.agent();
-    await agent.act(READ);
-    const { size, checkpoint } = await settled();
-    const mine = () => db().updateTable('log_entries').where('organisation_id', '=', organisation.id);
-    const { row_hashes } = await db()
-      .selectFrom('log_entries')
-      .select('row_hashes')
-      .where('organisation_id', '=', organisation.id)
-      .executeTakeFirstOrThrow();
-    const changed = Buffer.from(row_hashes);
-    changed[0]! ^= 1;
-    const damages = {
-      changed: { row_hashes: changed },
-      cut: { row_hashes: changed.subarray(32) },
-    };
-    for (const [what, damage] of Object.entries(damages)) {
-      await mine().set(damage).execute();
-      // A restarted process reads the damaged log from the store.
-      await world.restart();
-      for (let calls = 0; calls < 3; calls++) {
-        expect((await agent.act(READ)).status).toBe(200);
-        expect((await neighbour.act(READ)).status).toBe(200);
+  testOnOne(store)(
+    'a damaged log is not continued, and no contradicting checkpoint is signed; logs of other organisations continue',
+    async () => {
+      const db = () => world.running.broker.store.db;
+      const other = await world.demoOrganisation();
+      const neighbour = await other.agent();
+      await agent.act(READ);
+      const { size, checkpoint } = await settled();
+      const mine = () => db().updateTable('log_entries').where('organisation_id', '=', organisation.id);
+      const { row_hashes } = await db()
+        .selectFrom('log_entries')
+        .select('row_hashes')
+        .where('organisation_id', '=', organisation.id)
+        .executeTakeFirstOrThrow();
+      const changed = Buffer.from(row_hashes);
+      changed[0]! ^= 1;
+      const damages = {
+        changed: { row_hashes: changed },
+        cut: { row_hashes: changed.subarray(32) },
+      };
+      for (const [what, damage] of Object.entries(damages)) {
+        await mine().set(damage).execute();
+        // A restarted process reads the damaged log from the store.
+        await world.restart();
+        for (let calls = 0; calls < 3; calls++) {
+          expect((await agent.act(READ)).status).toBe(200);
+          expect((await neighbour.act(READ)).status).toBe(200);
+        }
+        const theirs = async () => (await other.ask('GET', '/owner/log')).body;
+        await expect.poll(async () => (await theirs()).waiting, { message: what }).toBe(0);
+        await expect.poll(async () => (await theirs()).checkpoint?.size, { message: what }).toBe((await theirs()).size);
+        expect(await status(), what).toMatchObject({ size, checkpoint: { size, root: checkpoint.root } });
+        expect((await status()).waiting, what).toBeGreaterThan(0);
       }
-      const theirs = async () => (await other.ask('GET', '/owner/log')).body;
-      await expect.poll(async () => (await theirs()).waiting, { message: what }).toBe(0);
-      await expect.poll(async () => (await theirs()).checkpoint?.size, { message: what }).toBe((await theirs()).size);
-      expect(await status(), what).toMatchObject({ size, checkpoint: { size, root: checkpoint.root } });
-      expect((await status()).waiting, what).toBeGreaterThan(0);
-    }
-    // When repaired, the log continues with all pending rows.
-    await mine().set({ row_hashes }).execute();
-    await world.restart();
-    expect((await settled()).size).toBe((await finalRows()).length);
-  });
+      // When repaired, the log continues with all pending rows.
+      await mine().set({ row_hashes }).execute();
+      await world.restart();
+      expect((await settled()).size).toBe((await finalRows()).length);
+    },
+  );
 
-  test('invalid pending rows block only the log of their organisation', async () => {
+  testOnOne(store)('invalid pending rows block only the log of their organisation', async () => {
     const { db } = world.running.broker.store;
     const other = await world.demoOrganisation();
     const neighbour = await other.agent();
