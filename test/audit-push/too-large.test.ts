@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { MOST_ROWS, nextBatch } from '../../broker/audit-push/batch.ts';
 import { makeRowLimits } from '../../broker/audit-push/row-limits.ts';
 import { findSink } from '../../broker/store/audit-sinks.ts';
+import { recordReads } from '../receipt-log/read-log.ts';
 import { afterFile } from '../world/after-file.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -40,7 +41,7 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
 
   const logged = () => expect.poll(async () => (await organisation.ask('GET', '/owner/log')).body.waiting).toBe(0);
 
-  /** Makes this many calls, then a sink that starts with the first row; the last row is the creation of the sink. */
+  /** Records this many calls, then a sink that starts with the first row; the last row is the creation of the sink. */
   const push = async (kind: string, { calls = CALLS, reason }: { calls?: number; reason?: string } = {}) => {
     came = [];
     receiver.answer = (request, response, body) => {
@@ -52,10 +53,7 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
       came.push({ indexes: indexesIn(body), isTaken });
       response.writeHead(isTaken ? 200 : 413).end('{}');
     };
-    const call = { ...READ, ...(reason !== undefined && { reason }) };
-    for (let made = 0; made < calls; made += 20)
-      for (const { status } of await Promise.all(Array.from({ length: 20 }, () => agent.act(call))))
-        expect(status).toBe(200);
+    await recordReads(world, organisation, agent, calls, { ...READ, ...(reason !== undefined && { reason }) });
     await logged();
     const made = { name: 'siem', kind, url: `${receiver.url}/in`, from: 'beginning' };
     const { status, text, body } = await organisation.ask('POST', '/owner/audit-sinks', made);

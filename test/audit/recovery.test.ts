@@ -19,7 +19,8 @@ import { hideTables } from '../world/fault-proxy.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { thorough } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 
 /** A sixteenth of the production value, so that what takes 20 to 25 s there takes two here. */
@@ -184,7 +185,10 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
   });
 });
 
-describe.each(STORES)(`a process that was unregistered on %s${postgresNote}`, (store) => {
+/** In CI the store that several processes share. */
+const WHERE = thorough ? STORES : ONE_STORE;
+
+describe.each(WHERE)(`a process that was unregistered on %s${postgresNote}`, (store) => {
   /** Starts a broker with a heartbeat every 50 ms. */
   async function startFast() {
     const world = await startWorld(store);
@@ -279,7 +283,7 @@ describe.each(STORES)(`a process that was unregistered on %s${postgresNote}`, (s
   });
 });
 
-describe.each(STORES)(`journal entries of reads that a dead process left on %s${postgresNote}`, (store) => {
+describe.each(WHERE)(`journal entries of reads that a dead process left on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
 

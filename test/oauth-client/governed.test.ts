@@ -9,7 +9,8 @@ import { connectAtOnce, outlive } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { startReplica } from '../world/replica.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { thorough } from '../world/thorough.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
@@ -17,7 +18,10 @@ const SECRET = 'CANARY-governed-0123456789';
 const JSON_TYPE = { 'content-type': 'application/json' };
 const FREEZE = { guardrails: [{ name: 'freeze', effect: 'deny', methods: ['DELETE'] }] };
 
-describe.each(STORES)(`governance files and OAuth connections on %s${postgresNote}`, (store) => {
+/** In CI the store whose transactions run beside each other. */
+const WHERE = thorough ? STORES : ONE_STORE;
+
+describe.each(WHERE)(`governance files and OAuth connections on %s${postgresNote}`, (store) => {
   let server: LyingServer;
   let world: World;
   let organisation: Organisation;

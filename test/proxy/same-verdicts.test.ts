@@ -217,7 +217,10 @@ describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'ow
     if (method === 'GET') return [];
     if (path === (rules.graphqlPath ?? '') || rules.kind === 'graphql') return DOCUMENTS.map(json);
     const kinds = bodyKinds(rules, { method, path }) ?? [rules.isForm ? 'form' : 'json'];
-    const objects = [...some(2, OBJECTS, random), ...some(6, namedObjects(rules, method, path), random)];
+    const objects = [
+      ...some(sized(1, 2), OBJECTS, random),
+      ...some(sized(3, 6), namedObjects(rules, method, path), random),
+    ];
     const sent = kinds.flatMap((kind): readonly (Sent | undefined)[] =>
       kind === 'list' || kind === 'text' || kind === 'bytes' ? OTHERS[kind] : objects.map(WRITTEN[kind]),
     );
@@ -226,7 +229,7 @@ describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'ow
   /** Calls of one operation: without a body and with several, and with some queries, preferably those that a rule about it reads. */
   const callsOf = (method: Method, path: string, random: () => number): [string, Sent][] => {
     const bodies = [json(''), ...bodiesOf(method, path, random)];
-    const queries = [...some(3, namedQueries(rules, method, path), random), ...some(1, QUERIES, random)];
+    const queries = [...some(sized(2, 3), namedQueries(rules, method, path), random), ...some(1, QUERIES, random)];
     return [
       ...bodies.map((body): [string, Sent] => [path, body]),
       ...queries.flatMap((query) => some(1, bodies, random).map((body): [string, Sent] => [`${path}?${query}`, body])),

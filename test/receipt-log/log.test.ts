@@ -12,8 +12,8 @@ import { READ, WRITE } from '../world/requests.ts';
 import { leafOf, mth, sha256 } from '../world/rfc9162.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 
-/** Poll interval: a log is signed every 5 s, and polling 20 times per second, as `expect.poll` does, would be most of the work here. */
-const POLLING = { interval: 250 };
+/** Poll interval: a log is signed every 5 s, and polling many times per second, as `expect.poll` does, would be most of the work here. */
+const POLLING = { interval: 500 };
 
 /** Verifies a checkpoint with a verifier key, without code of the broker. */
 function readCheckpoint(note: string, vkey: string): { size: number; root: Buffer } {
@@ -151,7 +151,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
         const young = await world.demoOrganisation();
         await (await young.agent()).act(READ);
         await (await organisation.agent()).act(READ);
-        await expect.poll(async () => (await status()).size).toBeGreaterThan(size);
+        await expect.poll(async () => (await status()).size, POLLING).toBeGreaterThan(size);
         const now = await settled();
         expect([now.origin, now.keys]).toEqual([origin, keys]);
         expect(new URL(world.running.baseUrl).host).not.toBe(new URL(`http://${origin}`).host);
@@ -289,8 +289,10 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
           expect((await neighbour.act(READ)).status).toBe(200);
         }
         const theirs = async () => (await other.ask('GET', '/owner/log')).body;
-        await expect.poll(async () => (await theirs()).waiting, { message: what }).toBe(0);
-        await expect.poll(async () => (await theirs()).checkpoint?.size, { message: what }).toBe((await theirs()).size);
+        await expect.poll(async () => (await theirs()).waiting, { message: what, ...POLLING }).toBe(0);
+        await expect
+          .poll(async () => (await theirs()).checkpoint?.size, { message: what, ...POLLING })
+          .toBe((await theirs()).size);
         expect(await status(), what).toMatchObject({ size, checkpoint: { size, root: checkpoint.root } });
         expect((await status()).waiting, what).toBeGreaterThan(0);
       }
@@ -309,7 +311,9 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     await db.insertInto('log_pending').values(row).execute();
     await agent.act(READ);
     for (let calls = 0; calls < 3; calls++) await neighbour.act(READ);
-    await expect.poll(async () => (await other.ask('GET', '/owner/log')).body).toMatchObject({ size: 3, waiting: 0 });
+    await expect
+      .poll(async () => (await other.ask('GET', '/owner/log')).body, POLLING)
+      .toMatchObject({ size: 3, waiting: 0 });
     expect(await status()).toMatchObject({ size: 0, waiting: 2 });
     await db.deleteFrom('log_pending').where('organisation_id', '=', organisation.id).execute();
   });
@@ -329,7 +333,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
         .insertInto('log_pending')
         .values(added.slice(at, at + 100))
         .execute();
-    await expect.poll(async () => (await status()).size).toBe(before + 600);
+    await expect.poll(async () => (await status()).size, POLLING).toBe(before + 600);
     const { size, keys } = await settled();
     const whole = (await bytes(`/orgs/${organisation.id}/tile/entries/000`)).body;
     const second = (await bytes(`/orgs/${organisation.id}/tile/entries/001`)).body;

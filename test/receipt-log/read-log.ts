@@ -20,11 +20,11 @@ export const settledLog = (organisation: Organisation, atLeast: number): Promise
       const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
       return waiting === 0 && size >= atLeast && checkpoint?.size === size ? (size as number) : undefined;
     },
-    { timeout: scaledTimeout(30_000), interval: 250 },
+    { timeout: scaledTimeout(30_000), interval: 500 },
   );
 
 /**
- * Makes one read, and records more rows like its own: signed, stored and put into the log by the broker's recorder. Each further call would take several
+ * Makes one read, `action`, and records more rows like its own: signed, stored and put into the log by the broker's recorder. Each further call would take several
  * times as much. Returns the ids of the rows.
  */
 export async function recordReads(
@@ -32,9 +32,10 @@ export async function recordReads(
   { id }: Organisation,
   agent: TestAgent,
   count: number,
+  action: Record<string, unknown> = READ,
 ): Promise<string[]> {
   const { broker, recorder } = world.running.services;
-  const { status, body, text } = await agent.act(READ);
+  const { status, body, text } = await agent.act(action);
   expect(status, text).toBe(200);
   const first = (await findAuditRow(broker.store.db, id, body._meta.audit_id))!;
   const own = { row_hash: null, receipt_kid: null, receipt: null, receipt_format: null, receipt_issuer: null };

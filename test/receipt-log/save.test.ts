@@ -23,7 +23,7 @@ async function startSaving() {
     await expect
       .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint?.size, {
         timeout: 15_000,
-        interval: 250,
+        interval: 500,
       })
       .toBeGreaterThan(size);
   };

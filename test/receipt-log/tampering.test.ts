@@ -66,7 +66,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     for (let i = 0; i < 50; i++) await failing.act({ ...READ, endpoint: '//x' });
     await vi.waitUntil(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint, {
       timeout: 30_000,
-      interval: 250,
+      interval: 500,
     });
     const early = await fetched(`/orgs/${organisation.id}/checkpoint`);
     await recordReads(world, organisation, agent, ROWS);
@@ -75,7 +75,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
         const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
         return waiting === 0 && checkpoint.size === size && size > ROWS;
       },
-      { timeout: 30_000, interval: 250 },
+      { timeout: 30_000, interval: 500 },
     );
     kept = [early, await fetched(`/orgs/${organisation.id}/checkpoint`)];
     keyLines = await fetched(`/.well-known/svc-log/${organisation.id}`);
@@ -196,7 +196,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     await expect
       .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint.size, {
         timeout: 15_000,
-        interval: 250,
+        interval: 500,
       })
       .toBeGreaterThan(Number(first[0]));
     expect((await save()).stdout).toContain('kept has 2 checkpoints');
@@ -247,7 +247,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     await expect
       .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint.size, {
         timeout: 15_000,
-        interval: 250,
+        interval: 500,
       })
       .toBeGreaterThan(size);
     const exported = await fetched('/owner/log/export');
@@ -388,7 +388,10 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
 
   test('KEY-08 each check of the verifier is needed: without it a tampering passes that the complete verifier reports', async () => {
     const random = makeRandom(SEED);
-    const verifier = startVerifier(Object.fromEntries(CHECKS.map(({ what, mutation }) => [what, mutation])));
+    // The complete verifier is asked about each tampering; in CI a third of the checks is removed in turn, another one by the seed.
+    const isMutated = (at: number) => thorough || at % 3 === SEED % 3;
+    const mutated = CHECKS.filter((_, at) => isMutated(at)).map(({ what, mutation }) => [what, mutation]);
+    const verifier = startVerifier(Object.fromEntries(mutated));
     const [early, current] = kept as [string, string];
     const bench: Bench = {
       whole,
@@ -405,15 +408,16 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       below: (most) => Math.floor(random() * most),
     };
     const wrong: string[] = [];
-    for (const { what, tamper: make } of CHECKS) {
-      const { names, at, ...given } = make(bench);
+    for (const [at, { what, tamper: make }] of CHECKS.entries()) {
+      const { names, at: row, ...given } = make(bench);
       const all = { keys: keyLines, checkpoints: kept, ...given };
       const { ok, problems, thrown } = await verifier.ask(all);
       const isTold = problems.some(
         ({ kind, first, last = first }) =>
-          kind === names && (at === undefined || (first !== undefined && first <= at && at <= last!)),
+          kind === names && (row === undefined || (first !== undefined && first <= row && row <= last!)),
       );
       if (ok || !isTold) wrong.push(`${what}: not named: ${thrown ?? JSON.stringify(problems)}`);
+      if (!isMutated(at)) continue;
       const mutant = await verifier.ask(all, what);
       if (!mutant.ok) wrong.push(`${what}: named without it: ${mutant.thrown ?? JSON.stringify(mutant.problems)}`);
     }

@@ -95,7 +95,7 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
           return sizeOf(note) > size && witness.cosigned(note);
         },
         // A log is signed every 5 s.
-        { timeout: 30_000, interval: 250 },
+        { timeout: 30_000, interval: 500 },
       )
       .toBe(true);
 
@@ -116,7 +116,7 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
   test('that are unavailable do not delay the log, and sign a later checkpoint', async () => {
     witness.state.isAway = true;
     await agent.act(READ);
-    await expect.poll(async () => sizeOf(await checkpoint()), { timeout: 30_000, interval: 250 }).toBeGreaterThan(0);
+    await expect.poll(async () => sizeOf(await checkpoint()), { timeout: 30_000, interval: 500 }).toBeGreaterThan(0);
     const size = sizeOf(await checkpoint());
     await expect.poll(() => witness.answers).toContain(503);
     witness.state.isAway = false;
@@ -141,7 +141,7 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
     const [origin = '', size = ''] = (await checkpoint()).split('\n');
     expect((await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 })).status).toBe(200);
     await expect
-      .poll(async () => sizeOf(await checkpoint()), { timeout: 30_000, interval: 250 })
+      .poll(async () => sizeOf(await checkpoint()), { timeout: 30_000, interval: 500 })
       .toBeGreaterThan(Number(size));
     // Checkpoints are sent one after the other, so a later one of another log shows that this one was not sent.
     const others = witness.logs.size;
