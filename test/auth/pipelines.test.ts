@@ -9,7 +9,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { OWNER_ROUTES } from '../../broker/http/owner-routes.ts';
 import { type Answer, send } from '../world/agent.ts';
-import { runCommand } from '../world/command.ts';
+import { commandHost } from '../world/command.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
@@ -18,6 +18,8 @@ import { newRsaPair } from '../world/rsa.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { type Organisation, startWorld } from '../world/world.ts';
+
+const hosted = commandHost();
 
 const SUBJECT = 'repo:acme@12/governance@34:ref:refs/heads/main';
 const FILE = 'policies:\n  careful: { rules: [{ effect: allow, methods: [GET] }] }\n';
@@ -383,8 +385,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
       const url = `http://127.0.0.1:${port}/token?api-version=2.0`;
       return { asked, env: { ACTIONS_ID_TOKEN_REQUEST_URL: url, ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'of-the-job' } };
     });
-    const run = async (words: string[], env: Record<string, string> = {}) =>
-      await runCommand(words, { cwd: folder, env });
+    const run = async (words: string[], env: Record<string, string> = {}) => await hosted(words, { cwd: folder, env });
     const asOwner = async () => ({
       AGENT_BROKER_URL: world.running.baseUrl,
       AGENT_BROKER_OWNER_TOKEN: mintOwnerSession(world.running.broker, organisation.owner).token,

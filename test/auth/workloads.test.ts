@@ -7,7 +7,7 @@ import { connectAgent } from '../../mcp/client/connect-agent.ts';
 import { AgentKeyError } from '../../mcp/client/signer.ts';
 import { profileSend } from '../../mcp/stdio/profile-send.ts';
 import { type Answer, makeKeyPair, send } from '../world/agent.ts';
-import { runCommand } from '../world/command.ts';
+import { commandHost, runCommand } from '../world/command.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { fresh, shared } from '../world/fixtures.ts';
 import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
@@ -15,6 +15,8 @@ import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
+
+const hosted = commandHost();
 
 const SUBJECT = 'system:serviceaccount:agents:triage';
 
@@ -263,8 +265,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
   describe('with the commands of the agent’s side', () => {
     const folder = newFolder();
     const file = join(folder, 'token');
-    const run = async (words: string[], env: Record<string, string> = {}) =>
-      await runCommand(words, { cwd: folder, env });
+    const run = async (words: string[], env: Record<string, string> = {}) => await hosted(words, { cwd: folder, env });
     const asOwner = () => ({
       AGENT_BROKER_URL: world.running.baseUrl,
       AGENT_BROKER_OWNER_TOKEN: mintOwnerSession(world.running.broker, organisation.owner).token,
@@ -309,6 +310,9 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
       ]);
     });
 
+    /** Starts a process of its own: `run` gives its output to another program. */
+    const started = (words: string[], env: Record<string, string>) => runCommand(words, { cwd: folder, env });
+
     test('agent-broker run starts nothing without a token, and reports a token file that became invalid', async () => {
       const env = {
         AGENT_BROKER_URL: world.running.baseUrl,
@@ -318,14 +322,14 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
       const curl =
         'curl -sS -H "Authorization: Bearer $AGENT_BROKER_RUN_KEY" "$AGENT_BROKER_RUN_URL/proxy/demo-main/items"';
       const script = `${curl}; echo; echo gone > of-run; ${curl}; echo "\${AGENT_BROKER_TOKEN_FILE:-unset}"`;
-      const none = await run(['run', '--', 'sh', '-c', 'echo started'], env);
+      const none = await started(['run', '--', 'sh', '-c', 'echo started'], env);
       expect([none.code, none.stdout, none.stderr]).toEqual([
         1,
         '',
         expect.stringContaining('cannot be read (ENOENT)'),
       ]);
       writeFileSync(env.AGENT_BROKER_TOKEN_FILE, await tokenFor(await audience()));
-      const ran = await run(['run', '--', 'sh', '-c', script], env);
+      const ran = await started(['run', '--', 'sh', '-c', script], env);
       const [first, second, variable] = ran.stdout.trim().split('\n');
       expect(JSON.parse(first!), ran.stderr).toMatchObject({ method: 'GET' });
       expect(JSON.parse(second!)).toMatchObject({

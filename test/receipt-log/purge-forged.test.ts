@@ -5,12 +5,14 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
-import { runCommand } from '../world/command.ts';
+import { commandHost } from '../world/command.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { readAsOwner, settledLog } from './read-log.ts';
 import { hashOf } from './tampered.ts';
+
+const hosted = commandHost();
 
 describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
@@ -43,7 +45,7 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
     save('receipts', await fetched('/.well-known/svc-receipt-keys.json'));
     save('checkpoint', checkpoint);
     return async (...more: string[]) =>
-      await runCommand(['verify', 'export', 'log.jsonl', '--key', 'key', '--checkpoint', 'checkpoint', ...more], {
+      await hosted(['verify', 'export', 'log.jsonl', '--key', 'key', '--checkpoint', 'checkpoint', ...more], {
         cwd,
       });
   };

@@ -3,10 +3,12 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { runCommand } from '../world/command.ts';
+import { commandHost } from '../world/command.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
+
+const hosted = commandHost();
 
 /** Starts a broker. `called`: makes a call, and waits until the log has it. `save`: runs `verify save` for a folder in `cwd`. */
 async function startSaving() {
@@ -16,7 +18,7 @@ async function startSaving() {
   const { token } = mintOwnerSession(world.running.broker, organisation.owner);
   const cwd = newFolder();
   const save = async (folder: string) =>
-    await runCommand(['verify', 'save', folder, '--url', world.running.baseUrl, '--owner-token', token], { cwd });
+    await hosted(['verify', 'save', folder, '--url', world.running.baseUrl, '--owner-token', token], { cwd });
   const called = async (reason: string) => {
     const { size } = (await organisation.ask('GET', '/owner/log')).body;
     expect((await agent.act({ ...READ, reason })).status).toBe(200);
@@ -58,7 +60,7 @@ test('does not replace a saved log by one whose rows were changed, but saves it 
     'receipt-keys.json',
   ]);
   expect(readdirSync(join(cwd, 'kept/checkpoints'))).toHaveLength(2);
-  expect((await runCommand(['verify', 'export', 'kept'], { cwd })).stdout).toContain('Nothing was changed');
+  expect((await hosted(['verify', 'export', 'kept'], { cwd })).stdout).toContain('Nothing was changed');
   expect((await save('other')).code).toBe(0);
   expect(readFileSync(join(cwd, 'other/log.jsonl'), 'utf8')).toContain('something else');
 });
@@ -80,5 +82,5 @@ test('does not overwrite files of others, and saves into the folder without them
   writeFileSync(join(cwd, 'mine', 'notes.txt'), 'not of the broker');
   for (let i = 0; i < 2; i++) expect((await save('mine')).stderr).toBe('');
   expect(readFileSync(join(cwd, 'mine', 'notes.txt'), 'utf8')).toBe('not of the broker');
-  expect((await runCommand(['verify', 'export', 'mine'], { cwd })).stdout).toContain('Nothing was changed');
+  expect((await hosted(['verify', 'export', 'mine'], { cwd })).stdout).toContain('Nothing was changed');
 });

@@ -13,7 +13,7 @@ import { signCompact } from '../../broker/crypto/jws.ts';
 import { logSigner } from '../../broker/receipt-log/log-keys.ts';
 import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { ROOT } from '../world/checkout.ts';
-import { runCommand } from '../world/command.ts';
+import { commandHost, runCommand } from '../world/command.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ } from '../world/requests.ts';
@@ -38,6 +38,8 @@ import {
 } from './tampered.ts';
 import { type Bench, CHECKS } from './verifier-checks.ts';
 import { startVerifier } from './verifier-process.ts';
+
+const hosted = commandHost();
 
 const SEED = Number(process.env.TAMPER_SEED ?? Math.floor(Math.random() * 2 ** 32));
 /** Each of the nine kinds, and each way to tamper with lines, occurs several times. */
@@ -150,7 +152,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     write('early', kept[0]!);
     write('log.jsonl', `${linesOf(whole).join('\n')}\n`);
     const words = ['verify', 'export', 'log.jsonl', '--key', 'key', '--checkpoint', 'early'];
-    const good = await runCommand([...words, '--receipt-keys', 'receipt-keys.json'], { cwd });
+    const good = await hosted([...words, '--receipt-keys', 'receipt-keys.json'], { cwd });
     expect(good.stderr).toBe('');
     expect(good.code).toBe(0);
     expect(good.stdout).toContain(`Nothing was changed, removed, inserted or moved: ${whole.rows.length} rows`);
@@ -160,20 +162,20 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       row.index === 41 ? { ...row, row: { ...row.row, detail: 'nothing to see' } } : row,
     );
     write('log.jsonl', linesOf({ ...whole, rows }).join('\n'));
-    const bad = await runCommand(words, { cwd });
+    const bad = await hosted(words, { cwd });
     expect(bad.code).toBe(1);
     expect(bad.stderr).toContain('changed: Row 41 is not what was logged.');
     // The rows before could have been left out by the author of the file, so a partial export must be requested explicitly.
     write('log.jsonl', await fetched('/owner/log/export?first=280'));
-    const part = await runCommand(words, { cwd });
+    const part = await hosted(words, { cwd });
     expect(part.code).toBe(1);
     expect(part.stderr).toContain(
       'missing: The export begins with row 256, but the export was requested from row 0 on.',
     );
-    const asked = await runCommand([...words, '--first', '280'], { cwd });
+    const asked = await hosted([...words, '--first', '280'], { cwd });
     expect([asked.code, asked.stderr]).toEqual([0, '']);
     write('key', 'no key');
-    expect((await runCommand(words, { cwd })).stderr).toContain(
+    expect((await hosted(words, { cwd })).stderr).toContain(
       'The keys in key cannot be used. A line is not a verifier key',
     );
   });
@@ -186,8 +188,8 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       '--owner-token',
       mintOwnerSession(world.running.broker, organisation.owner).token,
     ];
-    const save = async () => await runCommand(['verify', 'save', 'kept', ...options], { cwd });
-    const check = async () => await runCommand(['verify', 'export', 'kept'], { cwd });
+    const save = async () => await hosted(['verify', 'save', 'kept', ...options], { cwd });
+    const check = async () => await hosted(['verify', 'export', 'kept'], { cwd });
     expect((await save()).stderr).toBe('');
     const first = readdirSync(join(cwd, 'kept/checkpoints'));
     expect(first).toHaveLength(1);
@@ -264,7 +266,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       ok: true,
       problems: [],
     });
-    const absent = await runCommand(['verify', 'export', 'absent', '--key', 'key'], { cwd });
+    const absent = await hosted(['verify', 'export', 'absent', '--key', 'key'], { cwd });
     expect(absent.stderr).toContain('The export absent cannot be read (ENOENT).');
   });
 
@@ -288,7 +290,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
         'checkpoint1',
         '--json',
       ];
-      const { code, stdout, stderr } = await runCommand(words, { cwd });
+      const { code, stdout, stderr } = await hosted(words, { cwd });
       const { ok, problems } = JSON.parse(stdout);
       expect([code, ok, isNamed(tampered, problems, whole)], `${tampered.told}: ${stderr}`).toEqual([1, false, true]);
     }
@@ -348,7 +350,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     writeFileSync(join(cwd, 'key'), keyLines);
     writeFileSync(join(cwd, 'early'), kept[0]!);
     writeFileSync(join(cwd, 'log.jsonl'), [...rest, header].join('\n'));
-    const told = await runCommand(['verify', 'export', 'log.jsonl', '--key', 'key', '--checkpoint', 'early'], { cwd });
+    const told = await hosted(['verify', 'export', 'log.jsonl', '--key', 'key', '--checkpoint', 'early'], { cwd });
     expect([told.code, told.stdout]).toEqual([1, '']);
     expect(told.stderr).toContain('malformed: The file does not begin as an export of a receipt log.');
   });
