@@ -10,6 +10,7 @@ import { ROOT } from '../world/checkout.ts';
 import { furnish } from '../world/full-organisation.ts';
 import { readOcsf } from '../world/ocsf-sources.ts';
 import { ONE_STORE } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 
 const [apiActivity, authentication] = ['6003', '3002'].map((uid) =>
@@ -234,7 +235,7 @@ describe('an OCSF event', () => {
       fc.property(fc.record(column), (columns) => {
         eventOf({ ...ROW, ...(columns as Partial<AuditRow>) });
       }),
-      { numRuns: 300 },
+      { numRuns: sized(100, 300) },
     );
   });
 

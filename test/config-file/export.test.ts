@@ -6,6 +6,7 @@ import { bindKey } from '../../broker/store/agent-keys.ts';
 import { moveAgent, putAgent, updateAgent } from '../../broker/store/agents.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { ANN, CRM, DAY, Governed, newPublicKey, openBroker, problemsOf, quote, titles } from './governance-world.ts';
 
 const PEM = newPublicKey();
@@ -362,7 +363,7 @@ connections: { docs: { platform: docs } }
         expect(await world.present()).toEqual(before);
         expect(await exportGovernance(broker, world.id, world.now)).toBe(text);
       }),
-      { numRuns: 15 },
+      { numRuns: sized(5, 15) },
     );
   });
 });

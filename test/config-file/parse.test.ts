@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { governanceOf, parseGovernance } from '../../broker/config-file/parse.ts';
 import { formatProblem } from '../../broker/config-file/problems.ts';
+import { sized } from '../world/thorough.ts';
 import { CRM, newPublicKey, problemsOf, quote, read, warningsOf } from './governance-world.ts';
 
 /** The shape that the documentation shows. */
@@ -576,7 +577,7 @@ agents: { t: { grants: { chat: { scopes: ["slack:messages.write"], recipients: [
         const parsed = parseGovernance(parts.join('') + noise, 'g.yaml');
         if (!parsed.ok) expect(parsed.problems.length).toBeGreaterThan(0);
       }),
-      { numRuns: 300 },
+      { numRuns: sized(100, 300) },
     );
   });
 });

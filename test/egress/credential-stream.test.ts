@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { type CredentialSearch, StreamedCredential } from '../../broker/egress/credential-stream.ts';
+import { sized } from '../world/thorough.ts';
 
 const SECRET = 'sk/Ab+c=d&e~f*g!h"i<jQ9zz==';
 
@@ -257,7 +258,7 @@ describe('any text in any pieces', () => {
         expect(feed(forms.search({ mask: true }), text, [text.length || 1]).toString('latin1')).toBe(expected);
         expect(feed(forms.search({ mask: true }), text, sizes).toString('latin1')).toBe(expected);
       }),
-      { numRuns: 400 },
+      { numRuns: sized(150, 400) },
     );
   });
 
@@ -279,7 +280,7 @@ describe('any text in any pieces', () => {
         expect(feed(search, text, sizes).toString('latin1')).toBe(expected.toString('latin1'));
         expect(search.found).toBe(subject.includes(secret));
       }),
-      { numRuns: 400 },
+      { numRuns: sized(150, 400) },
     );
   });
 
@@ -294,7 +295,7 @@ describe('any text in any pieces', () => {
         expect(out.equals(text.subarray(0, out.length))).toBe(true);
         expect(out.length).toBeLessThanOrEqual(found === -1 ? text.length : found);
       }),
-      { numRuns: 200 },
+      { numRuns: sized(80, 200) },
     );
   });
 });

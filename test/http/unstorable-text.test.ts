@@ -193,8 +193,9 @@ describe.each(ONE_STORE)(`text that cannot be stored on %s${postgresNote}`, (sto
   });
 
   test('in the registration of an OAuth client', async () => {
+    const texts = inTurn(['\0', 'a\0b', '\ud800']);
     for (const name of ['client_name', 'client_uri', 'scope', 'software_id', 'logo_uri', 'contacts', 'a'])
-      for (const text of ['\0', 'a\0b', '\ud800']) {
+      for (const text of texts()) {
         const answer = await new OAuthClient(world).register({ [name]: name === 'contacts' ? [text] : text });
         expect([201, 400], `${name} ${answer.text}`).toContain(answer.status);
         expect(answer.body.client_name ?? '', answer.text).not.toMatch(/\0|\p{Cs}/u);
@@ -202,8 +203,9 @@ describe.each(ONE_STORE)(`text that cannot be stored on %s${postgresNote}`, (sto
   });
 
   test('in the claims and the header of a token', async () => {
+    const texts = inTurn(['\0', 'a\0b', '\ud800']);
     const tokens = ['agent_id', 'owner_id', 'session_id', 'sub', 'aud', 'jti', 'iss'].flatMap((claim) =>
-      ['\0', 'a\0b', '\ud800'].map((text) => agent.token({ [claim]: text })),
+      texts().map((text) => agent.token({ [claim]: text })),
     );
     tokens.push(agent.token({}, { kid: '\0' }), unsigned('{"iss":"\\u0000"}', '{"alg":"ES256","typ":"svc-child+jwt"}'));
     for (const token of tokens)
@@ -287,7 +289,7 @@ describe.each(ONE_STORE)(`text that cannot be stored on %s${postgresNote}`, (sto
     for (const { name, inputSchema } of tools) {
       const members = Object.keys(inputSchema.properties ?? {});
       for (const member of members)
-        for (const text of [...texts(), ...texts()]) {
+        for (const text of texts()) {
           const others = Object.entries(USUAL).filter(([key]) => key !== member && members.includes(key));
           const given = [...others.map(([key, value]) => `"${key}":"${value}"`), `"${member}":"${text}"`].join(',');
           const answer = await rpc('tools/call', `{"name":"${name}","arguments":{${given}}}`);

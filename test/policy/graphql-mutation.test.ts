@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { readGraphqlCall } from '../../broker/policy/graphql.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
+import { sized } from '../world/thorough.ts';
 import { graphqlCall as call } from './world.ts';
 
 describe('a mutation is never classified as a query', () => {
@@ -68,7 +69,7 @@ describe('a mutation is never classified as a query', () => {
           expect(found).toMatchObject({ scopes: [alone === 'A' ? 'p:read' : 'p:write'] });
         }
       }),
-      { numRuns: 500 },
+      { numRuns: sized(150, 500) },
     );
   });
 
@@ -99,7 +100,7 @@ describe('a mutation is never classified as a query', () => {
         const found = classify(reading, call({ query, ...(operationName !== undefined && { operationName }) }));
         if (changes(query, operationName)) expect(found).toMatchObject({ kind: 'classified', scopes: ['p:write'] });
       }),
-      { numRuns: 2_000 },
+      { numRuns: sized(500, 2_000) },
     );
   });
 
@@ -114,7 +115,7 @@ describe('a mutation is never classified as a query', () => {
           expect(['read', 'opaque', 'malformed']).toContain(readGraphqlCall(body as JsonObject).kind);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: sized(150, 500) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compilePattern, relate } from '../../broker/policy/pattern.ts';
+import { sized } from '../world/thorough.ts';
 
 const path = (text: string) => compilePattern(text, 'path');
 
@@ -164,7 +165,7 @@ describe('relations of endpoint patterns', () => {
         if (withSlashes === 'all') expect(outer.matchesAnySpelling(slashes)).toBe(true);
         if (withSlashes === 'none') expect(outer.matchesAnySpelling(slashes)).toBe(false);
       }),
-      { numRuns: 20_000 },
+      { numRuns: sized(5_000, 20_000) },
     );
   });
 
@@ -183,7 +184,7 @@ describe('relations of endpoint patterns', () => {
           );
         expect(path(source).matches(text)).toBe(new RegExp(`^${parts.join('')}$`).test(text));
       }),
-      { numRuns: 3000 },
+      { numRuns: sized(1_000, 3_000) },
     );
   });
 });

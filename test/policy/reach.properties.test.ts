@@ -16,7 +16,7 @@ import { some } from './arbitraries.ts';
 import { grant } from './world.ts';
 
 const RULES = rulesOf('github');
-const RUNS = { numRuns: Number(process.env.REACHES ?? sized(5_000, 20_000)) };
+const RUNS = { numRuns: Number(process.env.REACHES ?? sized(2_500, 20_000)) };
 
 const owner = some('acme', 'ACME', 'evil', 'tools', 'acme.', 'acme%20', 'ac;me', '..', 'x:y');
 const repo = some('app', 'App', 'other', 'app.git', 'app.git.git', 'app.', 'app%20', 'new', '');

@@ -4,6 +4,7 @@ import type { CallAsk, Method } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { compilePattern } from '../../broker/policy/pattern.ts';
 import { recipientRulesFor } from '../../broker/policy/recipients.ts';
+import { sized } from '../world/thorough.ts';
 
 const call = (method: Method, path: string, rest: Partial<CallAsk> = {}): CallAsk => ({
   method,
@@ -61,7 +62,7 @@ describe('recipient rules', () => {
         expect(applies).toBe(denied.matchesAnySpelling(path));
         if (applies && !denied.matches(path)) found++;
       }),
-      { numRuns: 500 },
+      { numRuns: sized(200, 500) },
     );
     expect(found).toBeGreaterThan(50);
   });

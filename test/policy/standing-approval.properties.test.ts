@@ -6,6 +6,7 @@ import type { Ask, Facts, JsonObject, JsonValue, Repeat, RuleSource, Verdict } f
 import { offeredMembers } from '../../broker/policy/free-members.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import type { Free, StandingApproval, Written } from '../../broker/policy/standing-terms.ts';
+import { sized } from '../world/thorough.ts';
 import { agent, grant, NOW, parent } from './world.ts';
 
 const rules = compilePlatformRules({
@@ -389,7 +390,7 @@ describe('a standing approval', () => {
         // A path that no scope covers is refused, not held.
         expect(outcome).not.toBe('allow');
       }),
-      { numRuns: 60 },
+      { numRuns: sized(20, 60) },
     );
     expect(seen).toBeGreaterThan(0);
   });
@@ -433,7 +434,7 @@ describe('a standing approval', () => {
         ];
         for (const facts of denied) expect(judge(approval, askOf(held), facts)).toBe('deny');
       }),
-      { numRuns: 20 },
+      { numRuns: sized(8, 20) },
     );
   });
 

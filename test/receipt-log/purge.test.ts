@@ -1,7 +1,7 @@
 /** Rows whose retention has expired are deleted in steps, and the rest still verifies: the log proves which were deleted, and hides nothing else. */
 
 import { hash } from 'node:crypto';
-import { describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
 import { exportLog } from '../../broker/receipt-log/export-log.ts';
@@ -24,6 +24,11 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent());
+
+  // A round processes every organisation with a retention: those of earlier tests would be most of the work.
+  afterEach(async () => {
+    await world.running.broker.store.db.updateTable('organisations').set({ retention: null }).execute();
+  });
 
   const fetched = (path: string) => readAsOwner(world, organisation, path);
   const settled = (atLeast: number) => settledLog(organisation, atLeast);
