@@ -17,7 +17,7 @@ import { CANARY } from '../world/world.ts';
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const MINUTE = 60_000;
-/** Sent one after another they take several seconds. */
+/** Notices on a channel that is down. */
 const MANY = sized(3_000, 10_000);
 
 let server: ChannelServer;

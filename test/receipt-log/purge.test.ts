@@ -25,7 +25,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent());
 
-  // A round processes every organisation with a retention: those of earlier tests would be most of the work.
+  // A round processes every organisation with a retention, also those of earlier tests.
   afterEach(async () => {
     await world.running.broker.store.db.updateTable('organisations').set({ retention: null }).execute();
   });

@@ -11,7 +11,7 @@ import { listenOnLoopback } from './listen.ts';
 import { newFolder } from './stores.ts';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
-/** What the suite starts for each scenario. Not a Node program: each would take ten times as much processor time as the scenario. */
+/** What the suite starts for each scenario. Not a Node program: starting one for each took most of the processor time of these tests. */
 const PROGRAM = join(ROOT, 'test/world/mcp-conformance-client.sh');
 
 /** Checks that have to pass, and those that cannot, with the reason. */
