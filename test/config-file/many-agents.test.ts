@@ -13,7 +13,7 @@ import { sized } from '../world/thorough.ts';
 import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governance-world.ts';
 
 /** With MANY_AGENTS=1 more agents, and on PostgreSQL too, for changes of what is tested here. */
-const AGENTS = process.env.MANY_AGENTS ? 5_000 : sized(250, 1_000);
+const AGENTS = process.env.MANY_AGENTS ? 5_000 : sized(500, 1_000);
 const POLICIES = Math.min(200, AGENTS / 5);
 /**
  * Longest turn of the event loop in units of `machineMs`: 0.2 to 0.6, and 1.5 at most with a full garbage collection in it; 3.5 were measured on a busy

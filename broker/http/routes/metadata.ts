@@ -67,7 +67,8 @@ const Manifest = z
 
 /** @param routes returns all routes, these included; called at each request */
 export function metadata(routes: () => readonly Route[]): Route[] {
-  const guides = listGuides();
+  // Read at the first request: the routes of /docs read them at the start, too.
+  let guides: ReturnType<typeof listGuides> | undefined;
   const agentSchema = route({
     ...COMMON,
     path: '/.well-known/aa-agent-schema',
@@ -82,12 +83,15 @@ export function metadata(routes: () => readonly Route[]): Route[] {
     capability: 'llms',
     summary: 'The agent API as plain text, for language models.',
     answers: answer('An overview with links.', z.string(), 'text/plain'),
-    handle: async ({ services: { broker } }) => ({
-      status: 200,
-      type: 'text/plain; charset=utf-8',
-      body: llmsText(broker, routes().filter(isPublic), guides),
-      headers: CACHING,
-    }),
+    handle: async ({ services: { broker } }) => {
+      guides ??= listGuides();
+      return {
+        status: 200,
+        type: 'text/plain; charset=utf-8',
+        body: llmsText(broker, routes().filter(isPublic), guides),
+        headers: CACHING,
+      };
+    },
   });
   const manifest = route({
     ...COMMON,
