@@ -1,5 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config';
-import { longFiles } from './test/long-files.ts';
+import { commitHere, leftOutInCi, longFiles } from './test/long-files.ts';
 import { LongestFirst } from './test/world/longest-first.ts';
 import { SecondAttempts } from './test/world/second-attempts.ts';
 import { SkippedTests } from './test/world/skipped-tests.ts';
@@ -9,9 +9,15 @@ const ON_DEMAND = [
   ...(process.env.PICTURES ? [] : ['test/console/pictures.test.ts', 'test/console/pictures.many.test.ts']),
   ...(process.env.CLIENT_PROGRAMS ? [] : ['test/client-programs/**']),
 ];
-/** What takes long: CI runs it, and whoever asks. */
-const long = longFiles();
-const asked = process.env.CI || process.env.ALL_TESTS || process.argv.some((word) => word.startsWith('test/'));
+const isNamed = process.argv.some((word) => word.startsWith('test/'));
+/** What takes long: CI runs it, as far as it has time, and whoever asks. */
+function leftOut(): string[] {
+  if (isNamed || process.env.ALL_TESTS) return [];
+  if (!process.env.CI) return longFiles();
+  const share = Number(process.env.LONG_FILES_SHARE ?? 1);
+  return share < 1 ? leftOutInCi(share, commitHere()) : [];
+}
+const long = leftOut();
 
 export default defineConfig({
   test: {
@@ -20,11 +26,11 @@ export default defineConfig({
     isolate: false,
     globalSetup: ['test/world/build-programs.ts', 'test/world/migrated-database.ts'],
     setupFiles: ['test/world/each-file.ts'],
-    reporters: ['default', new SkippedTests(asked ? [] : long), new SecondAttempts()],
+    reporters: ['default', new SkippedTests(long), new SecondAttempts()],
     // A rare race is listed at the end of the run, to be fixed, and stops nobody's landing.
     retry: process.env.CI ? 1 : 0,
     ...(process.env.CI && { sequence: { sequencer: LongestFirst } }),
-    exclude: [...configDefaults.exclude, ...ON_DEMAND, ...(asked ? [] : long)],
+    exclude: [...configDefaults.exclude, ...ON_DEMAND, ...long],
     // CI shares its machine with others: a test that hangs is told late there, and none fails for being slow.
     testTimeout: process.env.CI ? 180_000 : 20_000,
     hookTimeout: process.env.CI ? 180_000 : 30_000,

@@ -5,6 +5,8 @@
  *     ALL_TESTS=1 npx vitest run --reporter=json --outputFile=report.json
  *     node test/long-files.ts report.json
  */
+import { execFileSync } from 'node:child_process';
+import { hash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
@@ -16,6 +18,19 @@ type Report = { testResults: { name: string; startTime: number; endTime: number 
 
 /** Paths from the root of the checkout, the one that takes longest first. */
 export const longFiles = (): string[] => JSON.parse(readFileSync(LIST, 'utf8'));
+
+/**
+ * Returns the long files that a CI run leaves out. `share`: 0 to 1, of those that it has time for (`ci-share.ts`). Each commit draws others, and one
+ * commit always the same.
+ */
+export function leftOutInCi(share: number, commit: string): string[] {
+  const drawn = (file: string) => hash('sha256', `${commit} ${file}`, 'buffer').readUInt32BE() / 2 ** 32;
+  return longFiles().filter((file) => drawn(file) >= share);
+}
+
+/** Returns the commit of the checkout. Throws outside of git. */
+export const commitHere = (): string =>
+  execFileSync('git', ['rev-parse', 'HEAD'], { cwd: import.meta.dirname, encoding: 'utf8' }).trim();
 
 if (process.argv[1] === import.meta.filename) {
   const [, , path] = process.argv;

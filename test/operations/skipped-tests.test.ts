@@ -2,7 +2,8 @@
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
-import { longFiles } from '../long-files.ts';
+import { shareFor } from '../ci-share.ts';
+import { leftOutInCi, longFiles } from '../long-files.ts';
 import { ROOT } from '../world/checkout.ts';
 import { longestFirst } from '../world/longest-first.ts';
 import { reasonsIn } from '../world/skipped-tests.ts';
@@ -40,4 +41,17 @@ test('CI starts with the long files, in the order of the list; the others follow
     'test/z.test.ts',
     'test/a.test.ts',
   ]);
+});
+
+test('CI leaves out long files on a slow machine only, at most half of them, and others at another commit', () => {
+  expect([1, 3.8, 6].map(shareFor)).toEqual([1, 1, 1]);
+  expect(shareFor(8)).toBeGreaterThan(0.6);
+  expect(shareFor(8)).toBeLessThan(0.8);
+  expect([12, 100].map(shareFor)).toEqual([0.5, 0.5]);
+  const [one, other] = ['c0ffee', 'facade'].map((commit) => leftOutInCi(0.5, commit));
+  expect(leftOutInCi(0.5, 'c0ffee')).toEqual(one);
+  expect(one!.length).toBeGreaterThan(longFiles().length / 4);
+  expect(one!.length).toBeLessThan((longFiles().length * 3) / 4);
+  expect(other!.some((file) => !one!.includes(file))).toBe(true);
+  expect(leftOutInCi(1, 'c0ffee')).toEqual([]);
 });

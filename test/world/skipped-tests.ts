@@ -1,4 +1,4 @@
-/** Reports at the end of a run, in one block, which tests were skipped and how to run them. In CI none may be. */
+/** Reports at the end of a run, in one block, which tests were skipped and how to run them. In CI none may be, but long files on a slow machine. */
 import type { Reporter, TestModule } from 'vitest/node';
 
 type Named = { fullName: string; state: string };
@@ -31,15 +31,16 @@ export class SkippedTests implements Reporter {
     const tests = modules.flatMap((module) =>
       [...module.children.allTests()].map((test) => ({ fullName: test.fullName, state: test.result().state })),
     );
-    const lines = [...reasonsIn(tests)].map(([reason, count]) => `${count} tests: ${reason}`);
+    const reasons = reasonsIn(tests);
+    const lines = [...reasons].map(([reason, count]) => `${count} tests: ${reason}`);
     if (this.#longFiles.length > 0)
       lines.push(
         `${this.#longFiles.length} files that take more than 6 seconds (test/long-files.json): ALL_TESTS=1 npm test`,
       );
     if (lines.length === 0) return;
     console.log(['', ' NOT ALL TESTS RAN. Left out:', ...lines.map((line) => `   ${line}`), ''].join('\n'));
-    if (process.env.CI) {
-      console.error('In CI nothing may be left out.');
+    if (process.env.CI && reasons.size > 0) {
+      console.error('In CI no test may be skipped.');
       process.exitCode = 1;
     }
   }
