@@ -258,7 +258,11 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
       ['unmapped', () => pressInSlack(world, channelId, approve, { user: 'U0000000009' }), /not among the people/],
       ['viewer', () => pressInSlack(world, channelId, approve, { user: 'U0000000001' }), /role is viewer/],
       ['removed', () => pressInSlack(world, channelId, approve, { user: 'U0000000002' }), /has been removed/],
-      ['forged', () => pressInSlack(world, channelId, `${approve.slice(0, -8)}AAAAAAAA`), /does not belong to this channel/],
+      [
+        'forged',
+        () => pressInSlack(world, channelId, `${approve.slice(0, -8)}AAAAAAAA`),
+        /does not belong to this channel/,
+      ],
       ['turned', () => pressInSlack(world, channelId, turned(approve)), /does not belong to this channel/],
       ['nonsense', () => pressInSlack(world, channelId, 'approve'), /does not belong to this channel/],
       ['other channel', () => pressInSlack(world, other.id, approve), /does not belong to this channel/],
