@@ -1,9 +1,27 @@
 /** The base of every console page: its files and libraries, invisible characters made visible, and the sign-in redirect. */
+import { globSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { readPages } from '../../broker/console/pages.ts';
+import { ROOT } from '../world/checkout.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
+
+/** In the page: properties of rules within `@media` that a later rule with the same selector, outside of it, sets again. */
+const overriddenIn = `(files) => files.flatMap(({ name, text }) => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(text);
+  const rules = [...sheet.cssRules];
+  const parts = (rule) => rule.selectorText.split(/,(?![^(]*\\))/).map((part) => part.trim());
+  return rules.flatMap((media, at) => media instanceof CSSMediaRule
+    ? [...media.cssRules].filter((rule) => rule.selectorText).flatMap((rule) => rules.slice(at + 1)
+        .filter((later) => later instanceof CSSStyleRule)
+        .flatMap((later) => parts(rule).filter((part) => parts(later).includes(part))
+          .flatMap((part) => [...rule.style].filter((property) => later.style.getPropertyValue(property) !== '')
+            .map((property) => [name + ':', media.conditionText, part, property].join(' ')))))
+    : []);
+})`;
 
 describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   const at = (path: string) => world.running.baseUrl + path;
@@ -17,6 +35,21 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     await page.until(`location.pathname === '/console/sign-in'`);
     await page.open((await signInLink(world.running.broker, organisation.owner)).url);
     await page.until(`location.pathname + location.search === '/console?from=here'`);
+  });
+
+  test('no rule for some windows or devices is overridden by a general rule that follows it', async () => {
+    await page.open(at('/console/sign-in'));
+    const folders = ['broker/console/static', 'broker/docs/static'].map((folder) => join(ROOT, folder));
+    const files = folders.flatMap((folder) => globSync(`${folder}/**/*.css`));
+    expect(files.length).toBeGreaterThan(10);
+    const overridden = await page.value<string[]>(
+      `(${overriddenIn})(${JSON.stringify(
+        files.map((file) => ({ name: relative(ROOT, file), text: readFileSync(file, 'utf8') })),
+      )})`,
+    );
+    expect(overridden).toEqual([]);
+    const one = [{ name: 'x', text: '@media (pointer: coarse) { a, b { color: red } } b { color: blue }' }];
+    expect(await page.value(`(${overriddenIn})(${JSON.stringify(one)})`)).toEqual(['x: (pointer: coarse) b color']);
   });
 
   test('a used sign-in link redirects the browser that it signed in, and no other', async () => {

@@ -1,5 +1,5 @@
 /** The console shows the real result of a call: no failure as a success, and who decided when a person did. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, goTo, isLive, look, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -26,7 +26,7 @@ describe.skipIf(withoutChromium)(
       return held.body.approval_id as string;
     };
     const go = (path: string) => goTo(page, world.running.baseUrl + path);
-    /** Loads the inbox anew: without the message about the call before, which covers a button for some seconds, and with no memory of what it has shown. */
+    /** Loads the inbox again, so that it shows nothing of the call before. */
     const load = async () => {
       await page.open(`${world.running.baseUrl}/console`);
       await isLive(page);
@@ -58,6 +58,38 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#activity .row') !== null`);
       const [first] = await rows();
       expect(first).toMatchObject({ kind: 'wait', badge: `Allowed · ${status}` });
+    });
+
+    test.each([
+      ['window', { width: 1280, height: 800 }],
+      ['phone', { width: 360, height: 740 }],
+    ] as const)('the message about a failed call blocks no other call, in a %s', async (as, size) => {
+      platformAnswers(404);
+      await page.resize(size, as);
+      onTestFinished(() => page.resize({ width: 1280, height: 800 }));
+      const other = await hold({ data: { as, call: 1 } });
+      await load();
+      const id = await hold({ data: { as, call: 2 } });
+      await page.until(`document.querySelector('${card(id)}') !== null`);
+      await look(page, id);
+      await approve(page);
+      await says(page, 'the platform refused it: status 404');
+      // Fixed at its place, so whatever is scrolled under its text must be reached by a click there.
+      const reached = await page.value<string>(`(() => {
+        const { left, right, top, bottom } = document.querySelector('.toast').getBoundingClientRect();
+        const opener = document.querySelector('${card(other)} .opener');
+        window.scrollBy(0, opener.getBoundingClientRect().top - (top + bottom) / 2);
+        const at = document.elementFromPoint(left + 12, (top + bottom) / 2);
+        return at.closest('.toast') ? 'the message' : 'the page';
+      })()`);
+      expect(reached).toBe('the page');
+      expect(await page.value(`document.querySelector('.toast').getBoundingClientRect().top`)).toBe(
+        as === 'phone' ? 100 : 16,
+      );
+      await page.click('.toast button');
+      await page.until(`document.querySelector('.toast') === null`);
+      await look(page, other);
+      expect((await organisation.ask('POST', `/owner/approvals/${other}/deny`, {})).status).toBe(200);
     });
 
     test('a call that the platform answers with 200 and an error in the body is not shown as a success', async () => {
@@ -176,7 +208,10 @@ describe.skipIf(withoutChromium)(
       await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
       await organisation.ask('POST', '/owner/invites', { agent_name: 'newcomer' });
       await go('/console/activity');
-      await page.until(`document.querySelectorAll('#activity .row').length > 2`);
+      // The names of agents are read beside the rows.
+      await page.until(
+        `document.querySelectorAll('#activity .row').length > 2 && !document.querySelector('#activity').innerText.includes('agt_')`,
+      );
       const { email } = organisation.owner;
       const shown = await rows();
       expect(shown.find(({ line }) => line.includes('invite created'))).toMatchObject({
