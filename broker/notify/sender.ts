@@ -32,8 +32,14 @@ export type Sender = {
   stop(): Promise<void>;
 };
 
-/** The state of one channel on which something is being sent. */
-type Lane = { isSlow: boolean; pausedUntil: number; failures: number; work: Promise<void> | undefined };
+/** The state of one channel on which something is being sent. `answers`: its last message was sent, so several may be sent at a time. */
+type Lane = {
+  answers: boolean;
+  isSlow: boolean;
+  pausedUntil: number;
+  failures: number;
+  work: Promise<void> | undefined;
+};
 
 /** Starts the sender. It is idle while another process sends. */
 export function startSender(
@@ -66,6 +72,7 @@ export function startSender(
   const isOn = () => !stopped && lease.fence() !== undefined;
 
   const note = (lane: Lane, delivered: Delivered) => {
+    lane.answers = !delivered.failed;
     if (delivered.failed) {
       lane.failures++;
       lane.isSlow = true;
@@ -82,8 +89,8 @@ export function startSender(
     while (isOn() && performance.now() >= lane.pausedUntil) {
       const channel = await findChannel(db, place.organisation_id, place.channel_id);
       if (!channel) return;
-      // One attempt is enough to see whether a failed channel works again.
-      const limit = lane.failures > 0 ? 1 : BATCH;
+      // One attempt is enough to see whether a channel works: those that do not answer must not take all messages in flight of the organisation.
+      const limit = lane.answers ? BATCH : 1;
       const due = await listDue(db, place, { now: clock(), limit });
       if (due.length === 0) return;
       const next = due.values();
@@ -100,7 +107,13 @@ export function startSender(
 
   const startLanes = async () => {
     for (const place of await listDueChannels(db, clock())) {
-      const lane = lanes.get(place.channel_id) ?? { isSlow: false, pausedUntil: 0, failures: 0, work: undefined };
+      const lane = lanes.get(place.channel_id) ?? {
+        answers: false,
+        isSlow: false,
+        pausedUntil: 0,
+        failures: 0,
+        work: undefined,
+      };
       lanes.set(place.channel_id, lane);
       if (lane.work || performance.now() < lane.pausedUntil) continue;
       lane.work = drain(place, lane)
