@@ -16,7 +16,7 @@ const LONG_PART = 0.8;
 /** A smaller share would show too little: then the run takes longer. */
 const LEAST = 0.5;
 const STARTS = 20;
-/** Seconds of a run of all tests, for each second that STARTS take on each processor at once: 803 s, where the starts took 3.8 s. */
+/** Ratio of a run of all tests to STARTS on all processors concurrently: 803 s to 3.8 s were measured. */
 const RUN_PER_STARTS = 211;
 
 /** `startsS`: seconds of the measured starts. Returns the share, LEAST to 1. */

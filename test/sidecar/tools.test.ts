@@ -260,7 +260,7 @@ for name in ['left', 'secret']:
   );
 
   // In CI `gh issue create` shows it, in a third of the time.
-  (thorough ? onlyWith('npm', '--version') : test.skip)(
+  test.runIf(thorough)(
     'npm publish is refused without the scope, or waits for an approval and is made once',
     async () => {
       const { refused, held } = await refusedAndHeld('npm', 'npm:packages.publish');

@@ -30,7 +30,7 @@ function sharedPair(number: number): KeyPairKeyObjectResult {
     return { privateKey, publicKey: createPublicKey(privateKey) };
   }
   const pair = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  // Renamed when complete. Two processes that make it at once each use their own.
+  // Renamed when complete. Two processes that make it concurrently each use their own.
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(`${path}.${process.pid}`, pair.privateKey.export({ format: 'pem', type: 'pkcs8' }));
   renameSync(`${path}.${process.pid}`, path);
