@@ -55,6 +55,7 @@ describe('recipient rules', () => {
       near.map(([a, b, c, send, end]) => `/v1${a}users${b}ann${c}${send}${end}`),
       pieces.map(([segments, end]) => `/v1${segments.flat().join('')}${end}`),
     );
+    const numRuns = sized(200, 500);
     let found = 0;
     fc.assert(
       fc.property(path, (path) => {
@@ -62,9 +63,10 @@ describe('recipient rules', () => {
         expect(applies).toBe(denied.matchesAnySpelling(path));
         if (applies && !denied.matches(path)) found++;
       }),
-      { numRuns: sized(200, 500) },
+      { numRuns },
     );
-    expect(found).toBeGreaterThan(50);
+    // A quarter of the paths are such, so that less than a tenth of these runs is no coincidence.
+    expect(found).toBeGreaterThan(numRuns / 10);
   });
 
   test('recipients in the query string are added to those in the body', () => {
