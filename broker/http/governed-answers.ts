@@ -29,7 +29,13 @@ export const EnvelopeMeta = z
   })
   .meta({ id: 'EnvelopeMeta' });
 
-const AgentHalt = z
+/** Members of `_meta` of a call that was made, or is held. */
+const CallNotes = {
+  dropped_headers: z.array(z.string()).optional().describe('names in `headers` that are not sent'),
+  trace_id: z.string().optional().describe('of a traced call'),
+};
+
+export const AgentHalt = z
   .object({
     state: z.enum(['suspended', 'revoked', 'breaker_open']),
     since: moment.nullable(),
@@ -90,6 +96,7 @@ export const PlatformAnswer = z
   .object({
     data: z.unknown().describe("the platform's response, with any status; a credential in it is redacted"),
     _meta: EnvelopeMeta.extend({
+      ...CallNotes,
       upstream_status: z.int().describe("the platform's own status"),
       encoding: z.literal('base64').optional().describe('the body is no text, and `data` has its bytes in base64'),
       upstream_content_type: z.string().optional().describe('media type of a body that is no JSON'),
@@ -105,6 +112,16 @@ export const PlatformAnswer = z
         .record(z.string(), z.string())
         .optional()
         .describe('headers of its answer, by name in lower case: paging, retry, rate limits, validators, request ids'),
+      redacted: z.literal(true).optional().describe('the answer contained the credential, which was removed'),
+      masked: z
+        .object({ count: z.int(), rules: z.array(z.string()) })
+        .optional()
+        .describe('how many members and values of the answer rules mask, and which rules'),
+      limits: z.array(LimitTold).optional().describe('the limits that count the call'),
+      standing_approval: z
+        .object({ id: z.guid(), left: z.int() })
+        .optional()
+        .describe('the standing approval that allowed the call, and its remaining uses'),
     }).catchall(z.unknown()),
   })
   .meta({ id: 'PlatformAnswer' });
@@ -118,7 +135,7 @@ export const PendingApproval = z
     sentence: z.string().describe('what the call does, as shown to the person who decides'),
     limit: LimitTold.optional().describe('of the rule that holds it, where the call is beyond it'),
     expires_at: moment,
-    _meta: EnvelopeMeta,
+    _meta: EnvelopeMeta.extend(CallNotes).catchall(z.unknown()),
   })
   .meta({ id: 'PendingApproval' });
 

@@ -3,6 +3,7 @@
 import { STATUS_CODES } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import { present } from '../runtime/present.ts';
+import { membersOfAll } from './error-members.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { EXAMPLES } from './openapi-examples.ts';
 import { ANSWER_HEADERS, type HEADERS } from './openapi-headers.ts';
@@ -15,7 +16,7 @@ const headerRef = (name: keyof typeof HEADERS) => ({ $ref: `#/components/headers
 
 const SAMPLE_ID = '0199a3c4-7f52-7c1e-9d7a-3f0f6a4b2c11';
 
-/** The error envelope (specification, Error shapes). Some errors have further members. */
+/** The error envelope (specification, Error shapes). Further members of some errors: error-members.ts. */
 export const ERROR_SCHEMA: JsonSchema = {
   type: 'object',
   required: ['error', 'detail', 'correlation_id'],
@@ -23,6 +24,7 @@ export const ERROR_SCHEMA: JsonSchema = {
     error: { type: 'string', description: 'a code, for programs: branch on it' },
     detail: { type: 'string', description: 'what was wrong and what to do next, for people; may change' },
     correlation_id: { type: 'string', format: 'uuid', description: 'names this request in the log' },
+    audit_id: { type: 'string', format: 'uuid', description: 'of a governed call that was recorded: its audit row' },
     report_hint: {
       type: 'object',
       description: 'where to report an answer that should have been another, and with what',
@@ -46,7 +48,7 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
   }
   const { type, form, sample } = errorForm(route, schemas);
   for (const [status, codes] of codesByStatus(route)) {
-    const schema = route.dialect === 'line' ? form : { allOf: [form, { properties: { error: { enum: codes } } }] };
+    const schema = errorSchema(route, form, codes, schemas);
     const known = responses[status];
     responses[status] = known
       ? {
@@ -83,6 +85,14 @@ function errorForm({ dialect }: Route, schemas: Schemas) {
         form: schemaRef('ErrorEnvelope'),
         sample: (error: ErrorCode) => ({ error, ...common }),
       };
+}
+
+/** Returns the schema of the errors of one status. Problems and lines of text have no members by code. */
+function errorSchema(route: Route, form: JsonSchema, codes: ErrorCode[], schemas: Schemas): JsonSchema {
+  if (route.dialect === 'line') return form;
+  const isProblem = route.dialect === 'problem';
+  const more = isProblem ? {} : (schemas.of(membersOfAll(route, codes), 'output').properties as JsonSchema);
+  return { allOf: [form, { properties: { error: { enum: codes }, ...more } }] };
 }
 
 /** For errors in one line of text: the code is part of the line, which no schema can express. */

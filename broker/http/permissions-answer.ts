@@ -54,7 +54,7 @@ const Platform = z
 export const EffectivePermissions = z
   .object({
     data: z.object({
-      agent: z.looseObject({ id: z.string(), name: z.string() }),
+      agent: z.looseObject({ id: z.guid(), name: z.string(), agent_id: z.string() }),
       platforms: z.array(Platform),
       version: z.string().describe('equals the ETag'),
       egress: z

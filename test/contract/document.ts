@@ -30,7 +30,42 @@ const pointer = (...parts: string[]) => parts.map((part) => part.replaceAll('~',
 /** Headers that occur only in some of the answers for which the document names them. */
 const SOMETIMES = ['Retry-After', 'Idempotency-Replayed', 'RateLimit', 'RateLimit-Policy', 'X-Request-ID'];
 
-/** Returns a function that checks an answer against the document: media type, body and headers of its operation and status. */
+/**
+ * Lists the members of a value that the document does not name. JSON Schema allows them, but a client that is generated from the document cannot read
+ * them. A schema that allows further members, such as one of a published standard, is not examined, except `_meta`.
+ */
+function unnamedMembers(document: Json, schema: Json, value: Json, at = ''): string[] {
+  const { named, isOpen, items } = membersOf(document, schema);
+  if (typeof value !== 'object' || value === null) return [];
+  if (Array.isArray(value)) return value.flatMap((one) => unnamedMembers(document, items, one, `${at}[]`));
+  if ((isOpen && at !== '._meta') || named.size === 0) return [];
+  return Object.entries(value).flatMap(([name, member]) => {
+    const known = named.get(name);
+    return known === undefined ? [`${at}.${name}`] : unnamedMembers(document, known, member, `${at}.${name}`);
+  });
+}
+
+/** Collects what a schema and its alternatives say of the members of an object, and of the items of an array. */
+function membersOf(document: Json, schema: Json): { named: Map<string, Json>; isOpen: boolean; items?: Json } {
+  if (schema?.$ref !== undefined) {
+    const target = schema.$ref.slice('#/'.length).split('/');
+    return membersOf(
+      document,
+      target.reduce((part: Json, key: string) => part[key], document),
+    );
+  }
+  const { properties = {}, additionalProperties, items, allOf = [], anyOf = [], oneOf = [] } = schema ?? {};
+  const parts = [...allOf, ...anyOf, ...oneOf].map((part) => membersOf(document, part));
+  return {
+    named: new Map([...parts.flatMap(({ named }) => [...named]), ...Object.entries(properties)]),
+    isOpen: ![undefined, false].includes(additionalProperties) || parts.some(({ isOpen }) => isOpen),
+    items: items ?? parts.find((part) => part.items !== undefined)?.items,
+  };
+}
+
+/**
+ * Returns a function that checks an answer against the document: media type, body and headers of its operation and status. Every member has to be named.
+ */
 export function makeExpectation(document: Json): (operation: string, answer: Answer) => void {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
@@ -52,5 +87,9 @@ export function makeExpectation(document: Json): (operation: string, answer: Ans
     const known = compiled.get(at) ?? ajv.compile({ $ref: `https://document.example/${at}` });
     compiled.set(at, known);
     expect(known(body), `${operation} ${status}: ${text.slice(0, 500)} ${JSON.stringify(known.errors)}`).toBe(true);
+    expect(
+      unnamedMembers(document, schema, body),
+      `members that the document does not name: ${operation} ${status}`,
+    ).toEqual([]);
   };
 }

@@ -1,8 +1,9 @@
 /** Checks real answers against the declarations of their routes. */
 import { expect } from 'vitest';
 import type { z } from 'zod';
+import { membersOf } from '../../broker/http/error-members.ts';
 import { ERRORS, type ErrorCode } from '../../broker/http/errors.ts';
-import { errorsOf } from '../../broker/http/openapi-responses.ts';
+import { ERROR_SCHEMA, errorsOf } from '../../broker/http/openapi-responses.ts';
 import type { Route } from '../../broker/http/route.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 
@@ -32,12 +33,21 @@ const ANYWHERE: readonly ErrorCode[] = [
   'store_unavailable',
 ];
 
+/** Checks that an error has only members that the documents name. */
+function expectNamedMembers(route: Route, body: { error: ErrorCode }): void {
+  const named = { ...(ERROR_SCHEMA.properties as object), ...membersOf(route, body.error) };
+  const unnamed = Object.keys(body).filter((member) => !(member in named));
+  expect(unnamed, `${route.method} ${route.path} refuses with members that the documents do not name`).toEqual([]);
+}
+
 /** Checks that an answer matches its declared schema exactly, without unknown members, and that an error is one that the route declares. */
 export function expectDeclared(method: string, path: string, { status, headers, body, text }: Answered): void {
   const route = routeOf(method, path);
   if (!route) return;
-  if (typeof body?.error === 'string' && body.error in ERRORS)
+  if (typeof body?.error === 'string' && body.error in ERRORS) {
     expect([...errorsOf(route), ...ANYWHERE], `${method} ${path} refuses as it does not declare`).toContain(body.error);
+    if (route.dialect === undefined && !schemaOf(route, status)) expectNamedMembers(route, body);
+  }
   const type = headers.get('content-type')?.split(';')[0];
   const schema = schemaOf(route, status, type);
   // The status is used for refusals as well as for an answer. An answer to HEAD has no body.
