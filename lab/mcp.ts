@@ -5,7 +5,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
-import { nameBothTypes } from './mcp/accept.ts';
+import { nameAcceptedTypes } from './mcp/accept.ts';
 import { LAB_MAX_BODY_BYTES } from './mcp/bounds.ts';
 import { makeNotes, type Notes } from './mcp/notes.ts';
 import { addTools } from './mcp/tools.ts';
@@ -77,7 +77,7 @@ function webHeaders(headers: IncomingHttpHeaders): Headers {
   const made = new Headers();
   for (const [name, value] of Object.entries(headers))
     for (const each of [value].flat()) if (each !== undefined) made.append(name, each);
-  nameBothTypes(made);
+  nameAcceptedTypes(made);
   return made;
 }
 

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, isJsonContentType, type Server } from '@modelcontextprotocol/server';
-import { nameBothTypes } from '../../lab/mcp/accept.ts';
+import { nameAcceptedTypes } from '../../lab/mcp/accept.ts';
 import { errorOf } from '../../mcp/client/broker-error.ts';
 import { bodyOf } from '../../mcp/client/reply-body.ts';
 import { permissionWatch } from '../../mcp/tools/permission-watch.ts';
@@ -127,7 +127,7 @@ function serve(
     return undefined;
   };
   const fetch: typeof handler.fetch = async (asked, options) => {
-    nameBothTypes(asked.headers);
+    nameAcceptedTypes(asked.headers);
     // The SDK refuses other content types, before it reads anything.
     if (!isJsonContentType(asked.headers.get('content-type'))) return await handler.fetch(asked, options);
     const body = await readMcpBody(request, response, services.longBodies.parsing(familyOf(who)));

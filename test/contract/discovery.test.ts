@@ -60,6 +60,7 @@ describe('the lab', () => {
   );
   show('POST /lab/mcp → 202: a notification', () => ask({ jsonrpc: '2.0', method: 'notifications/initialized' }));
   show('POST /lab/mcp → 400: no JSON', () => ask('{'));
+  show('POST /lab/mcp → 400: an id with a fraction', () => ask({ ...list, id: 1.5 }));
   show('POST /lab/mcp → 403: a page of another site', () => ask(list, { origin: 'https://evil.example' }));
   show('POST /lab/mcp → 404: no such method', () =>
     ask({ ...list, method: 'ping', params: { _meta: stateless } }, { ...version, 'mcp-method': 'ping' }),

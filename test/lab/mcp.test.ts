@@ -86,9 +86,13 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
   });
 });
 
-test('a request with Accept: */*, as of curl, is answered', async () => {
-  expect((await post(call('echo', { text: 'a' }), { accept: '*/*' })).status).toBe(200);
-  expect((await post(call('echo', { text: 'a' }), { accept: 'application/json' })).status).toBe(406);
+test.each([
+  ['*/*', 200],
+  ['application/*, Text/Event-Stream', 200],
+  ['application/json', 406],
+  ['application/json, text/event-stream;q=0', 406],
+])('a request with Accept: %s is a %d', async (accept, status) => {
+  expect((await post(call('echo', { text: 'a' }), { accept })).status).toBe(status);
 });
 
 describe('invalid requests', () => {

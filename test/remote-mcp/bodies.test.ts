@@ -197,12 +197,20 @@ describe('a message to /mcp', () => {
       });
   });
 
-  test('is accepted with Accept */* or without Accept, and refused with only another type', async () => {
+  test('is accepted if Accept covers both types or is missing (RFC 9110), and refused otherwise', async () => {
     const ping = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}');
     for (const [accept, status] of [
       ['*/*', 200],
       ['text/html, */*;q=0.8', 200],
+      ['Application/JSON, Text/Event-Stream;Q=0.5', 200],
+      ['application/*, text/*', 200],
       ['application/json', 406],
+      ['text/event-stream', 406],
+      ['application/json;q=0, text/event-stream', 406],
+      ['*/*, text/event-stream;q=0.0', 406],
+      ['*/*;q=0', 406],
+      ['application/jsonp, text/event-streams', 406],
+      ['', 200],
     ] as const)
       expect([accept, (await postMcp(ping, { accept })).status]).toEqual([accept, status]);
     // Unlike fetch, this request has no Accept header.

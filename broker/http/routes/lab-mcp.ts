@@ -20,7 +20,8 @@ const JsonRpcRequest = z
 const JsonRpcError = z
   .looseObject({
     jsonrpc: z.literal('2.0'),
-    id: z.union([z.string(), z.int(), z.null()]).optional(),
+    // A number of a malformed request is returned as it came.
+    id: z.union([z.string(), z.number(), z.null()]).optional(),
     error: z.looseObject({ code: z.int(), message: z.string() }),
   })
   .meta({ id: 'JsonRpcError' });
@@ -45,7 +46,7 @@ export const labMcp = route({
     202: { description: 'A notification was accepted.', empty: true },
     400: { description: 'The body is not a valid request.', schema: JsonRpcError },
     404: { description: 'There is no such method (revision 2026-07-28).', schema: JsonRpcError },
-    406: { description: 'Accept names types, and neither both of the two nor `*/*`.', schema: JsonRpcError },
+    406: { description: 'Accept does not cover both types of a 200.', schema: JsonRpcError },
   },
   errors: ['forbidden', 'misdirected_request', 'payload_too_large'],
   onMalformed: ({ services, request }, { body }) => answer(services, request, body),
