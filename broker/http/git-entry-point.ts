@@ -128,7 +128,7 @@ async function takeBody(
   if (!isGzip && coding.toLowerCase() !== 'identity')
     return invalid('The body has a Content-Encoding other than gzip.');
   const type = mediaTypeOf(service, 'request');
-  if (headers['content-type'] !== type) return invalid(`The Content-Type of the body is not ${type}.`);
+  if (headers['content-type']?.toLowerCase() !== type) return invalid(`The Content-Type of the body is not ${type}.`);
   // The slot among concurrent calls is taken before the body is read: slow senders could otherwise hold any number of connections.
   const mayTell = service === 'git-receive-pack' && headers.expect === undefined && !isGzip;
   if (!lease.begin()) {

@@ -473,6 +473,11 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       nothingWasSent();
       await expectNothingLeft(given);
     });
+
+    test('a media type in other letter case is accepted (RFC 9110 section 8.3.1)', async () => {
+      const type = { 'Content-Type': 'Application/X-Git-Upload-Pack-Request' };
+      expect((await post('git-upload-pack', '0000', type)).status).toBe(200);
+    });
   });
 
   describe('refs that a grant does not allow', () => {
