@@ -1,6 +1,6 @@
 /** The Express application: hardening, bodies, routes, and unknown addresses. */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from 'express';
 import { correlationId } from '../crypto/ids.ts';
 import { makeRefusalLog } from '../log/refusals.ts';
@@ -34,11 +34,9 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   const bearers = countRefusedBearers(limits, services.broker.baseUrl);
   const handlerOf = (route: Route): RequestHandler => {
     const serve = serveRoute(route, services, limits, bearers);
-    const isProblem = route.dialect === 'problem';
-    if (!route.anyOrigin && !isProblem) return serve;
+    if (!route.anyOrigin) return serve;
     return (request, response) => {
-      if (route.anyOrigin) allowAnyOrigin(response);
-      if (isProblem) echoRequestId(request, response);
+      allowAnyOrigin(response);
       return serve(request, response);
     };
   };
@@ -167,15 +165,6 @@ function refuseBroken(services: Services): ErrorRequestHandler {
     );
     send(response, errorReply(refusal, { services, correlationId: id }), id);
   };
-}
-
-/**
- * Returns the client's request id with every answer, refusals included, unchanged. Ids with other characters than ASCII are dropped, because Node
- * would write them as other bytes than it read.
- */
-function echoRequestId(request: IncomingMessage, response: ServerResponse): void {
-  const id = request.headers['x-request-id'];
-  if (id !== undefined && /^[\t\x20-\x7e]*$/.test(String(id))) response.setHeader('X-Request-ID', id);
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Refusals before any route, without authentication: of a body's transfer coding, of the requested host, and of what `/git` and `/proxy` never serve.
  */
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
 import { isOfBrowser } from '../auth/session-cookie.ts';
 import { correlationId } from '../crypto/ids.ts';
@@ -30,6 +30,10 @@ export function guardRequests(services: Services, routes: readonly Route[]): Req
   const proxyHost = config.proxyHost === undefined ? undefined : new URL(proxyUrl).hostname;
   const known = new Set(['localhost', '127.0.0.1', '[::1]', new URL(baseUrl).hostname, proxyHost]);
   const dialects = new Map(routes.map((route) => [route.path, route.dialect]));
+  const dialectOf = (path: string): Route['dialect'] => {
+    if (isGitPath(path)) return 'line';
+    return isProxyPath(path) ? 'problem' : dialects.get(path);
+  };
   const refuse = (host: string | undefined, path: string, isNameless: boolean): Refusal | undefined => {
     if (host === undefined) return new Refusal('invalid_request', 'Send one Host header, and a target that is a path.');
     if (loopback && !known.has(host) && !isNameless)
@@ -42,19 +46,26 @@ export function guardRequests(services: Services, routes: readonly Route[]): Req
     );
   };
   return (request, response, next) => {
+    // Before any refusal: also one of the method or of the host has it (AuthZEN Authorization API 1.0, Request Identification in a Response).
+    const dialect = dialectOf(request.path);
+    if (dialect === 'problem') echoRequestId(request, response);
     // Only HTTP/1.0 allows this. Browsers do not use it; balancers do for health checks (HAProxy's `option httpchk`).
     const host = requestedHost(request);
     const isNameless = host === '' && request.headers.host === undefined;
     const refusal = refuseCodings(request.headers) ?? refuse(host, request.path, isNameless);
     if (refusal === undefined) return next();
     const id = correlationId();
-    const dialect = isGitPath(request.path)
-      ? 'line'
-      : isProxyPath(request.path)
-        ? 'problem'
-        : dialects.get(request.path);
     send(response, refusalIn(dialect, refusal, { services, correlationId: id }), id);
   };
+}
+
+/**
+ * Returns the client's request id with every answer, refusals included, unchanged. Ids with other characters than ASCII are dropped, because Node
+ * would write them as other bytes than it read.
+ */
+function echoRequestId(request: IncomingMessage, response: ServerResponse): void {
+  const id = request.headers['x-request-id'];
+  if (id !== undefined && /^[\t\x20-\x7e]*$/.test(String(id))) response.setHeader('X-Request-ID', id);
 }
 
 function refuseCodings({ 'transfer-encoding': codings }: IncomingHttpHeaders): Refusal | undefined {

@@ -11,6 +11,7 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
+import { exchange } from '../world/raw.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const SINGLE = '/v1/authzen/access';
@@ -102,6 +103,18 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
         expect((await ask({ 'content-type': 'application/json' }, body)).headers.get('x-request-id')).toBeNull();
       }
     });
+  });
+
+  test('5 requirement 4: X-Request-ID comes back also when the method or the host is refused', async () => {
+    const port = Number(new URL(world.running.baseUrl).port);
+    const ask = (line: string, host: string) =>
+      exchange(port, `${line} HTTP/1.1\r\nHost: ${host}\r\nX-Request-ID: r-7\r\nConnection: close\r\n\r\n`);
+    for (const path of [SINGLE, BATCH, '/access/v1/evaluation'])
+      for (const [status, answer] of [
+        [405, await ask(`GET ${path}`, 'localhost')],
+        [421, await ask(`POST ${path}`, 'else.example')],
+      ] as const)
+        expect([answer.status, answer.head]).toEqual([status, expect.stringMatching(/^x-request-id: r-7\r?$/im)]);
   });
 
   describe('Batch Core', () => {
