@@ -4,14 +4,13 @@ import { afterReplay, type Decided } from '../approvals/decide.ts';
 import type { DecidedByPasskey } from '../approvals/passkey-decision.ts';
 import type { AssertionRefused } from '../approvals/passkey-verify.ts';
 import { platformMessage } from '../approvals/platform-message.ts';
-import { UUID_PATTERN } from '../crypto/ids.ts';
 import type { Services } from '../services.ts';
 import { text } from '../wire/action.ts';
 import { Refusal } from './errors.ts';
 import { noLongerPending, REPLAY_WAIT_MS, stated } from './held-call.ts';
 import { standingRefused } from './standing.ts';
 
-export const ApprovalId = z.string().regex(UUID_PATTERN, 'must be the id of an approval, a UUID');
+export const ApprovalId = z.guid('must be the id of an approval, a UUID');
 export const Note = text(1000).min(1).describe('for the agent to read, and on record');
 export const RequestHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be the request_hash of the held call');
 

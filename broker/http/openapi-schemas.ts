@@ -56,6 +56,11 @@ function renamed(schema: JsonSchema, names: ReadonlyMap<string, string>): JsonSc
 function override({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema }): void {
   const { def } = zodSchema._zod;
   if (def.type === 'object' && def.catchall === undefined) delete jsonSchema.additionalProperties;
+  for (const { _zod } of def.checks ?? []) {
+    const { pattern } = _zod.def as { pattern?: RegExp };
+    if (pattern?.ignoreCase)
+      throw new Error(`a pattern of JSON Schema has no flags, so it would not accept all of ${pattern}`);
+  }
   if (jsonSchema.format !== undefined || jsonSchema.type === 'integer') delete jsonSchema.pattern;
   if (isDeepStrictEqual(jsonSchema.propertyNames, { type: 'string' })) delete jsonSchema.propertyNames;
 }

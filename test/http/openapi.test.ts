@@ -212,6 +212,11 @@ describe('the generator', () => {
     expect(components.securitySchemes).toEqual({});
   });
 
+  test('a pattern without regard to letter case is an error, because the document could not say so', () => {
+    const hexadecimal = z.object({ hash: z.string().regex(/^[0-9a-f]+$/i) });
+    expect(() => makeSchemas().of(hexadecimal, 'input')).toThrow('has no flags');
+  });
+
   test('schemas with an id occur once, under their name; two schemas with one name are an error', () => {
     const thing = z.object({ id: z.guid() }).meta({ id: 'TestThing' });
     const tree: z.ZodType = z.object({ name: z.string(), below: z.array(z.lazy(() => tree)) });

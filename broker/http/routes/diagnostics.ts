@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { listReports, MOST_REPORTS_A_DAY, storeReport } from '../../admin/diagnostics.ts';
-import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
 import { pageSize, uuid } from '../query.ts';
@@ -18,7 +17,7 @@ const Report = z.strictObject({
   code: text(128).optional().describe('the error code or reason that was unexpected'),
   platform: text(64).optional(),
   endpoint: text(2048).optional(),
-  correlation_id: z.string().regex(UUID_PATTERN, 'must be a correlation_id as it came in an answer').optional(),
+  correlation_id: z.guid('must be a correlation_id as it came in an answer').optional(),
   context: z.record(z.string(), z.unknown()).optional().describe('anything that helps, at most 16 KiB as JSON'),
 });
 
