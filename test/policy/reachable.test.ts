@@ -7,7 +7,7 @@ import { classify, compilePlatformRules } from '../../broker/policy/operation.ts
 import { effectivePermissions } from '../../broker/policy/permissions.ts';
 import type { Operation } from '../../broker/policy/platform-rules.ts';
 import { refuseRefs } from '../../broker/policy/refs.ts';
-import { refuseRepositories } from '../../broker/policy/repos.ts';
+import { isNeverInRepositories, refuseRepositories } from '../../broker/policy/repos.ts';
 import { agent, facts, grant, NOW, parent } from './world.ts';
 
 const RULES = compilePlatformRules(github);
@@ -62,6 +62,17 @@ test.each(LIMITS)('no scope is unreachable under which a call stays within %j', 
 test.each(LIMITS.slice(0, 4))('every other scope has a call that stays within %j', (limits) => {
   const passing = new Set(CLASSIFIED.flatMap(({ call, scopes }) => (passes(limits, call) ? scopes : [])));
   expect(refusedBy(limits)).toEqual([...RULES.scopes.keys()].filter((one) => !passing.has(one)));
+});
+
+test.each(LIMITS.slice(0, 4))('no operation is always refused by which a call stays within %j', (limits) => {
+  const operations = [...RULES.scopes.values()].flat();
+  const wrong = operations.filter(
+    (one) =>
+      one.kind === 'http' &&
+      isNeverInRepositories(limits, one) &&
+      callsOf(one).some((call) => refuseRepositories(limits, call, RULES) === undefined),
+  );
+  expect(wrong.map(({ source }) => source)).toEqual([]);
 });
 
 test('only constraints on repositories and refs make scopes unreachable, and only scopes of the manifest', () => {

@@ -71,10 +71,11 @@ describe('GT-02 git requests', () => {
     ['/repos/acme/app/info/refs', []],
   ])('%s is not within the list', (path, violating) => expect(fetching(path)?.violating).toEqual(violating));
 
-  test('the refusal of a GraphQL call says to use REST', () =>
-    expect(reach('POST /graphql', LIST, { query: '{ viewer { login } }' })?.detail).toMatch(
-      /^GraphQL cannot .* use REST/,
-    ));
+  test('the refusal of a GraphQL call says to use REST, and that of another call to name a repository', () => {
+    const query = { query: '{ viewer { login } }' };
+    expect(reach('POST /graphql', LIST, query)?.detail).toMatch(/^GraphQL cannot .* use REST/);
+    expect(reach('POST /gists', LIST, {})?.detail).toMatch(/^the call names no repository/);
+  });
 
   test('an empty list allows no git request', () =>
     expect(fetching('/git/acme/app/info/refs', { repos: [] })).toBeDefined());

@@ -134,6 +134,7 @@ describe('constraints of a grant', () => {
       [CONTEXTS, LIST, '[{"repository_id":1}]'],
       [CONTEXTS, LIST, '["ci",{"head":"evil:main"}]'],
       [CONTEXTS, LIST, '[[{"repository_id":1}]]'],
+      [CONTEXTS, LIST, '[{"name":"ci/test"},[{"repository_id":1}]]'],
       [CONTEXTS, 'text/plain', 'ci'],
     ])('%j is refused as %s: %s %s', (asked, type, body, coding) => {
       expect(sent(asked, type, body, coding)).toMatchObject({ kind: 'deny' });
