@@ -27,6 +27,16 @@ export const line = (status: number, code: string, what: string, headers: Record
   body: lineText(code, what),
 });
 
+/**
+ * Returns a line for git-lfs. Of an error it shows only the `message` of this JSON (git-lfs, docs/api/batch.md, Response Errors); of a text it shows
+ * nothing, and guesses the cause from the status.
+ */
+export const lfsLine = (status: number, code: string, what: string): Reply => ({
+  ...line(status, code, what),
+  type: 'application/vnd.git-lfs+json',
+  body: JSON.stringify({ message: lineText(code, what).trimEnd() }),
+});
+
 export function lineReply({ status, code, message, headers }: Refusal): Reply {
   return line(status, code, message, headers);
 }

@@ -9,7 +9,7 @@ import { readTarget } from '../git/git-call.ts';
 import { SANDBOX } from '../proxy/answer-headers.ts';
 import type { Services } from '../services.ts';
 import { Refusal } from './errors.ts';
-import { line } from './line.ts';
+import { lfsLine, line } from './line.ts';
 import { refusalIn } from './problem.ts';
 import { refusedReply, thrownRefusal } from './proxy-refusal.ts';
 import { askedByLabel } from './proxy-shape.ts';
@@ -122,6 +122,8 @@ const refuseBrowser = (request: IncomingMessage, baseUrl: string): Reply | undef
     ? line(403, 'forbidden', 'this address is for git clients, not for browsers')
     : undefined;
 
+const NO_LFS = 'Git LFS is not served: clone with GIT_LFS_SKIP_SMUDGE=1 to go without its files; they cannot be pushed';
+
 /** Checks the path as sent, because a router may decode it to another one. A request with another method is answered with those that are allowed. */
 function refuseGitPath({ method = '', url = '' }: IncomingMessage): Reply | undefined {
   const asked = readTarget(method, url);
@@ -129,7 +131,7 @@ function refuseGitPath({ method = '', url = '' }: IncomingMessage): Reply | unde
   if (targets.every((one) => one === 'unknown')) {
     const isLfs = /^\/git\/[^/]+\/[^/]+\/(?:info\/)?lfs(?:\/|$)/.test(url);
     return isLfs
-      ? line(404, 'not_found', 'Git LFS is not served; clone with GIT_LFS_SKIP_SMUDGE=1 to go without its files')
+      ? lfsLine(404, 'not_found', NO_LFS)
       : line(404, 'not_found', 'no such address; clone from /git/<owner>/<repo>');
   }
   return targets.every((one) => one === 'malformed')

@@ -124,8 +124,11 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
     test('LFS is not served, and the answer says so', async () => {
       for (const path of ['/git/acme/app/info/lfs/objects/batch', '/git/acme/app.git/info/lfs/locks']) {
         const answer = await get(path);
-        expectOneLine(answer, 404, 'not_found');
-        expect(answer.body).toContain('Git LFS is not served');
+        expect(answer.status).toBe(404);
+        expect(answer.head).toMatch(/^content-type: application\/vnd\.git-lfs\+json$/im);
+        expect(answer.head).toMatch(/^content-security-policy: sandbox; default-src 'none'; frame-ancestors 'none'$/im);
+        // The member that git-lfs shows.
+        expect(JSON.parse(answer.body).message).toMatch(/^agent-broker: not_found - Git LFS is not served: /);
       }
       nothingWasSent();
     });
