@@ -1,7 +1,10 @@
 /** The target of a raw request: `/proxy/{connection}/{path…}`, parsed from the request line. */
 import { storable } from '../wire/action.ts';
 
-/** `connection`: its label or id, decoded. `endpoint`: path and query as sent; `/` without a path. */
+/**
+ * `connection`: its label or id, decoded. `endpoint`: path and query as sent; `/` without a path. Only `%2f` in the path becomes `%2F`, which is equivalent
+ * (RFC 3986, 6.2.2.1) and is decided, recorded and sent: npm and Yarn write `/@acme%2fapp`, and nobody can change an unmodified client.
+ */
 export type RawTarget = { connection: string; endpoint: string };
 
 const TARGET = /^\/proxy\/([^/?]{1,200})([/?].*)?$/s;
@@ -12,7 +15,11 @@ export function readRawTarget(target: string): RawTarget | undefined {
   if (segment === undefined) return undefined;
   try {
     const connection = decodeURIComponent(segment);
-    return storable(connection) ? { connection, endpoint: rest.startsWith('?') ? `/${rest}` : rest } : undefined;
+    const endpoint = rest.startsWith('?') ? `/${rest}` : rest;
+    const [path = ''] = endpoint.split('?', 1);
+    return storable(connection)
+      ? { connection, endpoint: path.replaceAll('%2f', '%2F') + endpoint.slice(path.length) }
+      : undefined;
   } catch {
     return undefined;
   }

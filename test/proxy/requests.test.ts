@@ -49,6 +49,31 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
     expect(receipt).toBeDefined();
   });
 
+  test('an escaped slash in lower case, as npm writes it, is decided, recorded and sent in upper case', async () => {
+    const other = await world.organisation();
+    const scopes = { 'npm:read': ['GET /*'] };
+    const base_url = `${world.upstream.url}/v1`;
+    await other.platform({ id: 'npm', manifest: { base_url, encoded_slash: true, scopes } });
+    await other.platform({ id: 'plain', manifest: { base_url, scopes: { 'plain:read': ['GET /**'] } } });
+    const grants = { npm: { scopeList: ['npm:read'] }, plain: { scopeList: ['plain:read'] } };
+    const installing = await other.agent({
+      rules: [...ALLOW_ALL, { effect: 'deny', endpoints: ['/@acme%2Fsecret'] }],
+      grants,
+    });
+    const read = rawClient(() => installing);
+    const answer = await read('GET', '/proxy/npm-main/@acme%2fapp?a=%2f');
+    expect(answer.status, answer.text).toBe(200);
+    expect(lastSeen()).toMatchObject({ target: '/v1/@acme%2Fapp?a=%2f' });
+    const { row } = await evidenceOf(world, installing, answer.headers.get('x-svc-audit-id') ?? '');
+    expect(row).toMatchObject({ path: '/@acme%2Fapp' });
+    const sent = world.upstream.seen.length;
+    expect((await read('GET', '/proxy/npm-main/@acme%2fsecret')).body.error).toBe('denied_by_policy');
+    // Where the manifest does not allow an escaped slash, either spelling is refused.
+    for (const slash of ['%2f', '%2F'])
+      expect((await read('GET', `/proxy/plain-main/@acme${slash}app`)).body.error).toBe('invalid_endpoint');
+    expect(world.upstream.seen).toHaveLength(sent);
+  });
+
   test('20 answers with status 500 are passed on and open the breaker of the platform, 20 with 499 do not', async () => {
     const other = await world.organisation();
     await other.platform();
