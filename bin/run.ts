@@ -17,6 +17,7 @@ import {
   environmentFor,
   type Granted,
   grantedOf,
+  registryPathsOf,
 } from '../mcp/sidecar/environment.ts';
 import type { Broker } from '../mcp/sidecar/forward.ts';
 import { readGitRules } from '../mcp/sidecar/git-rules.ts';
@@ -81,6 +82,7 @@ export async function run(
       errors,
       connections,
       codehost,
+      registryPaths: registryPathsOf(chosen),
       socket,
       ports,
       proxy,

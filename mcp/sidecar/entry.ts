@@ -4,7 +4,7 @@ import { CallerProblem } from '../caller-problem.ts';
 import type { HeldCalls } from './api-routes.ts';
 import type { Forward } from './forward.ts';
 import { isShown, withoutCredentials, withoutPlaceholder } from './placeholder.ts';
-import { type ErrorForm, refuse, refuseStranger } from './refusal.ts';
+import { type ErrorForm, ONE_LINE, refuse, refuseStranger } from './refusal.ts';
 import { clientUrlOf, type Route } from './routes.ts';
 
 export type Entry = {
@@ -70,7 +70,7 @@ export const answerAt =
       return askBroker(request, response, { forward, path: asked, found });
     const route = entry.routeOf(asked, { host, origin });
     const connection = route?.connection ?? entry.connectionOf(asked, { host });
-    const form = connection === undefined || route?.isGit ? undefined : errors.get(connection);
+    const form = route?.isGit ? ONE_LINE : connection === undefined ? undefined : errors.get(connection);
     if (route === undefined)
       return void refuse(response, { status: 404, error: 'not_found', detail: entry.unknown }, form);
     if (isUpgrade(request)) return void refuse(response, NO_UPGRADE, form);

@@ -11,7 +11,7 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream';
 import { environmentProxy, IDLE_MS } from '../client/signed-send.ts';
 import { AgentKeyError } from '../client/signer.ts';
-import { type ErrorForm, type Refusal, refuse } from './refusal.ts';
+import { type ErrorForm, ONE_LINE, type Refusal, refuse } from './refusal.ts';
 
 export type Broker = {
   /** Address of the broker, without a trailing slash. */
@@ -29,8 +29,8 @@ export type Forwarded = {
   authorization: (token: string) => readonly [string, string];
   /** Rewrites addresses of the broker into addresses that the command can use. */
   back: (address: string) => string;
-  /** The error format of the platform that is called. */
-  errors: ErrorForm | undefined;
+  /** The error format of the platform that is called, or that of git. */
+  errors: ErrorForm | typeof ONE_LINE | undefined;
   /** Called with the headers of the answer. */
   heard?: (headers: IncomingHttpHeaders) => void;
 };
@@ -77,6 +77,7 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
       open: (more) => open(`${url}${path}`, { agent, method: request.method, headers: [...sent, ...more] }),
       back,
       heard,
+      statusOf: (status) => (errors === ONE_LINE && status === 401 ? 403 : status),
       failed: ({ code }) => refuse(response, unreachable(url, code), errors),
     });
   };
@@ -89,6 +90,10 @@ type Relayed = {
   /** Rewrites addresses in headers of the answer. */
   back?: (address: string) => string;
   heard?: ((headers: IncomingHttpHeaders) => void) | undefined;
+  /**
+   * Maps the status of the answer. A 401 refuses the token of the sidecar, but would make git ask the person for a user name, and not print why.
+   */
+  statusOf?: (status: number) => number;
   /** Called when there is no answer and nothing was written to the client yet. */
   failed: (error: NodeJS.ErrnoException) => void;
 };
@@ -97,13 +102,13 @@ type Relayed = {
 export function relay(
   request: IncomingMessage,
   response: ServerResponse,
-  { open, back, heard, failed }: Relayed,
+  { open, back, heard, statusOf = (status) => status, failed }: Relayed,
 ): void {
   const isChunked = request.headers['transfer-encoding'] !== undefined;
   const asking = open(isChunked ? ['Transfer-Encoding', 'chunked'] : []);
   asking.on('response', (answer) => {
     heard?.(answer.headers);
-    response.writeHead(answer.statusCode ?? 502, passedOn(answer.rawHeaders, back));
+    response.writeHead(statusOf(answer.statusCode ?? 502), passedOn(answer.rawHeaders, back));
     // Sends the headers immediately, also when the body is slow to arrive.
     response.flushHeaders();
     // In HTTP/1.0 the end of the connection is the end of the answer, so an answer that breaks off has to end with a reset.

@@ -6,6 +6,9 @@ import type { JsonValue } from '../../json/json-value.ts';
 /** A platform's error format, as the broker describes it, and the fixed status of its errors, if it has one. */
 export type ErrorForm = { body: JsonValue; status: number | undefined };
 
+/** The format of refusals for git: one line of plain text, because git prints no other body of an error. */
+export const ONE_LINE = 'one line';
+
 /** `detail`: why, and what to do next. */
 export type Refusal = { status: number; error: string; detail: string };
 
@@ -19,7 +22,16 @@ export function refuseStranger(response: ServerResponse, { status, error, detail
  * Refuses a request of the command in the same form as the broker's refusals (docs/unmodified.md), so that an exception of a client library shows the
  * reason.
  */
-export function refuse(response: ServerResponse, { status, error, detail }: Refusal, form?: ErrorForm): void {
+export function refuse(
+  response: ServerResponse,
+  { status, error, detail }: Refusal,
+  form?: ErrorForm | typeof ONE_LINE,
+): void {
+  if (form === ONE_LINE) {
+    response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' });
+    response.end(`agent-broker: ${error} - ${detail}\n`);
+    return;
+  }
   const { type, body } =
     form === undefined
       ? {

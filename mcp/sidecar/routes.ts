@@ -8,13 +8,18 @@ export type Route = { path: string; connection: string; isGit: boolean; back: st
 export const GITHUB_API = 'api.github.com';
 
 /** The connections of a run, by label, or by id without one; `codehost`: the connection of git and api.github.com. */
-export type Connections = { connections: readonly string[]; codehost: string | undefined };
+export type Connections = {
+  connections: readonly string[];
+  codehost: string | undefined;
+  /** By connection to a registry of npm packages: the registry's own path, where it is not at the root of its host. */
+  registryPaths?: ReadonlyMap<string, string>;
+};
 
 /** Maps a request by the path of the broker: `/proxy/<connection>/…`, `/git/…`. `host`: the requested host. `origin`: of the sidecar. */
 export function proxyRoute(
   target: string,
   { host, origin }: { host: string; origin: string },
-  { connections, codehost }: Connections,
+  { connections, codehost, registryPaths }: Connections,
 ): Route | undefined {
   if (!isPlain(target)) return undefined;
   if (codehost !== undefined && host === GITHUB_API)
@@ -28,7 +33,20 @@ export function proxyRoute(
     return { path: target, connection: codehost, isGit: true, back: origin };
   const connection = connections.find((one) => /^[/?]|^$/.test(afterProxyPath(target, one)));
   if (connection === undefined) return undefined;
-  return { path: target, connection, isGit: false, back: `${origin}${proxyPath(connection)}` };
+  const path = withoutRepetition(target, connection, registryPaths?.get(connection));
+  return { path, connection, isGit: false, back: `${origin}${proxyPath(connection)}` };
+}
+
+/**
+ * npm keeps the whole path of a file's address when it replaces the host by the run's registry (`replace-registry-host`, which only looks whether it begins
+ * with the path of the run's registry). So the path of a registry is sent although the connection's base URL includes it. Addresses of files have `/-/`
+ * after the package's name, so no other address is changed, not even that of a package that is named like the path.
+ */
+function withoutRepetition(target: string, connection: string, registryPath: string | undefined): string {
+  const rest = afterProxyPath(target, connection);
+  if (registryPath === undefined || !rest.startsWith(registryPath)) return target;
+  const file = rest.slice(registryPath.length);
+  return /^\/(?:@[^/]+\/)?[^/]+\/-\//.test(file) ? `${proxyPath(connection)}${file}` : target;
 }
 
 /** Returns the connection whose address the request has, for a request without a route. */

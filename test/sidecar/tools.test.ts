@@ -4,14 +4,17 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { basename, join } from 'node:path';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import { kubernetes } from '../../broker/platforms/builtin/kubernetes.ts';
 import { npm } from '../../broker/platforms/builtin/npm.ts';
+import { newPlaceholder } from '../../mcp/sidecar/placeholder.ts';
+import { startSidecar } from '../../mcp/sidecar/sidecar.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
-import { type GitWorld, startGitWorld } from '../world/git-world.ts';
+import { type GitWorld, runGit, startGitWorld } from '../world/git-world.ts';
 import { newFolder } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
+import { startUpstream } from '../world/upstream.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { type ProcessEnviron, profileOf, run, sh, startRun, treeEnvirons } from './run-world.ts';
 import { onlyWith, pythonPath } from './tls-world.ts';
@@ -38,6 +41,16 @@ function expectNoKeys(trees: readonly ProcessEnviron[][], tools: readonly RegExp
     expect(started.some(({ name }) => tools.some((tool) => tool.test(name)))).toBe(true);
   }
   for (const tool of tools) expect(trees.flat().map(({ name }) => name)).toContainEqual(expect.stringMatching(tool));
+}
+
+/** Returns a package of npm. */
+function packed(name: string): { bytes: Buffer; integrity: string } {
+  const folder = newFolder();
+  mkdirSync(join(folder, 'package'));
+  writeFileSync(join(folder, 'package/package.json'), JSON.stringify({ name, version: '1.0.0' }));
+  execFileSync('tar', ['-czf', 'packed.tgz', 'package'], { cwd: folder });
+  const bytes = readFileSync(join(folder, 'packed.tgz'));
+  return { bytes, integrity: `sha512-${createHash('sha512').update(bytes).digest('base64')}` };
 }
 
 describe('tools', () => {
@@ -138,12 +151,7 @@ describe('tools', () => {
   });
 
   onlyWith('npm', '--version')('npm installs a package', async () => {
-    const folder = newFolder();
-    mkdirSync(join(folder, 'package'));
-    writeFileSync(join(folder, 'package/package.json'), '{"name":"left","version":"1.0.0"}');
-    execFileSync('tar', ['-czf', 'left.tgz', 'package'], { cwd: folder });
-    const bytes = readFileSync(join(folder, 'left.tgz'));
-    const integrity = `sha512-${createHash('sha512').update(bytes).digest('base64')}`;
+    const { bytes, integrity } = packed('left');
     const dist = { tarball: `${world.upstream.url}/left/-/left-1.0.0.tgz`, integrity };
     answerWith({
       '/left': {
@@ -161,6 +169,36 @@ describe('tools', () => {
     expect(ended, ended.stderr).toMatchObject({ code: 0 });
     expect(ended.stdout).toContain('"name":"left"');
     expect(world.upstream.seen.map(({ target }) => target)).toEqual(['/left', '/left/-/left-1.0.0.tgz']);
+  });
+
+  onlyWith('npm', '--version')('npm installs from a registry that is not at the root of its host', async () => {
+    const below = await world.organisation();
+    const base = `${world.upstream.url}/npm`;
+    await below.platform({ id: 'npm', manifest: { ...npm, base_url: base } });
+    const grants = { npm: { scopeList: Object.keys(npm.scopes) } };
+    const { bytes, integrity } = packed('@acme/left');
+    // A package that is named like the path, too.
+    const packages = ['@acme/left', 'npm'].map((name) => {
+      const tarball = `${base}/${name}/-/left-1.0.0.tgz`;
+      const versions = { '1.0.0': { name, version: '1.0.0', dist: { tarball, integrity } } };
+      return [`/npm/${name.replace('/', '%2F')}`, { name, 'dist-tags': { latest: '1.0.0' }, versions }];
+    });
+    answerWith({
+      ...Object.fromEntries(packages),
+      ...{ '/npm/@acme/left/-/left-1.0.0.tgz': bytes, '/npm/npm/-/left-1.0.0.tgz': bytes },
+    });
+    const ended = await run(
+      profileOf(await below.agent({ rules: ALLOW_ALL, grants })),
+      sh(
+        `echo "{}" > package.json; npm install --no-audit --no-fund @acme/left npm && cat node_modules/npm/package.json`,
+      ),
+      { npm_config_update_notifier: 'false' },
+    );
+    expect(ended, ended.stderr).toMatchObject({ code: 0 });
+    expect(ended.stdout).toContain('"name":"@acme/left"');
+    expect(world.upstream.seen.map(({ target }) => target).toSorted()).toEqual([
+      ...['/npm/@acme%2Fleft', '/npm/@acme/left/-/left-1.0.0.tgz', '/npm/npm', '/npm/npm/-/left-1.0.0.tgz'],
+    ]);
   });
 
   const python = pythonPath() ?? 'python3';
@@ -446,6 +484,28 @@ describe('git', () => {
     given.host.answer = undefined;
     expect(ended, ended.stderr).toMatchObject({ code: 0 });
     expectNoKeys(trees, [/^git/]);
+  });
+
+  test('prints why the broker refuses the key of the run, or that it does not answer, and asks for no user name', async () => {
+    const why = 'agent-broker: invalid_signature - The key of this agent is another one.';
+    const broker = await startUpstream();
+    broker.answer = (_, response) => {
+      response.writeHead(401, { 'content-type': 'text/plain; charset=utf-8', 'www-authenticate': 'Basic realm="x"' });
+      response.end(`${why}\n`);
+    };
+    const placeholder = newPlaceholder();
+    const sidecar = await startSidecar({
+      broker: { url: broker.url, token: () => 'of-the-old-key' },
+      ...{ placeholder, connections: ['codehost-main'], codehost: 'codehost-main', socket: undefined },
+    });
+    onTestFinished(() => sidecar.close());
+    const config = { 'http.extraHeader': `Authorization: Basic ${btoa(`agent:${placeholder}`)}` };
+    const asked = () => runGit(['ls-remote', `${sidecar.url}/git/acme/app`], { config });
+    expect((await asked()).stderr).toContain(`remote: ${why}\n`);
+    await broker.close();
+    expect((await asked()).stderr).toMatch(
+      /^remote: agent-broker: broker_unreachable - The broker at \S+ did not answer/,
+    );
   });
 
   test('prints the reason of a refusal', async () => {
