@@ -6,7 +6,17 @@ import type { OtelConfig } from '../telemetry/open-telemetry.ts';
 import { contradictions } from './conflicts.ts';
 import { DATABASE_VARIABLES } from './database.ts';
 import { EntitlementsOff } from './entitlements.ts';
-import { byteSize, CLIENT_VARIABLES, decimal, isAddressRange, isHost, isOrigin, isProxy, listed } from './forms.ts';
+import {
+  byteSize,
+  CLIENT_VARIABLES,
+  decimal,
+  isAddressRange,
+  isForClients,
+  isHost,
+  isOrigin,
+  isProxy,
+  listed,
+} from './forms.ts';
 import { OIDC_VARIABLES, type OidcConfig, oidcOf } from './oidc.ts';
 import { OTEL_VARIABLES, otelOf } from './otel.ts';
 import { RateLimitUrl } from './rate-limit.ts';
@@ -141,7 +151,9 @@ export class ConfigError extends Error {}
 /** Reads the configuration. Error messages never contain values that name a file or a secret: a message may end up in a log. */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const known = new Set([...Object.keys(Environment.shape), ...CLIENT_VARIABLES]);
-  const unknown = Object.keys(environment).filter((name) => name.startsWith('AGENT_BROKER_') && !known.has(name));
+  const unknown = Object.keys(environment).filter(
+    (name) => name.startsWith('AGENT_BROKER_') && !known.has(name) && !isForClients(name),
+  );
   const present = Object.fromEntries(
     Object.entries(environment).filter(
       ([name, value]) => name in Environment.shape && value !== undefined && value !== '',

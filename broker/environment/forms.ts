@@ -64,6 +64,12 @@ export const CLIENT_VARIABLES = [
   'AGENT_BROKER_PIPELINE',
 ];
 
+/** Variables that `agent-broker run` sets for its command, which may be a broker. */
+const OF_RUN = /^AGENT_BROKER_(?:RUN_(?:URL|KEY|SOCKET)|[A-Z0-9_]+_PORT)$/;
+
+/** Whether the server ignores a variable, because clients read it, or the command of a run. */
+export const isForClients = (name: string): boolean => CLIENT_VARIABLES.includes(name) || OF_RUN.test(name);
+
 /** Whether a text is `http://host:port` or `https://host:port`, with or without a user and password, and nothing more. */
 export function isProxy(text: string): boolean {
   const url = URL.parse(text);

@@ -56,7 +56,7 @@ describe('the environment', () => {
     ]);
   });
 
-  test.each(['AGENT_BROKER_MASTERKEY', 'AGENT_BROKER_DATA_FOLDER', 'AGENT_BROKER_'])(
+  test.each(['AGENT_BROKER_MASTERKEY', 'AGENT_BROKER_DATA_FOLDER', 'AGENT_BROKER_PORT', 'AGENT_BROKER_'])(
     'an unknown name, %s, is an error instead of being ignored',
     (name) => {
       expect(complaints({ [name]: 'x' })).toEqual([expect.stringContaining(`${name} is not a setting of the broker`)]);
@@ -65,6 +65,13 @@ describe('the environment', () => {
 
   test.each(['AGENT_BROKER_URL', 'AGENT_BROKER_AGENT_ID', 'AGENT_BROKER_PRIVATE_KEY'])(
     '%s is a setting of clients, and accepted',
+    (name) => {
+      expect(complaints({ [name]: 'x' })).toEqual([]);
+    },
+  );
+
+  test.each(['AGENT_BROKER_RUN_URL', 'AGENT_BROKER_RUN_KEY', 'AGENT_BROKER_RUN_SOCKET', 'AGENT_BROKER_STRIPE_PORT'])(
+    '%s, which agent-broker run sets for its command, does not keep a broker from starting there',
     (name) => {
       expect(complaints({ [name]: 'x' })).toEqual([]);
     },
