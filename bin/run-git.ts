@@ -15,8 +15,8 @@ export async function runGitConfig(args: readonly string[]): Promise<string> {
     const { code, stderr = '' } = error as NodeJS.ErrnoException & { stderr?: string };
     if (code === 'ENOENT')
       throw new CommandFailed('There is no git on this machine (or not in PATH). Install it and try again.');
-    // Nothing is configured yet.
-    if (args.includes('--list') && /unable to read config file/.test(stderr)) return '';
+    // Nothing is configured yet. A file that must not be read may hold anything.
+    if (args.includes('--list') && /unable to read config file .*No such file/.test(stderr)) return '';
     if (args.includes('--local') && /not in a git directory|only be used inside/.test(stderr))
       throw new CommandFailed(await whyNoClone());
     throw new CommandFailed(`git config failed: ${stderr.trim()}`);

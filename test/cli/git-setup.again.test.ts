@@ -224,6 +224,12 @@ describe('the configuration file', () => {
     expect(machine.config()).toBe(`${own}\n`);
   });
 
+  test('is not taken for an empty one when it cannot be read', async () => {
+    mkdirSync(file());
+    for (const words of [['acme/app'], ['--undo']])
+      expect(await setup(...words)).toMatchObject({ code: 1, stderr: expect.stringContaining('Is a directory') });
+  });
+
   test('is not changed or left locked when there is no temporary folder; a read-only file is replaced', async () => {
     machine.configure('[user]\n\tname = Ann\n');
     const env = { ...machine.env, TMPDIR: join(machine.home, 'gone') };

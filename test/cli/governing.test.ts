@@ -352,7 +352,7 @@ describe('agent static-key', () => {
     expect(await bad('agent', 'static-key', 'revoke', 'clerk', short)).toMatch(/^1 .*already/);
     const much = ['agent', 'static-key', 'issue', 'clerk', '--connection', connection, '--label', 'x', '--expires'];
     expect(await bad(...much, 'never')).toMatch(/^2 .*90 days/);
-    expect(await bad(...much, '91d')).toMatch(/^1 .*expires_in_seconds/);
+    expect(await bad(...much, '91d')).toMatch(/^2 .*--expires: .*90 days/);
     expect(await bad('agent', 'static-key', 'revoke', 'clerk', 'ffffffff')).toMatch(/^1 .*no static key/);
   });
 });
