@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
+import { ignoreDefaultFolder } from '../broker/runtime/ignored-folder.ts';
 import { isPrivatePlace } from '../broker/runtime/private-place.ts';
 import { unfinishedProfile } from '../mcp/profile.ts';
 import {
@@ -139,6 +140,8 @@ function reserve(path: string, content: object): void {
       `The profile ${path} cannot be written (${(error as NodeJS.ErrnoException).code}). Name another file with --out.`,
     );
   try {
+    // Profiles are in a folder of the data folder.
+    ignoreDefaultFolder(dirname(dirname(path)));
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   } catch (error) {
     throw unwritable(error);

@@ -26,6 +26,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       const { serve } = await import('../../broker/process/main.ts');
       const sandboxes = await import('../../broker/process/sandbox.ts');
       const { startFault } = await import('../../broker/process/start-fault.ts');
+      const { ignoreDefaultFolder } = await import('../../broker/runtime/ignored-folder.ts');
       let config: ReturnType<typeof readConfig>;
       try {
         config = readConfig(process.env);
@@ -48,6 +49,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       const drainMs = 1000 * (config.drainSeconds ?? (process.stdout.isTTY ? 0 : 5));
       const hadKey = existsSync(config.keyFile);
       const isNew = !config.databaseUrl && !existsSync(join(config.dataFolder, 'store', 'broker.db'));
+      ignoreDefaultFolder(config.dataFolder);
       const wanted = options.sandbox && options.config === undefined;
       let sandbox =
         wanted && (isNew || sandboxes.hasSandbox(config.dataFolder))

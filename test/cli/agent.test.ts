@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
@@ -98,6 +99,27 @@ async function isKnownByIts(profile: string, name: string): Promise<boolean> {
   const { stdout } = await run(['doctor', '--profile', profile]);
   return /^ok {4}key /m.test(stdout);
 }
+
+test('git and npm leave out the default data folder, of a broker and of a machine with only an agent', async () => {
+  const [project, machine] = [newFolder(), newFolder()];
+  await startServe(['--no-sandbox'], { cwd: project, env: {} }, 'Console');
+  const grants = ['--policy', 'sandbox', '--grant', READS];
+  const words = ['agent', 'create', 'in a project', '--url', url, '--owner-token', session, ...grants];
+  const made = await hosted(words, { cwd: machine, env: {} });
+  expect(made.code, made.stderr).toBe(0);
+  for (const [at, secret] of [
+    [project, 'keys/master.key'],
+    [machine, 'profiles/in-a-project.json'],
+  ] as const) {
+    expect(existsSync(join(at, '.agent-broker', secret))).toBe(true);
+    writeFileSync(join(at, 'package.json'), '{"name":"project","version":"1.0.0"}');
+    execFileSync('git', ['init', '-q'], { cwd: at });
+    const files = execFileSync('git', ['ls-files', '--others', '--exclude-standard'], { cwd: at, encoding: 'utf8' });
+    expect(files).toBe('package.json\n');
+    const packed = execFileSync('npm', ['pack', '--dry-run', '--json'], { cwd: at, encoding: 'utf8' });
+    expect(packed).not.toContain(secret);
+  }
+});
 
 describe('agent create', () => {
   test('creates an agent that can call, with a profile that only its owner can read', async () => {
