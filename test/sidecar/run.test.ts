@@ -132,6 +132,16 @@ describe('a command that is run', () => {
     world.upstream.answer = undefined;
   });
 
+  test('JSON that is posted in gzip, as npm audit does, is unzipped for the broker', async () => {
+    const post = (made: string) =>
+      `${made} | curl -sS -w '%{http_code}\\n' --data-binary @- -H "Authorization: Bearer $OPENAI_API_KEY" \\
+        -H 'Content-Type: application/json' -H 'Content-Encoding: gzip' "$OPENAI_BASE_URL/items"`;
+    const ended = await run(profile, sh(`${post(`printf '{"n":1}' | gzip`)}; ${post('echo no gzip')}`));
+    expect(ended.stdout, ended.stderr).toMatch(/200\n.*not what its Content-Encoding says.*invalid_request.*400\n$/s);
+    expect(lastSeen()).toMatchObject({ method: 'POST', body: '{"n":1}' });
+    expect(lastSeen()?.headers['content-encoding']).toBeUndefined();
+  });
+
   test('refusals of the broker are returned unchanged', async () => {
     const ended = await run(
       profile,
