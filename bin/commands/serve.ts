@@ -92,7 +92,9 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       releaseStartMemory();
       const { addressWarning } = await import('../../broker/reach.ts');
       const elsewhere = addressWarning(running.baseUrl) === undefined;
-      process.stdout.write(greeting({ ...running, config, link, isRestored, elsewhere, sandboxUrl: sandbox?.url }));
+      process.stdout.write(
+        greeting({ ...running, config, file: options.config, link, isRestored, elsewhere, sandboxUrl: sandbox?.url }),
+      );
 
       if (!stop.aborted) await once(stop, 'abort');
       const draining = drainMs > 0 ? `taking calls for ${drainMs / 1000} s more, then ` : '';
@@ -147,6 +149,8 @@ function greeting(at: {
   /** Whether other devices may be able to open the links, judging by the address. */
   elsewhere: boolean;
   sandboxUrl: string | undefined;
+  /** The governance file that was applied. */
+  file: string | undefined;
   config: Pick<Config, 'dataFolder' | 'databaseUrl' | 'keyFile' | 'oidc'>;
 }): string {
   const { baseUrl, config, link, sandboxUrl } = at;
@@ -177,7 +181,8 @@ function greeting(at: {
       '',
       `Or see the whole story in ten seconds: ${PROGRAM} demo`,
     );
-  else lines.push('', `Next, say what your agents may do: ${program} plan governance.yaml`);
+  else if (at.file === undefined) lines.push('', `Next, say what your agents may do: ${program} plan governance.yaml`);
+  else lines.push('', `Next, when you change the file: ${program} plan ${commandLine([at.file])}`);
   return `${lines.join('\n')}\n\n`;
 }
 

@@ -64,7 +64,9 @@ export const BUILTIN_PLATFORMS: Readonly<Record<BuiltinName, ManifestInput>> = {
 export const BuiltinUse = ManifestOverrides.extend({
   use: z
     .enum(BUILTIN_NAMES)
-    .describe('The built-in platform to start from; every other field overrides one of its fields.'),
+    .describe(
+      'The built-in platform to start from; every other field overrides one of its fields. A platform of your own has `kind` in its place.',
+    ),
 }).describe('A built-in platform, under another id, with changes.');
 
 /**

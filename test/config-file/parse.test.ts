@@ -115,7 +115,7 @@ describe('a governance file', () => {
     [
       'an unknown built-in platform',
       'platforms:\n  x: { use: gihub }',
-      '2:13: platforms.x.use: "gihub" is not allowed; write "github", "slack", "gmail", "google-calendar", "notion", "linear", "jira", "stripe", "openai", "anthropic", "npm", "kubernetes" and 1 more. Did you mean "github"? The built-in platform to start from; every other field overrides one of its fields.',
+      '2:13: platforms.x.use: "gihub" is not allowed; write "github", "slack", "gmail", "google-calendar", "notion", "linear", "jira", "stripe", "openai", "anthropic", "npm", "kubernetes" and 1 more. Did you mean "github"? The built-in platform to start from; every other field overrides one of its fields. A platform of your own has `kind` in its place.',
     ],
     [
       'a platform that is neither a built-in one nor of a kind',

@@ -139,6 +139,8 @@ describe('serve --config', { timeout: 270_000 }, () => {
       `${PLATFORM}${policy('allow')}agents:\n${agent('rebound', K1, scope)}${agent('deleted', K2)}${agent('revoked', K3)}`;
     writeFileSync(file, text());
     let broker = await serve(folder, ['--config', 'governance.yaml']);
+    // The file is applied: the next step is not to write one.
+    expect(broker.started.written.stdout).toMatch(/^Next, when you change the file: .*plan governance\.yaml$/m);
     const applied = (changes: string[]) => ({
       reason: 'governance_applied',
       detail: 'serve --config governance.yaml',
