@@ -29,6 +29,10 @@ export const npm = {
       ...ofPackage('GET', '', ''),
       ...ofPackage('GET', '', '/*'),
       ...ofPackage('GET', '', '/-/*'),
+      // Artifactory's file of a package that was published there: /@acme/app/-/@acme/app-1.0.0.tgz.
+      ...ofPackage('GET', '', '/-/@*/*'),
+      // GitHub Packages' file of a version: /download/@acme/app/1.0.0/<SHA>.
+      'GET /download/@*/*/*/*',
       'GET /-/npm/v1/keys',
       ...ofPackage('GET', '/-/npm/v1/attestations', ''),
     ],
