@@ -54,14 +54,12 @@ export const codehostOf = (chosen: readonly Chosen[]): string | undefined =>
   chosen.find(({ tool, connection }) => tool.platform === CODEHOST && connection.platform === CODEHOST)?.connection
     .name;
 
-/** By connection to a registry of npm packages: the registry's own path, without a slash at its end, where it is not at the root of its host. */
+/** By connection to a registry of npm packages: the path of the registry at its host, without a slash at its end. */
 export function registryPathsOf(chosen: readonly Chosen[]): Map<string, string> {
   const registries = chosen.filter(({ tool }) => tool.platform === 'npm').map(({ connection }) => connection);
-  const paths = registries.map(({ name, baseUrl }): [string, string] => [
-    name,
-    (baseUrl && URL.parse(baseUrl)?.pathname.replace(/\/$/, '')) || '',
-  ]);
-  return new Map(paths.filter(([, path]) => path !== ''));
+  return new Map(
+    registries.map(({ name, baseUrl }) => [name, (baseUrl && URL.parse(baseUrl)?.pathname.replace(/\/$/, '')) || '']),
+  );
 }
 
 export type Run = {

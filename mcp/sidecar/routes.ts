@@ -11,7 +11,7 @@ export const GITHUB_API = 'api.github.com';
 export type Connections = {
   connections: readonly string[];
   codehost: string | undefined;
-  /** By connection to a registry of npm packages: the registry's own path, where it is not at the root of its host. */
+  /** By connection to a registry of npm packages: the path of the registry at its host, without a slash at its end. */
   registryPaths?: ReadonlyMap<string, string>;
 };
 
@@ -32,21 +32,35 @@ export function proxyRoute(
   if (codehost !== undefined && target.startsWith('/git/'))
     return { path: target, connection: codehost, isGit: true, back: origin };
   const connection = connections.find((one) => /^[/?]|^$/.test(afterProxyPath(target, one)));
-  if (connection === undefined) return undefined;
-  const path = withoutRepetition(target, connection, registryPaths?.get(connection));
-  return { path, connection, isGit: false, back: `${origin}${proxyPath(connection)}` };
+  const file = registryFile(target, connection, registryPaths);
+  if (connection === undefined)
+    return file && { ...file, isGit: false, back: `${origin}${proxyPath(file.connection)}` };
+  return { path: file?.path ?? target, connection, isGit: false, back: `${origin}${proxyPath(connection)}` };
 }
 
+/** The file of a package in a registry: `/app/-/app-1.0.0.tgz`, `/@acme/app/-/app-1.0.0.tgz`. */
+const PACKAGE_FILE = /^\/(?:@[^/]+\/)?[^/]+\/-\//;
+
 /**
- * npm keeps the whole path of a file's address when it replaces the host by the run's registry (`replace-registry-host`, which only looks whether it begins
- * with the path of the run's registry). So the path of a registry is sent although the connection's base URL includes it. Addresses of files have `/-/`
- * after the package's name, so no other address is changed, not even that of a package that is named like the path.
+ * Maps the address of a package's file. npm replaces only the host of such an address by that of the run's registry (`replace-registry-host`), so it
+ * requests `<path of the registry>/app/-/app-1.0.0.tgz`: `npm install` below the run's registry, although the connection's base URL includes the path
+ * of the registry, and `npm pack app` at the root. Addresses of files have `/-/` after the package's name, so no other address is mapped, not even that
+ * of a package that is named like the path.
+ *
+ * @param connection the connection of the request; undefined at the root, where only the one registry of a run is meant
  */
-function withoutRepetition(target: string, connection: string, registryPath: string | undefined): string {
-  const rest = afterProxyPath(target, connection);
-  if (registryPath === undefined || !rest.startsWith(registryPath)) return target;
-  const file = rest.slice(registryPath.length);
-  return /^\/(?:@[^/]+\/)?[^/]+\/-\//.test(file) ? `${proxyPath(connection)}${file}` : target;
+function registryFile(
+  target: string,
+  connection: string | undefined,
+  paths: ReadonlyMap<string, string> = new Map(),
+): Pick<Route, 'path' | 'connection'> | undefined {
+  const [only, ...others] = paths.keys();
+  const registry = connection ?? (others.length === 0 ? only : undefined);
+  const path = registry === undefined ? undefined : paths.get(registry);
+  if (registry === undefined || path === undefined) return undefined;
+  const asked = connection === undefined ? target : afterProxyPath(target, connection);
+  const file = asked.startsWith(path) ? asked.slice(path.length) : '';
+  return PACKAGE_FILE.test(file) ? { path: `${proxyPath(registry)}${file}`, connection: registry } : undefined;
 }
 
 /** Returns the connection whose address the request has, for a request without a route. */

@@ -150,7 +150,7 @@ describe('tools', () => {
     expect(readdirSync(long)).toEqual([]);
   });
 
-  onlyWith('npm', '--version')('npm installs a package', async () => {
+  onlyWith('npm', '--version')('npm installs a package, and downloads one', async () => {
     const { bytes, integrity } = packed('left');
     const dist = { tarball: `${world.upstream.url}/left/-/left-1.0.0.tgz`, integrity };
     answerWith({
@@ -163,12 +163,17 @@ describe('tools', () => {
     });
     const ended = await run(
       profile,
-      sh('echo "{}" > package.json; npm install --no-audit --no-fund left && cat node_modules/left/package.json'),
+      sh(
+        'echo "{}" > package.json; npm install --no-audit --no-fund left && cat node_modules/left/package.json; npm pack --prefer-online left',
+      ),
       { npm_config_update_notifier: 'false' },
     );
     expect(ended, ended.stderr).toMatchObject({ code: 0 });
     expect(ended.stdout).toContain('"name":"left"');
-    expect(world.upstream.seen.map(({ target }) => target)).toEqual(['/left', '/left/-/left-1.0.0.tgz']);
+    expect(ended.stdout).toContain('left-1.0.0.tgz');
+    const [file, targets] = ['/left/-/left-1.0.0.tgz', world.upstream.seen.map(({ target }) => target)];
+    expect([...new Set(targets)]).toEqual(['/left', file]);
+    expect(targets.filter((one) => one === file)).toHaveLength(2);
   });
 
   onlyWith('npm', '--version')('npm installs from a registry that is not at the root of its host', async () => {
