@@ -6,8 +6,8 @@ import { isStoreOutage } from '../store/store-fault.ts';
 const SQLITE_FULL = 13;
 /** SQLITE_IOERR_SHMSIZE: the index of the write-ahead log, a file beside the store, could not be extended. */
 const SQLITE_IOERR_SHMSIZE = 4_874;
-/** PostgreSQL class 28 (authorization), and 3D000 (no such database). */
-const REFUSED = /^(28[0-9A-Z]{3}|3D000)$/;
+/** PostgreSQL class 28 (authorization), 3D000 (no such database), 42501 (no right to connect), 55000 (the database accepts no connections). */
+const REFUSED = /^(28[0-9A-Z]{3}|3D000|42501|55000)$/;
 
 const toTrust = (code: string | undefined): string =>
   code === 'ERR_TLS_CERT_ALTNAME_INVALID'

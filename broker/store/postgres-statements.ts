@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import { CopyIn, copyText } from './postgres-copy.ts';
 import { openPool, STATEMENT_TIMEOUT_MS } from './postgres-pool.ts';
-import { StoreUnavailable, withFault } from './store-fault.ts';
+import { connectionFault, StoreUnavailable, withFault } from './store-fault.ts';
 
 export type PreparedStatements = {
   /**
@@ -56,7 +56,7 @@ function withConnection<Answer>(
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     pool.connect((unconnected, client) => {
-      if (!client) return reject(withFault(unconnected));
+      if (!client) return reject(connectionFault(unconnected));
       const timer = setTimeout(
         () => end(new StoreUnavailable('PostgreSQL did not answer the statement in time')),
         timeoutMs,

@@ -8,7 +8,7 @@ import { RowFault } from './row-fault.ts';
 import type { Schema } from './schema.ts';
 import { type Side, type StandbyWatch, standbyReads } from './standby.ts';
 import { bind, type Store } from './store.ts';
-import { isReadOnlySession, withFault } from './store-fault.ts';
+import { connectionFault, isReadOnlySession, withFault } from './store-fault.ts';
 
 /** With fewer connections, one is used for facts instead of two. */
 const ENOUGH_FOR_A_PAIR = 6;
@@ -99,7 +99,7 @@ const dbOn = (pool: PostgresPool) => new Kysely<Schema>({ dialect: new PostgresD
 /** The protocol has 16 bits for the number of parameters; the driver would send a wrong number for more. */
 const MOST_PARAMETERS = 65_535;
 
-/** The pool for Kysely, with errors classified by `withFault`. */
+/** The pool for Kysely, with errors classified by `withFault` and `connectionFault`. */
 function withFaults(pool: pg.Pool): PostgresPool {
   const faulty = (error: unknown): never => {
     throw withFault(error);
@@ -125,7 +125,9 @@ function withFaults(pool: pg.Pool): PostgresPool {
   return {
     options: pool.options,
     connect: async () => {
-      const client = await pool.connect().catch(faulty);
+      const client = await pool.connect().catch((error: unknown) => {
+        throw connectionFault(error);
+      });
       const wrapped = known.get(client) ?? wrap(client);
       known.set(client, wrapped);
       return wrapped;

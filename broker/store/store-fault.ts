@@ -13,6 +13,17 @@ export function withFault(error: unknown): unknown {
 }
 
 /**
+ * Converts an error of opening a connection to an outage, whatever its code: no statement was sent. Besides the classes of `isStoreOutage` it is a
+ * database that accepts no connections (55000), a role without the right to connect (42501), or a certificate that has expired.
+ */
+export function connectionFault(error: unknown): unknown {
+  const fault = withFault(error);
+  if (!(fault instanceof Error) || isStoreOutage(fault)) return fault;
+  const { code } = fault as { code?: unknown };
+  return Object.assign(new StoreUnavailable(fault.message, { cause: error }), { code });
+}
+
+/**
  * Whether the store is unavailable: PostgreSQL classes 08 (connection), 53 (resources) and 57 (operator), 25006 (read-only), 25P03 (idle in a
  * transaction for longer than the server allows), 55P03 (`lock_timeout`), 28 and 3D (the role or the database does not exist, as while a
  * server is being replaced), Node's errors of sockets, names and file descriptors, SQLite's own.

@@ -1,10 +1,20 @@
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { readConfig } from '../../broker/environment/config.ts';
+import { serve } from '../../broker/process/main.ts';
 import { send } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { hideTables, startFaultProxy } from '../world/fault-proxy.ts';
 import { READ } from '../world/requests.ts';
-import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
+import {
+  administer,
+  nameOf,
+  newDatabase,
+  newFolder,
+  newMigratedDatabase,
+  postgresNote,
+  STORES,
+} from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 /** Waits for a readiness status; a write within the last second counts as current. */
@@ -56,6 +66,37 @@ describe.each(STORES)(`the store is unavailable on %s${postgresNote}`, (store) =
       'error: the store does not answer',
       'info: the store answers again',
     ]);
+  });
+});
+
+describe.runIf(STORES.includes('postgres'))(`a database that accepts no connections on postgres${postgresNote}`, () => {
+  test('calls are answered 503 like in any outage, whatever SQLSTATE refuses the connection, and the start names PostgreSQL', async () => {
+    const url = await newMigratedDatabase();
+    const world = await startWorld('sqlite', { DATABASE_URL: url, DATABASE_CONNECTIONS: '8' });
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent();
+    expect((await agent.act(READ)).status).toBe(200);
+    const lines = linesOf(world);
+    const close = async () => {
+      await administer(`alter database ${nameOf(url)} allow_connections false`);
+      await administer(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${nameOf(url)}'`);
+    };
+    const open = () => administer(`alter database ${nameOf(url)} allow_connections true`);
+    await close();
+    onTestFinished(open);
+    await readinessIs(world, 503);
+    expectEnvelope(await withoutCalls(world, () => agent.act(READ)), 503, 'store_unavailable');
+    expectEnvelope(await agent.get('/v1/agent/permissions'), 503, 'store_unavailable');
+    expectEnvelope(await organisation.ask('GET', '/owner/approvals'), 503, 'store_unavailable');
+    const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: newFolder(), DATABASE_URL: url });
+    await expect(serve(config)).rejects.toThrow(
+      /^PostgreSQL at .* \(DATABASE_URL\) refuses the broker: database ".*" is not currently accepting connections\.$/,
+    );
+    await open();
+    await readinessIs(world, 200);
+    await vi.waitUntil(async () => (await agent.act(READ)).status === 200);
+    expect(lines.filter((line) => line.includes('unforeseen'))).toEqual([]);
   });
 });
 
