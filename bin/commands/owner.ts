@@ -86,22 +86,26 @@ export function addOwnerCommands(program: Command): void {
       '--forget-identity',
       'assign this owner to the next person who signs in with this verified address at the identity provider; existing sessions and passkeys end',
     )
+    .option('--organisation <name>', 'organisation of the owner, on a broker with several')
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')
-    .action(async (email: string, options: Options & { role: string; forgetIdentity?: boolean }) => {
-      const connection = await connectLocally(options);
-      const answer = await connection.ask('POST', '/owner/owners', {
-        email,
-        role: options.role,
-        ...(options.forgetIdentity && { forget_identity: true }),
-      });
-      const how = await connection.ask('GET', '/owner/sign-in-options');
-      const where =
-        how.method === 'oidc'
-          ? `at ${how.provider}, from the console`
-          : `with: ${PROGRAM} owner link --email ${answer.email}`;
-      print(options, answer, () => `${answer.email} is ${answer.role}. Sign in ${where}`);
-    });
+    .action(
+      async (email: string, options: Options & { role: string; organisation?: string; forgetIdentity?: boolean }) => {
+        const connection = await connectLocally(options);
+        const answer = await connection.ask('POST', '/owner/owners', {
+          email,
+          role: options.role,
+          ...(options.organisation && { organisation: options.organisation }),
+          ...(options.forgetIdentity && { forget_identity: true }),
+        });
+        const how = await connection.ask('GET', '/owner/sign-in-options');
+        const where =
+          how.method === 'oidc'
+            ? `at ${how.provider}, from the console`
+            : `with: ${PROGRAM} owner link --email ${answer.email}`;
+        print(options, answer, () => `${answer.email} is ${answer.role}. Sign in ${where}`);
+      },
+    );
 }
 
 const counted = (agents: number): string => `${agents} agent${agents === 1 ? '' : 's'}`;

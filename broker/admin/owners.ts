@@ -39,11 +39,14 @@ export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: 
   const chosen = name === undefined ? organisations[0] : organisations.find((one) => one.name === name);
   if (!chosen) throw new ChangeRefused('not_found', 'There is no such organisation.');
   if (name === undefined && organisations.length > 1)
-    throw new ChangeRefused('invalid_request', 'organisation: there are several; say which.');
+    throw new ChangeRefused('invalid_request', 'There are several organisations: name one with --organisation.');
   return chosen.id;
 }
 
-/** Returns the owner with this address; without one, the first admin of the only organisation. For the operator. Throws ChangeRefused. */
+/**
+ * Returns the owner with this address, in the oldest organisation that has one; without an address, the first admin of the only organisation. For
+ * the operator. Throws ChangeRefused.
+ */
 export async function ownerNamed({ store }: Pick<Broker, 'store'>, email: string | undefined): Promise<OwnerTable> {
   if (email !== undefined) {
     const [found] = await findOwnersByEmail(store.db, email);

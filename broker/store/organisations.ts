@@ -66,9 +66,16 @@ export async function findOwner(db: Db, id: string): Promise<OwnerTable | undefi
  */
 export const foldEmail = (email: string): string => email.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-/** Lists owners with this e-mail address, at most one per organisation. */
+/** Lists owners with this e-mail address, at most one per organisation, oldest organisation first, as at the sign-in. */
 export async function findOwnersByEmail(db: Db, email: string): Promise<OwnerTable[]> {
-  return await db.selectFrom('owners').selectAll().where('email', '=', foldEmail(email)).execute();
+  return await db
+    .selectFrom('owners')
+    .innerJoin('organisations', 'organisations.id', 'owners.organisation_id')
+    .selectAll('owners')
+    .where('owners.email', '=', foldEmail(email))
+    .orderBy('organisations.created_at')
+    .orderBy('organisations.id')
+    .execute();
 }
 
 /**

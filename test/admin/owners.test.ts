@@ -4,7 +4,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { lockOrganisation } from '../../broker/store/governance.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
-import { deleteOwner, findOrganisation, putOwner } from '../../broker/store/organisations.ts';
+import { deleteOwner, findOrganisation, findOwnersByEmail, putOwner } from '../../broker/store/organisations.ts';
 import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { makeKeyPair, send } from '../world/agent.ts';
@@ -79,6 +79,24 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     const { row, payload } = await lastEvent();
     expect(row).toMatchObject({ reason: 'owner_added', detail: 'eve@acme.example' });
     expect(payload.change).toMatchObject({ by: 'operator', how: 'local' });
+  });
+
+  test('the operator acts as an owner of several organisations in the oldest one, whichever row was written last', async () => {
+    const email = 'ann@several.example';
+    const [older, newer] = [await world.organisation(), await world.organisation()];
+    const created = { email, role: 'admin', origin: 'added', created_at: 1 } as const;
+    const made = Date.parse('2026-01-01T00:00:00Z');
+    for (const [{ id }, at] of [
+      [older, made],
+      [newer, made + 1],
+    ] as const)
+      await db().updateTable('organisations').set({ created_at: at }).where('id', '=', id).execute();
+    await putOwner(db(), { ...created, organisation_id: newer.id, id: uuidv4() });
+    const { id } = await putOwner(db(), { ...created, organisation_id: older.id, id: uuidv4() });
+    expect((await findOwnersByEmail(db(), email)).map((one) => one.organisation_id)).toEqual([older.id, newer.id]);
+    // An update moves the row to the end of a PostgreSQL table.
+    await db().updateTable('owners').set({ last_sign_in_at: 2 }).where('id', '=', id).execute();
+    expect((await findOwnersByEmail(db(), email)).map((one) => one.organisation_id)).toEqual([older.id, newer.id]);
   });
 
   test('an admin can add owners to the own organisation only', async () => {

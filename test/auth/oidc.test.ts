@@ -502,7 +502,9 @@ describe.each(ONE_STORE)(`a provider whose addresses are trusted, on %s${postgre
   );
 
   test('a person who is not invited, or has no address, is still refused', async () => {
-    expect((await signIn({ email: 'eve@elsewhere.example' })).visit.text).toContain('who is no owner here');
+    expect((await signIn({ email: 'eve@elsewhere.example' })).visit.text).toContain(
+      'who is no owner here. Ask an admin of your organisation to add exactly this address on the page Team',
+    );
     expect((await signIn({})).visit.text).toContain('without naming an e-mail address');
   });
 });

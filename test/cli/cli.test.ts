@@ -158,6 +158,15 @@ describe('owners and agents', () => {
     expect(refused.stderr).toContain('role admin');
   });
 
+  test('owner add takes the organisation, for a broker with several', async () => {
+    const add = (organisation: string) =>
+      run(['owner', 'add', 'olga@acme.example', '--role', 'viewer', '--organisation', organisation]);
+    const unknown = await add('elsewhere');
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There is no such organisation.')]);
+    expect((await add('home')).code).toBe(0);
+    expect((await run(['owner', 'remove', 'olga@acme.example'])).code).toBe(0);
+  });
+
   test('owner list and remove', async () => {
     expect((await run(['owner', 'add', 'rob@acme.example', '--role', 'approver'])).stdout).toContain(
       'Sign in with: npx agent-broker owner link --email rob@acme.example',

@@ -163,6 +163,6 @@ function notInvited({ host }: IdentityProvider, { identity, address }: SignedIn,
       ', and does not say that the address is verified, so it is not accepted. Have it verified there; if the provider does not verify addresses, the operator of the broker can accept unverified ones (OIDC_TRUST_EMAIL, Operations, Sign-in).',
     );
   return refused(
-    `, who is no owner here. Ask an admin of your organisation to add exactly this address under Owners, or the operator of the broker: npx agent-broker owner add.`,
+    `, who is no owner here. Ask an admin of your organisation to add exactly this address on the page Team, or the operator of the broker: npx agent-broker owner add.`,
   );
 }
