@@ -87,9 +87,9 @@ function openFlow(broker: Pick<Broker, 'vault'>, sealed: string | undefined): z.
   return text ? Flow.parse(JSON.parse(text)) : undefined;
 }
 
-/** Returns the page to go to after signing in; `/console` for anything that is not a page of the console (no open redirect). */
+/** Returns the page to go to after signing in; `/console` for anything that is not a page for owners (no open redirect). */
 export function ownPage(text: string | null): string {
-  const isOurs = /^\/(console|approve)(\/[\w.~-]+)*\/?(\?[\w.~=&%-]*)?(#[\w.~=&%/-]*)?$/;
+  const isOurs = /^\/(console|approve|oauth\/consent)(\/[\w.~-]+)*\/?(\?[\w.~=&%-]*)?(#[\w.~=&%/-]*)?$/;
   if (text === null || text.length > MOST_PAGE || !isOurs.test(text)) return '/console';
   // Not back to the sign-in pages, and no dot segments that a browser would resolve.
   return /^\/console\/(oidc|sign-in)\b|\/\.\.?([/?#]|$)/.test(text) ? '/console' : text;

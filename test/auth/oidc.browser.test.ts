@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { openPage, withoutChromium } from '../world/chromium.ts';
 import { hold, openHeld, text } from '../world/held-page.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
+import { OAuthClient } from '../world/oauth-client.ts';
 import { startWorld } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
@@ -77,5 +78,21 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     await page.click('#at-provider');
     await page.until(`location.pathname + location.search === '/console/activity?result=denied'`);
     await page.until(`document.querySelector('h1')?.innerText === 'Activity'`);
+  });
+
+  test('a person whom an MCP client sends to the consent page is back there after the sign-in', async () => {
+    const provider = await startLyingProvider();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    const world = await startWorld('sqlite', provider.settings);
+    const organisation = await world.demoOrganisation();
+    await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'admin' });
+    const client = new OAuthClient(world);
+    await client.register({ client_name: 'Claude Code', redirect_uris: ['http://127.0.0.1/callback'] });
+    const page = await openPage({ width: 800, height: 600 });
+    await page.open(client.address({ redirect_uri: 'http://127.0.0.1/callback' }));
+    await page.click('#sign-in');
+    await page.click('#at-provider');
+    await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
+    expect(await page.value('location.pathname')).toMatch(/^\/oauth\/consent\//);
   });
 });

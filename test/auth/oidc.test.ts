@@ -103,6 +103,9 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
   test.each([
     ['/console/approvals/1?tab=held', '/console/approvals/1?tab=held'],
     ['/approve/abc', '/approve/abc'],
+    ['/oauth/consent/Ab_c-1', '/oauth/consent/Ab_c-1'],
+    ['/oauth/authorize?client_id=x', '/console'],
+    ['/oauth/consent/../authorize', '/console'],
     ['https://evil.test/', '/console'],
     ['//evil.test/console', '/console'],
     ['/\\evil.test', '/console'],

@@ -76,7 +76,7 @@ function SignedOut() {
     <h1>Sign in to connect</h1>
     <p>An application asks for access to this broker. Sign in to see which one, and to decide.</p>
     <p><a class="button primary" id="sign-in" href="/console/sign-in" onClick=${leave}>Sign in</a></p>
-    <p class="quiet small">Or open a sign-in link in this browser, and come back to this page: it continues automatically.</p>
+    <p class="quiet small">Or sign in to the console in another tab of this browser, and come back to this page: it continues automatically.</p>
   `;
 }
 
