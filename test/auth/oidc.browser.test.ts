@@ -80,6 +80,26 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     await page.until(`document.querySelector('h1')?.innerText === 'Activity'`);
   });
 
+  test('a person in several organisations gets from the link of a held call to the organisation of that call', async () => {
+    const provider = await startLyingProvider();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    const world = await startWorld('sqlite', provider.settings);
+    const [oldest, other] = [await world.organisation(), await world.demoOrganisation({ name: 'globex' })];
+    for (const organisation of [oldest, other])
+      await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'approver' });
+    const { db } = world.running.broker.store;
+    await db.updateTable('organisations').set({ created_at: 1 }).where('id', '=', oldest.id).execute();
+    const page = await openPage({ width: 800, height: 600 });
+    await openHeld(page, world, await hold(await other.agent()));
+    await page.click('.sign-in');
+    await page.click('#at-provider');
+    await page.until(`document.querySelector('.said')?.innerText === 'You are signed in to another organisation.'`);
+    expect(await text(page, '.switch')).toBe('Switch to globex');
+    await page.click('.switch');
+    await page.until(`document.querySelector('button.approve:not(.passkey)')?.innerText === 'Approve…'`);
+    expect(await page.value('location.pathname')).toMatch(/^\/approve\//);
+  });
+
   test('a person whom an MCP client sends to the consent page is back there after the sign-in', async () => {
     const provider = await startLyingProvider();
     provider.claims = { email: 'ann@acme.example', email_verified: true };

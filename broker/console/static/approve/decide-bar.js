@@ -36,7 +36,7 @@ const signIn = () => {
  * }} props
  */
 export function DecideBar({ note, setNote, act, older, choose, ...bar }) {
-  const { ways, held, seen, changed, over, busy, problem } = bar;
+  const { ways, me, held, seen, changed, over, busy, problem } = bar;
   const byPasskey = ways.how === 'passkey';
   const button = (
     /** @type {Verb} */ verb,
@@ -62,6 +62,14 @@ export function DecideBar({ note, setNote, act, older, choose, ...bar }) {
       </div>`
     }
     <div class="other-ways">
+      ${
+        // The sign-in alone would lead to the oldest organisation again.
+        me?.elsewhere &&
+        me.organisations?.map(
+          ({ id, name }) =>
+            html`<a key=${id} class="switch theirs" href=${`/console/oidc/start?organisation=${id}&page=${location.pathname}`}>Switch to ${name}</a>`,
+        )
+      }
       ${!ways.owner && html`<button type="button" class="sign-in ${ways.how ? 'link' : 'primary'}" onClick=${signIn}>${ways.how ? 'Sign in instead' : 'Sign in to decide'}</button>`}
       ${ways.both && html`<button type="button" class="link choose" onClick=${choose}>${byPasskey ? 'Decide by a click instead' : 'Decide with a passkey instead'}</button>`}
       ${olderToo && html`<button type="button" class="link older" onClick=${older}>Approve with an older passkey</button>`}
