@@ -201,6 +201,19 @@ describe('changing passkeys where owners sign in at an identity provider', () =>
     expectEnvelope(await again.begin(), 403, 'reauthentication_required');
   });
 
+  test('an owner in several organisations stays in the one of the session', async () => {
+    const other = await world.organisation();
+    await other.ask('POST', '/owner/owners', { email: provider.claims.email, role: 'approver' });
+    const browser = new Browser();
+    const { baseUrl } = world.running;
+    for (const { id } of [organisation, other]) {
+      await browser.get(`${baseUrl}/console/oidc/start?organisation=${id}`);
+      await browser.get(`${baseUrl}/console/oidc/start?reauthenticate=1&page=/console/passkeys`);
+      const me = await send(`${baseUrl}/owner/me`, { headers: { cookie: browser.cookieFor(baseUrl) } });
+      expect(me.body.organisation.id).toBe(id);
+    }
+  });
+
   test('a provider that reports that it did not authenticate again is believed', async () => {
     const old = await signIn({ auth_time: nowSeconds() - 3600 }, '?reauthenticate=1');
     expectEnvelope(await old.begin(), 403, 'reauthentication_required');

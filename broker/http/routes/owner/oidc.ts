@@ -60,20 +60,23 @@ export const oidcStart = route({
   limit,
   capability: 'owner.oidc.start',
   summary:
-    'Sends a browser to the identity provider. `organisation`: id or name, `page`: where to go afterwards, `reauthenticate=1`: the provider is to ask for the sign-in again.',
+    'Sends a browser to the identity provider. `organisation`: id or name, `page`: where to go afterwards, `reauthenticate=1`: the provider is to ask for the sign-in again, by default for the organisation of the present session.',
   answers: { 302: 'To the provider.' },
   errors: ['not_found', 'rate_limited', 'identity_provider_failed'],
   handle: async (context) =>
     answering(context, [], async (provider) => {
       const { services, query, request } = context;
-      const organisation = query.get('organisation')?.slice(0, 64) || null;
       // The session to be replaced is read here, because its cookie is not sent with the callback, which comes from another site.
       const replaces = (await sessionInBrowser(services.broker, request)) ?? null;
+      const again = query.get('reauthenticate') === '1';
+      const asked = query.get('organisation')?.slice(0, 64) || null;
+      // An owner who proves their identity again stays in the organisation of the session, and does not get to the oldest one.
+      const organisation = asked ?? (again && replaces ? replaces.organisation_id : null);
       const begun = await provider.begin({
         page: ownPage(query.get('page')),
         organisation,
         replaces,
-        ...(query.get('reauthenticate') === '1' && { reauthenticate: true }),
+        ...(again && { reauthenticate: true }),
       });
       if ('problem' in begun) throw refusalOf(begun);
       return {
