@@ -26,8 +26,8 @@ export type Mail = {
   messageId: string;
 };
 
-/** `why`: a fixed sentence; of the server's reply it contains only the number. */
-export type Mailed = { ok: true } | { ok: false; why: string };
+/** `refused`: recipients that the server refused while it accepted the mail for others. `why`: a fixed sentence; of the server's reply it contains only the number. */
+export type Mailed = { ok: true; refused?: readonly string[] } | { ok: false; why: string };
 
 /** Submission, submission over TLS, and mail (RFC 8314, RFC 6409). */
 const PORTS = [465, 587, 2525, 25];
@@ -63,7 +63,7 @@ export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailSer
     getSocket: (_options, done) => done(null, { connection: socket }),
   });
   try {
-    await transport.sendMail({
+    const { rejected } = await transport.sendMail({
       from: mail.from,
       to: [...mail.to],
       subject: mail.subject,
@@ -73,7 +73,8 @@ export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailSer
       // RFC 3834: suppresses automatic replies.
       headers: { 'Auto-Submitted': 'auto-generated' },
     });
-    return { ok: true };
+    const refused = mail.to.filter((address) => rejected.some((one) => String(one) === address));
+    return { ok: true, ...(refused.length > 0 && { refused }) };
   } catch (error) {
     return { ok: false, why: reasonOf(error) };
   } finally {

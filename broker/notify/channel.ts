@@ -25,12 +25,13 @@ export type Sending = {
 };
 
 /**
- * The result of a send. `sent`: the channel accepted it; `ref`: the service's id of the message, for editing it. `failed`: it is retried, not before
+ * The result of a send. `sent`: the channel accepted it; `ref`: the service's id of the message, for editing it; `lacking`: why not everybody of the
+ * channel gets it, which is not retried, because the others would get it again. `failed`: it is retried, not before
  * `afterMs` if the channel gave a delay. `gone`: the channel does not exist any more, and nothing more is sent to it. `why`: a sentence of ours,
  * which contains nothing of the answer but its status, and nothing secret.
  */
 export type Sent =
-  | { kind: 'sent'; ref?: string }
+  | { kind: 'sent'; ref?: string; lacking?: string }
   | { kind: 'failed'; why: string; afterMs?: number }
   | { kind: 'gone'; why: string };
 

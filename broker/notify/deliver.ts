@@ -117,7 +117,8 @@ export async function deliver(
   const sent = await attempt(broker, () => say(broker, kind, channel, delivery, message));
   if (sent.kind === 'sent') {
     await markDelivery(db, delivery, { state: 'sent', external_ref: sent.ref ?? null, last_error: null });
-    if (!isKnownToWork(channel, now)) await noteWorking(db, channel, now);
+    if (sent.lacking !== undefined) await noteFailing(db, channel, 'active', sent.lacking);
+    else if (!isKnownToWork(channel, now)) await noteWorking(db, channel, now);
     if (!isOutcome && kind.edit) await writeBack(broker, delivery);
     return { failed: false, ms: performance.now() - began };
   }

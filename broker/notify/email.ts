@@ -51,7 +51,12 @@ async function send({ settings, secret, outbound }: Sending, message: Message): 
       messageId: `<${message.id}@${new URL(message.link).hostname}>`,
     },
   );
-  return mailed.ok ? { kind: 'sent' } : { kind: 'failed', why: mailed.why };
+  if (!mailed.ok) return { kind: 'failed', why: mailed.why };
+  const { refused } = mailed;
+  return {
+    kind: 'sent',
+    ...(refused && { lacking: `The mail server refused ${refused.join(', ')}; the others got it.` }),
+  };
 }
 
 /** E-mails cannot be edited: the outcome is not written back. */

@@ -39,6 +39,10 @@ export async function tryChannel(
     const secret = telegramSecret(broker.vault.masterKeys().current, channel.id);
     return await kind.listen(sending, clicksUrl(broker, channel), secret);
   });
+  if (sent.kind === 'sent' && sent.lacking !== undefined) {
+    await noteFailing(store.db, channel, 'active', sent.lacking);
+    return { kind: 'failed', why: sent.lacking };
+  }
   if (sent.kind === 'sent') {
     await noteWorking(store.db, channel, clock());
     return { kind: sent.kind, why: 'The channel accepted the test notice.' };

@@ -133,15 +133,15 @@ export async function noteWorking(db: Db, { organisation_id, id }: ChannelRef, n
 }
 
 /**
- * Records that the channel rejected a message. `channel`: as it was read before the message was sent; one that has been changed since is left alone,
- * because its new settings rejected nothing. `why`: the broker's own text. A `gone` channel stays so, or is deleted if it is one person's.
+ * Records that the channel rejected a message; `active`: that it accepted one, but not for all of its recipients. `channel`: as it was read before the
+ * message was sent; one that has been changed since is left alone, because its new settings rejected nothing. `why`: the broker's own text. A `gone` channel stays so, or is deleted if it is one person's.
  *
  * @returns whether the channel still has those settings
  */
 export async function noteFailing(
   db: Db,
   { organisation_id, id, settings, secret }: Pick<NoticeChannelTable, 'organisation_id' | 'id' | 'settings' | 'secret'>,
-  status: 'failing' | 'gone',
+  status: 'active' | 'failing' | 'gone',
   why: string,
 ): Promise<boolean> {
   const unchanged = (eb: ExpressionBuilder<Schema, 'notice_channels'>) =>

@@ -120,6 +120,29 @@ describe('a mail', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(500 * 1024 * 1024);
   });
 
+  test('recipients that the server refuses are named, and the others get the mail', async () => {
+    const { port, mails } = await startMailServer({
+      disabledCommands: ['STARTTLS'],
+      onRcptTo: ({ address }, _session, done) =>
+        address === 'bob@acme.example' ? done(Object.assign(new Error('SERVER TEXT'), { responseCode: 550 })) : done(),
+    });
+    const sending = {
+      channelId: 'c',
+      settings: { host: 'localhost', port, security: 'none', from: MAIL.from, to: ['bob@acme.example', ...MAIL.to] },
+      secret: undefined,
+      outbound: way([port]),
+      now: 0,
+    };
+    const lacking = 'The mail server refused bob@acme.example; the others got it.';
+    expect(await email.send(sending, MESSAGE)).toEqual({ kind: 'sent', lacking });
+    expect(mails).toMatchObject([{ to: MAIL.to }]);
+    const nobody = { ...sending, settings: { ...sending.settings, to: ['bob@acme.example'] } };
+    expect(await email.send(nobody, MESSAGE)).toEqual({
+      kind: 'failed',
+      why: 'The mail server refused the sender or a recipient (550).',
+    });
+  });
+
   test('a hostile sentence is plain text, and adds no header line', async () => {
     const { port, mails } = await startMailServer({ disabledCommands: ['STARTTLS'] });
     const sending = {

@@ -9,6 +9,7 @@ import { send } from '../world/agent.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
+import { type Mail, startMailServer } from '../world/mail-server.ts';
 import { enrol } from '../world/passkeys.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -23,9 +24,17 @@ let server: ChannelServer;
 let other: ChannelServer;
 /** A server that does not speak HTTP. */
 let garbage: string;
+/** A mail server, and the address that it refuses. */
+let mail: { port: number; mails: Mail[] };
+let refused = '';
 beforeAll(async () => {
   server = await startChannelServer();
   other = await startChannelServer();
+  mail = await startMailServer('unused', {
+    disabledCommands: ['STARTTLS'],
+    onRcptTo: ({ address }, _session, done) =>
+      address === refused ? done(Object.assign(new Error('no such user'), { responseCode: 550 })) : done(),
+  });
   const talker = createServer((socket) => {
     socket.on('error', () => {});
     socket.end('250 hello\r\n');
@@ -46,7 +55,7 @@ beforeEach(() => {
 
 describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
   const world = givenWorld(store, () => ({
-    AGENT_BROKER_ALLOW_PRIVATE: [server.address, other.address, garbage].join(','),
+    AGENT_BROKER_ALLOW_PRIVATE: [server.address, other.address, garbage, `localhost:${mail.port}`].join(','),
   }));
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent({ name: 'triage' }));
@@ -254,6 +263,26 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(server.seen.filter(({ target }) => target === '/stolen')).toEqual([]);
     const removed = (await organisation.ask('GET', '/owner/channels')).body.channels as { id: string }[];
     for (const { id } of removed) await organisation.ask('DELETE', `/owner/channels/${id}`);
+  });
+
+  test('a mail that is refused for one recipient is sent once to the others, and the channel says so until it is accepted for all', async () => {
+    const to = ['ann@acme.example', 'bob@acme.example'];
+    const channel = { name: 'mail', kind: 'email', host: 'localhost', port: mail.port, security: 'none', to };
+    const made = await organisation.ask('POST', '/owner/channels', { ...channel, from: 'broker@acme.example' });
+    expect(made.status, made.text).toBe(201);
+    refused = 'bob@acme.example';
+    const why = 'The mail server refused bob@acme.example; the others got it.';
+    await hold();
+    await expect.poll(async () => (await channelNamed('mail')).last_error, { timeout: 8_000 }).toBe(why);
+    expect((await channelNamed('mail')).status).toBe('active');
+    const tried = await organisation.ask('POST', `/owner/channels/${made.body.id}/test`, {});
+    expect(tried.body).toMatchObject({ ok: false, detail: why });
+    await pause(2_500);
+    expect(mail.mails.map((one) => one.to)).toEqual([['ann@acme.example'], ['ann@acme.example']]);
+    refused = '';
+    await hold();
+    await expect.poll(async () => (await channelNamed('mail')).last_error, { timeout: 8_000 }).toBe(null);
+    expect(mail.mails.at(-1)?.to).toEqual(to);
   });
 
   test('a failed message is retried with the same id, not before Retry-After; 410 ends the channel', async () => {

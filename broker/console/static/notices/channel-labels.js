@@ -18,8 +18,9 @@ export const EVENTS = {
 /** @param {Pick<Channel, 'status' | 'last_ok_at' | 'last_error'>} channel */
 export function stateOf({ status, last_ok_at, last_error }) {
   const worked = last_ok_at ? `Last message ${moment(last_ok_at)}.` : 'No message yet.';
-  if (status === 'active') return worked;
   const why = visibleLine(last_error ?? '');
+  // An active channel with an error accepted the last message for some of its recipients only.
+  if (status === 'active') return why === '' ? worked : why;
   return status === 'gone'
     ? `Sending has stopped: ${why} Change it to try again. ${worked}`
     : `The last message was not accepted: ${why} It is retried. ${worked}`;

@@ -40,7 +40,12 @@ const Channel = z
         'failing: it did not accept the last message, which is retried; gone: the service reported that it no longer exists, and nothing is sent until it is changed',
       ),
     last_ok_at: z.iso.datetime().nullable().describe('when it last accepted a message, accurate to a minute'),
-    last_error: z.string().nullable().describe('why the last message could not be delivered, as a sentence'),
+    last_error: z
+      .string()
+      .nullable()
+      .describe(
+        'why the last message could not be delivered (of an active channel: to some of the recipients), as a sentence',
+      ),
     origin: z.enum(['governance', 'owner']),
     created_at: z.iso.datetime(),
   })
