@@ -24,6 +24,7 @@ import { addInboxCommand } from './commands/inbox.ts';
 import { addKeysCommand } from './commands/keys.ts';
 import { addMcpCommand } from './commands/mcp.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
+import { addOrganisationCommands } from './commands/organisation.ts';
 import { addOwnerCommands } from './commands/owner.ts';
 import { addPipelineCommands } from './commands/pipeline.ts';
 import { addPlatformCommands } from './commands/platform.ts';
@@ -52,6 +53,7 @@ export function commandLine(stop?: AbortSignal): Command {
   addDemoCommand(program, stop);
   addGovernanceCommands(program);
   addOwnerCommands(program);
+  addOrganisationCommands(program);
   addPipelineCommands(program);
   addAgentCommands(program);
   addInboxCommand(program);

@@ -12,7 +12,13 @@ import { CommandFailed, OutcomeUnknown, RefusedByBroker } from './failure.ts';
 import { PROGRAM } from './program-name.ts';
 import { printJson } from './terminal/output.ts';
 
-export type ConnectionOptions = { url?: string; ownerToken?: string; email?: string; data?: string };
+export type ConnectionOptions = {
+  url?: string;
+  ownerToken?: string;
+  email?: string;
+  organisation?: string;
+  data?: string;
+};
 
 /** Adds the options that all commands connecting to a broker have. */
 export function withConnection(command: Command): Command {
@@ -20,6 +26,7 @@ export function withConnection(command: Command): Command {
     .option('--url <url>', 'address of the broker; default: the one that runs on the data folder')
     .option('--owner-token <jwt>', 'owner session (or AGENT_BROKER_OWNER_TOKEN)')
     .option('--email <address>', 'owner to act as; default: the first admin')
+    .option('--organisation <name>', 'organisation to act in, on a broker with several')
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)');
 }
 
@@ -195,10 +202,16 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
       `With ${options.url ? '--url' : 'AGENT_BROKER_URL'} an owner session is needed too: --owner-token, or AGENT_BROKER_OWNER_TOKEN.`,
     );
   const local = await connectLocally(options);
-  const session = await local.ask('POST', '/owner/token', { ...(options.email && { email: options.email }) });
+  const session = await local.ask('POST', '/owner/token', ownerOf(options));
   const token = String(session.token);
   return connection(local.url, token);
 }
+
+/** The body of a request for the session or the link of an owner. */
+export const ownerOf = ({ email, organisation }: ConnectionOptions): { email?: string; organisation?: string } => ({
+  ...(email && { email }),
+  ...(organisation && { organisation }),
+});
 
 /** Throws CommandFailed when the server is not a broker: a wrong address gets neither the owner's session nor a secret. */
 async function expectBroker(url: string): Promise<void> {

@@ -4,12 +4,14 @@ import {
   type ConnectionOptions,
   connectAsOwner,
   connectLocally,
+  ownerOf,
   print,
   withConnection,
 } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
+import { commandLine } from '../server-entry.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
 type Owner = { id: string; email: string; role: string };
@@ -19,6 +21,7 @@ export function addOwnerCommands(program: Command): void {
   const local = (command: Command) =>
     command
       .option('--email <address>', 'owner; default: the first admin')
+      .option('--organisation <name>', 'organisation of the owner, on a broker with several')
       .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
       .option('--json', 'print JSON');
 
@@ -26,7 +29,7 @@ export function addOwnerCommands(program: Command): void {
     .option('--qr', 'also print the link as a QR code, for a phone')
     .action(async (options: Options & { qr?: boolean }) => {
       const { asQrCode, notForPhones } = await import('../link-for-phone.ts');
-      const answer = await (await connectLocally(options)).ask('POST', '/owner/link', emailOf(options));
+      const answer = await (await connectLocally(options)).ask('POST', '/owner/link', ownerOf(options));
       const link = String(answer.url);
       print(options, answer, () => (options.qr ? `${asQrCode(link)}\n${link}` : link));
       const problem = options.qr ? notForPhones(link) : undefined;
@@ -35,7 +38,7 @@ export function addOwnerCommands(program: Command): void {
 
   local(owner.command('token').description('print an owner session (JWT, 12 hours), for scripts')).action(
     async (options: Options) => {
-      const answer = await (await connectLocally(options)).ask('POST', '/owner/token', emailOf(options));
+      const answer = await (await connectLocally(options)).ask('POST', '/owner/token', ownerOf(options));
       print(options, answer, () => String(answer.token));
     },
   );
@@ -89,24 +92,26 @@ export function addOwnerCommands(program: Command): void {
     .option('--organisation <name>', 'organisation of the owner, on a broker with several')
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')
-    .action(
-      async (email: string, options: Options & { role: string; organisation?: string; forgetIdentity?: boolean }) => {
-        const connection = await connectLocally(options);
-        const answer = await connection.ask('POST', '/owner/owners', {
-          email,
-          role: options.role,
-          ...(options.organisation && { organisation: options.organisation }),
-          ...(options.forgetIdentity && { forget_identity: true }),
-        });
-        const how = await connection.ask('GET', '/owner/sign-in-options');
-        const where =
-          how.method === 'oidc'
-            ? `at ${how.provider}, from the console`
-            : `with: ${PROGRAM} owner link --email ${answer.email}`;
-        print(options, answer, () => `${answer.email} is ${answer.role}. Sign in ${where}`);
-      },
-    );
+    .action(async (email: string, options: Options & { role: string; forgetIdentity?: boolean }) => {
+      const connection = await connectLocally(options);
+      const answer = await connection.ask('POST', '/owner/owners', {
+        email,
+        role: options.role,
+        ...(options.organisation && { organisation: options.organisation }),
+        ...(options.forgetIdentity && { forget_identity: true }),
+      });
+      const how = await connection.ask('GET', '/owner/sign-in-options');
+      const where =
+        how.method === 'oidc'
+          ? `at ${how.provider}, from the console`
+          : `with: ${linkCommand(String(answer.email), options.organisation)}`;
+      print(options, answer, () => `${answer.email} is ${answer.role}. Sign in ${where}`);
+    });
 }
+
+/** The command that prints a sign-in link for an owner. */
+export const linkCommand = (email: string, organisation?: string): string =>
+  `${PROGRAM} ${commandLine(['owner', 'link', '--email', email, ...(organisation ? ['--organisation', organisation] : [])])}`;
 
 const counted = (agents: number): string => `${agents} agent${agents === 1 ? '' : 's'}`;
 
@@ -119,5 +124,3 @@ function ownerAt(owners: readonly Owner[], address: string): Owner {
   if (!found) throw new CommandFailed(`No owner has the address ${address}. See: ${PROGRAM} owner list`);
   return found;
 }
-
-const emailOf = ({ email }: Options) => ({ ...(email && { email }) });

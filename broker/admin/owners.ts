@@ -8,7 +8,7 @@ import {
   deleteOwner,
   findOwnersByEmail,
   foldEmail,
-  listOrganisations,
+  listOrganisations as listAll,
   listOwners as listStored,
   putOwner,
   transferToOwner,
@@ -18,7 +18,7 @@ import { listPasskeysOfAll } from '../store/passkeys.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import type { PasskeyTable } from '../store/tables/approvals.ts';
-import type { FormerOwnerTable, OwnerTable } from '../store/tables/organisations.ts';
+import type { FormerOwnerTable, OrganisationTable, OwnerTable } from '../store/tables/organisations.ts';
 import { agentsNamed } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
@@ -33,36 +33,49 @@ export const listOwners = (db: Db, organisationId: string): Promise<OwnerTable[]
 export const listFormer = (db: Db, organisationId: string): Promise<FormerOwnerTable[]> =>
   listFormerOwners(db, organisationId);
 
+/** Lists all organisations of the broker, oldest first. */
+export const listOrganisations = (db: Db): Promise<OrganisationTable[]> => listAll(db);
+
 /** Returns the id of the organisation with this name; without a name, of the only one. Throws ChangeRefused. */
 export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: string | undefined): Promise<string> {
-  const organisations = await listOrganisations(store.db);
+  const organisations = await listAll(store.db);
   const chosen = name === undefined ? organisations[0] : organisations.find((one) => one.name === name);
-  if (!chosen) throw new ChangeRefused('not_found', 'There is no such organisation.');
+  if (!chosen)
+    throw new ChangeRefused('not_found', 'There is no such organisation. See: npx agent-broker organisation list');
   if (name === undefined && organisations.length > 1)
-    throw new ChangeRefused('invalid_request', 'There are several organisations: name one with --organisation.');
+    throw new ChangeRefused(
+      'invalid_request',
+      'There are several organisations: name one with --organisation, or an owner with --email.',
+    );
   return chosen.id;
 }
 
 /**
- * Returns the owner with this address, in the oldest organisation that has one; without an address, the first admin of the only organisation. For
- * the operator. Throws ChangeRefused.
+ * Returns the owner with this address, in the named organisation or else in the oldest one that has such an owner; without an address, the first
+ * admin of the named organisation or of the only one. For the operator. Throws ChangeRefused.
  */
-export async function ownerNamed({ store }: Pick<Broker, 'store'>, email: string | undefined): Promise<OwnerTable> {
-  if (email !== undefined) {
-    const [found] = await findOwnersByEmail(store.db, email);
-    if (found) return found;
-    throw new ChangeRefused(
-      'not_found',
-      `No owner has the address ${email}. Add one with: npx agent-broker owner add ${email} --role admin`,
+export async function ownerNamed(
+  broker: Pick<Broker, 'store'>,
+  { email, organisation }: { email?: string | undefined; organisation?: string | undefined },
+): Promise<OwnerTable> {
+  const { db } = broker.store;
+  if (email === undefined) {
+    const admin = (await listStored(db, await organisationNamed(broker, organisation))).find(
+      ({ role }) => role === 'admin',
     );
+    if (!admin) throw new ChangeRefused('not_found', 'There is no admin yet.');
+    return admin;
   }
-  const organisations = await listOrganisations(store.db);
-  if (organisations.length > 1)
-    throw new ChangeRefused('invalid_request', 'There are several organisations: say whose session with --email.');
-  const owners = await listStored(store.db, organisations[0]?.id ?? '');
-  const admin = owners.find((owner) => owner.role === 'admin');
-  if (!admin) throw new ChangeRefused('not_found', 'There is no admin yet.');
-  return admin;
+  const inside = organisation === undefined ? undefined : await organisationNamed(broker, organisation);
+  const found = (await findOwnersByEmail(db, email)).find(
+    (one) => inside === undefined || one.organisation_id === inside,
+  );
+  if (found) return found;
+  const where = inside === undefined ? '' : ` --organisation ${JSON.stringify(organisation)}`;
+  throw new ChangeRefused(
+    'not_found',
+    `No owner has the address ${email}. Add one with: npx agent-broker owner add ${email} --role admin${where}`,
+  );
 }
 
 export type AddedOwner = {

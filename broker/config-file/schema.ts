@@ -179,17 +179,17 @@ const Agent = z
   })
   .describe('An agent that this file decides about.');
 
+export const OrganisationName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(100)
+  .regex(/^\P{C}+$/u, 'write a name without control characters');
+
 /** A whole governance file. An absent section changes nothing; a present section is complete. */
 export const GovernanceDocument = z
   .strictObject({
-    organisation: z
-      .string()
-      .trim()
-      .min(1)
-      .max(100)
-      .regex(/^\P{C}+$/u, 'write a name without control characters')
-      .optional()
-      .describe('Name of the organisation.'),
+    organisation: OrganisationName.optional().describe('Name of the organisation.'),
     publish_identity_documents: z
       .boolean()
       .optional()

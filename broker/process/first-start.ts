@@ -1,9 +1,9 @@
 /** Initialises an empty store: one organisation, one owner, the policy `default`. */
 
+import { createOrganisation } from '../admin/create-organisation.ts';
 import { operatorAtStart, recordChange } from '../audit/record-change.ts';
 import { signInLink } from '../auth/sign-in-link.ts';
 import type { Broker } from '../broker.ts';
-import { createOrganisation } from '../config-plan/first-start.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Services } from '../services.ts';
 import { listOrganisations, listOwners } from '../store/organisations.ts';

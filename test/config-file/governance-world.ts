@@ -1,11 +1,11 @@
 /** A broker for governance tests: a real store, a real vault, and one organisation; without a network. */
 import { expect } from 'vitest';
+import { createOrganisation } from '../../broker/admin/create-organisation.ts';
 import type { Broker } from '../../broker/broker.ts';
 import type { Governance } from '../../broker/config-file/governance.ts';
 import { parseGovernance } from '../../broker/config-file/parse.ts';
 import { formatProblem } from '../../broker/config-file/problems.ts';
 import { type ApplyOptions, type ApplyResult, applyFile } from '../../broker/config-plan/apply.ts';
-import { createOrganisation } from '../../broker/config-plan/first-start.ts';
 import { planGovernance } from '../../broker/config-plan/plan.ts';
 import type { Change, Plan } from '../../broker/config-plan/planning.ts';
 import { loadPresent, type Present } from '../../broker/config-plan/present.ts';

@@ -69,7 +69,7 @@ export const oidcStart = route({
       // The session to be replaced is read here, because its cookie is not sent with the callback, which comes from another site.
       const replaces = (await sessionInBrowser(services.broker, request)) ?? null;
       const again = query.get('reauthenticate') === '1';
-      const asked = query.get('organisation')?.slice(0, 64) || null;
+      const asked = query.get('organisation')?.slice(0, 100) || null;
       // An owner who proves their identity again stays in the organisation of the session, and does not get to the oldest one.
       const organisation = asked ?? (again && replaces ? replaces.organisation_id : null);
       const begun = await provider.begin({

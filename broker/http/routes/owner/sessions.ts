@@ -14,6 +14,11 @@ import { SignedInSession, signedIn } from '../../signed-in.ts';
 
 const WhichOwner = z.strictObject({
   email: z.email().max(254).optional().describe('whose session; the first admin when left out'),
+  organisation: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('its name, when there are several; by default the oldest one that has the owner'),
 });
 
 /** POST /owner/local-proof: called before the command line sends the local credential. */
@@ -48,7 +53,7 @@ export const ownerToken = route({
   },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ services: { broker }, body }) => {
-    const owner = await ownerNamed(broker, body.email);
+    const owner = await ownerNamed(broker, body);
     const session = mintOwnerSession(broker, owner);
     return json(200, {
       token: session.token,
@@ -81,7 +86,7 @@ export const ownerLink = route({
   },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ services: { broker, provider }, body }) => {
-    const owner = await ownerNamed(broker, body.email);
+    const owner = await ownerNamed(broker, body);
     if (provider)
       return json(200, {
         url: `${broker.baseUrl}/console/sign-in`,

@@ -1,0 +1,36 @@
+import type { Command } from 'commander';
+import { type ConnectionOptions, connectLocally, print } from '../connection.ts';
+import { linkCommand } from './owner.ts';
+
+type Options = ConnectionOptions & { json?: boolean };
+type Organisation = { id: string; name: string; created_at: string };
+
+export function addOrganisationCommands(program: Command): void {
+  const organisation = program
+    .command('organisation')
+    .description('organisations of this broker, each with agents, rules, people and a record of its own');
+  const local = (command: Command) =>
+    command
+      .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
+      .option('--json', 'print JSON');
+
+  local(organisation.command('list').description('list the organisations, oldest first')).action(
+    async (options: Options) => {
+      const answer = await (await connectLocally(options)).ask('GET', '/owner/organisations');
+      const found = (answer as { organisations: Organisation[] }).organisations;
+      print(options, found, () => found.map(({ name, id }) => `${name}  ${id}`).join('\n'));
+    },
+  );
+
+  local(organisation.command('add <name>').description('create an organisation'))
+    .requiredOption('--admin <email>', 'address of its first admin')
+    .action(async (name: string, options: Options & { admin: string }) => {
+      const connection = await connectLocally(options);
+      const answer = await connection.ask('POST', '/owner/organisations', { name, admin: options.admin });
+      const { email } = answer.admin as { email: string };
+      const how = await connection.ask('GET', '/owner/sign-in-options');
+      const where =
+        how.method === 'oidc' ? `at ${how.provider}, from the console` : `with: ${linkCommand(email, name)}`;
+      print(options, answer, () => `${answer.name} is an organisation. Its admin ${email} signs in ${where}`);
+    });
+}

@@ -1,0 +1,95 @@
+/** A broker with several organisations, as its operator makes and uses them on the command line. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
+
+const BETA = ['--organisation', 'Beta Ltd'];
+let cli: CliWorld;
+beforeAll(async () => {
+  cli = await startCliWorld();
+});
+
+const good = async (...words: string[]) => {
+  const { code, stdout, stderr } = await cli.run(...words);
+  expect(code, stderr).toBe(0);
+  return stdout;
+};
+const bad = async (...words: string[]) => {
+  const { code, stdout, stderr } = await cli.run(...words);
+  expect(stdout).toBe('');
+  return `${code} ${stderr}`;
+};
+
+describe('agent-broker organisation', () => {
+  test('adds an organisation, whose admin and agents see nothing of the others', async () => {
+    await cli.agent('of-acme');
+    expect(await good('organisation', 'list')).toMatch(/^acme {2}[0-9a-f-]{36}\n$/);
+    expect(await good('organisation', 'add', 'Beta Ltd', '--admin', 'Eve@beta.example')).toBe(
+      "Beta Ltd is an organisation. Its admin eve@beta.example signs in with: npx agent-broker owner link --email eve@beta.example --organisation 'Beta Ltd'\n",
+    );
+    expect((await cli.json('organisation', 'list')).map(({ name }: { name: string }) => name)).toEqual([
+      'acme',
+      'Beta Ltd',
+    ]);
+
+    expect(await good('owner', 'list', ...BETA)).toMatch(/^eve@beta\.example {2}admin {2}\S+\n$/);
+    expect(await cli.json('policy', 'list', ...BETA)).toMatchObject([{ name: 'default' }]);
+    expect(await cli.json('agent', 'list', ...BETA)).toEqual([]);
+    expect((await cli.json('agent', 'list', '--organisation', 'acme')).length).toBe(1);
+    // An address names the owner's organisation as well.
+    expect(await cli.json('agent', 'list', '--email', 'eve@beta.example')).toEqual([]);
+    const file = join(cli.folder, 'beta.yaml');
+    writeFileSync(file, 'policies:\n  careful:\n    rules: [{ effect: deny }]\n');
+    expect(await good('apply', file, ...BETA)).toContain('careful');
+    expect(await cli.json('policy', 'list', '--organisation', 'acme')).toHaveLength(2);
+
+    expect(await good('activity', ...BETA, '--json')).toContain('organisation_created');
+    expect(await good('activity', ...BETA)).toContain('organisation created, by the operator');
+    const link = (await good('owner', 'link', '--email', 'eve@beta.example', ...BETA)).trim();
+    expect(link).toMatch(/^http/);
+  });
+
+  test('a command that could mean either organisation asks for one', async () => {
+    for (const words of [
+      ['agent', 'list'],
+      ['owner', 'token'],
+      ['plan', 'governance.yaml'],
+    ])
+      expect(await bad(...words)).toMatch(/^1 .*There are several organisations: name one with --organisation/);
+    expect(await bad('agent', 'list', '--organisation', 'elsewhere')).toMatch(/^1 .*organisation list/);
+  });
+
+  test('a person in both acts in the oldest one, or in the one that is named', async () => {
+    expect(await good('owner', 'add', 'eve@beta.example', '--role', 'viewer', '--organisation', 'acme')).toContain(
+      'Sign in with: npx agent-broker owner link --email eve@beta.example --organisation acme',
+    );
+    const roleIn = async (...words: string[]) =>
+      (await cli.json('owner', 'token', '--email', 'eve@beta.example', ...words)).role;
+    expect(await roleIn()).toBe('viewer');
+    expect(await roleIn('--organisation', 'acme')).toBe('viewer');
+    expect(await roleIn(...BETA)).toBe('admin');
+    expect(await bad('owner', 'token', '--email', 'zoe@beta.example', ...BETA)).toContain(
+      'owner add zoe@beta.example --role admin --organisation "Beta Ltd"',
+    );
+  });
+
+  test('a name is used once, and a wrong one or address is refused', async () => {
+    expect(await bad('organisation', 'add', 'Beta Ltd', '--admin', 'eve@beta.example')).toContain(
+      'There is an organisation "Beta Ltd" already; choose another name.',
+    );
+    expect(await bad('organisation', 'add', ' ', '--admin', 'eve@beta.example')).toMatch(/^1 .*name/);
+    expect(await bad('organisation', 'add', 'Gamma', '--admin', 'eve')).toMatch(/^1 .*admin: write an e-mail address/);
+    expect(await bad('organisation', 'add', 'Gamma')).toMatch(/^2 .*--admin/);
+    const atOnce = await Promise.all(
+      ['a', 'b', 'c'].map((one) => cli.runApart('organisation', 'add', 'Delta', '--admin', `${one}@delta.example`)),
+    );
+    expect(atOnce.map(({ code }) => code).toSorted()).toEqual([0, 1, 1]);
+    expect(await cli.json('organisation', 'list')).toHaveLength(3);
+  });
+
+  test('no owner may list or add organisations', async () => {
+    for (const method of ['GET', 'POST'])
+      expect((await cli.owner(method, '/owner/organisations')).status, method).toBe(401);
+  });
+});
