@@ -28,6 +28,9 @@ const not = (why: string): StandingOffer => ({ possible: false, why });
 export async function standingOffer(services: Offering, held: HeldCall): Promise<StandingOffer> {
   if (held.parent_public_id !== null)
     return not('The agent is a child of another one: its calls are approved one by one.');
+  // A correction deletes the basis: the rules that hold the call were evaluated for the agent's own request.
+  if (held.corrected_at !== null)
+    return not('No standing approval is possible for this call: it was corrected. Approve it by itself.');
   const basis = readBasis(services.broker, held);
   if (basis === undefined)
     return not(

@@ -296,6 +296,18 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect(refused.body.detail).toContain('Deny this call');
   });
 
+  test('no standing approval can be made with a corrected call, and the owner reads that the correction is why', async () => {
+    const id = await hold();
+    expect((await shown(id)).standing).toMatchObject({ possible: true, why: null });
+    await correct(id, { data: { title: 'x', amount: 50 } });
+    const { request_hash, standing } = await shown(id);
+    const why = 'No standing approval is possible for this call: it was corrected. Approve it by itself.';
+    expect(standing).toMatchObject({ possible: false, why });
+    const refused = await approve(id, { request_hash, standing: { count: 3, for_seconds: 600 } });
+    expect([refused.status, refused.body.detail]).toEqual([400, why]);
+    expect(await shown(id)).toMatchObject({ status: 'pending' });
+  });
+
   test('corrections are stored sealed', async () => {
     const id = await hold(agent, { data: { text: 'CANARY-of-a-correction' } });
     await correct(id, { data: { text: 'CANARY-corrected' } });
