@@ -355,6 +355,25 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(told.stderr).toContain('malformed: The file does not begin as an export of a receipt log.');
   });
 
+  test('KEY-08 a file that was cut off, as by an interrupted download, is reported as incomplete, and the rows in it are neither inserted nor missing', async () => {
+    const problemsOf = async (lines: readonly string[]) =>
+      (await verifyLogExport(lines, { keys, receiptKeys, digest })).problems.map(
+        ({ kind, first, last }) => `${kind} ${first} ${last}`,
+      );
+    const lines = linesOf(whole);
+    const size = whole.rows.length;
+    const upTo = (row: number) => lines.findIndex((line) => line.startsWith(`{"type":"row","index":${row},`)) + 1;
+    const all = `unknown 0 ${size - 1}`;
+    expect(await problemsOf(lines.slice(0, upTo(99)))).toEqual(['truncated 0 99', all, `missing 100 ${size - 1}`]);
+    expect(await problemsOf(lines.slice(0, upTo(259)))).toEqual(['truncated 256 259', all, `missing 260 ${size - 1}`]);
+    // Every row is there, only the hashes are not.
+    expect(await problemsOf(lines.slice(0, upTo(size - 1)))).toEqual([
+      `truncated 256 ${size - 1}`,
+      `hashes 256 ${size - 1}`,
+      'hashes 0 255',
+    ]);
+  });
+
   test('KEY-08 rows in a tile beyond the tree are reported as inserted, and do not explain missing rows', async () => {
     const verify = async (lines: readonly string[]) => {
       const verdict = await verifyLogExport(lines, { keys, checkpoints: kept, receiptKeys, digest });

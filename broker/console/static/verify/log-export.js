@@ -151,12 +151,19 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
         tiles.set(`${level} ${index}`, await tileOf(declared, derived, level > 0 || kept.has(index), digest));
     } else report('malformed', 'A line is none of an export.');
   }
-  for (const index of rows.keys()) report('inserted', `Row ${index} is after the last tile.`, index);
   if (header === undefined) {
     report('malformed', 'The file does not begin as an export of a receipt log.');
     return verdict();
   }
   const { size, origin } = header;
+  const cut = takeCut(rows, last, header);
+  if (cut !== undefined) {
+    const { index, derived } = cut;
+    const at = [...derived.keys()].filter((at) => derived[at] !== undefined).map((at) => index * TILE_WIDTH + at);
+    report('truncated', 'The file ends before the hashes of its last rows: it is incomplete.', at[0], at.at(-1));
+    tiles.set(`0 ${index}`, { declared: [], derived });
+  }
+  for (const index of rows.keys()) report('inserted', `Row ${index} is after the last tile.`, index);
   // Otherwise the file's author could omit rows that were changed.
   const begin = first - (first % TILE_WIDTH);
   if (header.first > begin)
@@ -192,6 +199,21 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
       if (head !== own && head.origin === own.origin && head.size <= own.size)
         await comparePrefix(tiles, header.first, head, { digest, report });
   return verdict();
+}
+
+/**
+ * Removes and returns the rows at the end of a file that was cut off, as by an interrupted download: those of the tile that would have followed the last one.
+ *
+ * @param {Map<number, { leaf: Uint8Array }>} rows after the last tile @param {{ level: number, index: number }} last @param {Header} header
+ * @returns {{ index: number, derived: (Uint8Array | undefined)[] } | undefined}
+ */
+function takeCut(rows, last, { first, size }) {
+  const index = Math.max(last.index + 1, first / TILE_WIDTH);
+  const width = last.level === 0 ? widthOf(size, 0, index) : 0;
+  const derived = Array.from({ length: width }, (_, at) => rows.get(index * TILE_WIDTH + at)?.leaf);
+  if (derived.every((leaf) => leaf === undefined)) return undefined;
+  for (const at of derived.keys()) rows.delete(index * TILE_WIDTH + at);
+  return { index, derived };
 }
 
 /** Returns the fewest numbers to remove so that the rest increases: the complement of a longest increasing subsequence. @param {readonly number[]} numbers */
@@ -444,7 +466,7 @@ function nameDifferences(tiles, first, end, { report, gaps }) {
     for (let at = 0; at < Math.min(TILE_WIDTH, end - start); at++) {
       const derived = tile?.derived[at];
       if (derived === undefined) gaps.add(start + at);
-      else if (!same(derived, tile?.declared[at]))
+      else if (tile?.declared[at] !== undefined && !same(derived, tile.declared[at]))
         report('changed', `Row ${start + at} is not what its hash in the file says.`, start + at);
     }
   }
