@@ -59,7 +59,7 @@ function urlProblem(text: string): string | undefined {
   if (!URL.canParse(text)) return 'is not an address; write "https://host/path"';
   const url = new URL(text);
   if (url.username !== '' || url.password !== '')
-    return 'holds a user name or password; give it to a connection as its secret';
+    return 'holds a user name or password; leave it out, and give the credential as a secret';
   if (/[?#]/.test(text)) return 'holds a query or a fragment; write the part before it';
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && LOOPBACK.test(url.hostname))) {
     return 'must begin with "https://"; "http://" is accepted for this machine only (localhost, 127.0.0.1, [::1])';

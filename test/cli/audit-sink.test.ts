@@ -52,6 +52,22 @@ test('a sink is added, listed, tried, paused, moved and removed', async () => {
   expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining('There is no audit sink seim.')]);
 });
 
+test('a start that is no row, and an address with a password, are refused with what to write instead', async () => {
+  for (const [words, says] of [
+    [['--from', '-1'], 'from: write now, beginning, or the index of a row.'],
+    [['--from', 'yesterday'], 'from: write now, beginning, or the index of a row.'],
+    [['--from', '100000'], /from: the receipt log has \d+ rows\./],
+  ] as const) {
+    const refused = await run(['add', 'late', 'webhook', `url=${receiver.url}/in`, ...words]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(says)]);
+  }
+  const address = `${receiver.url.replace('://', '://user:pw@')}/in`;
+  const refused = await run(['add', 'late', 'webhook', `url=${address}`]);
+  const says = 'url: holds a user name or password; leave it out, and give the credential as a secret.';
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(says)]);
+  expect((await run(['list'])).stdout).not.toContain('late');
+});
+
 test('--url is the broker’s address, not the sink’s: the mistake is reported, and no owner session is sent there', async () => {
   // An upstream of its own: the sinks above keep pushing to theirs.
   const other = await startUpstream();

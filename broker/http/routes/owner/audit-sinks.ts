@@ -69,7 +69,9 @@ const shown = ({ sink, settings }: ReadSink): z.output<typeof Sink> => ({
 const SECRET_IS =
   'sealed and never shown again: what is sent in the header (webhook with header, otlp), or access_key_id, secret_access_key and perhaps session_token (s3), or the key that signs (webhook)';
 
-const From = z.union([z.enum(['now', 'beginning']), z.int().min(0)]);
+const From = z.union([z.enum(['now', 'beginning']), z.int().min(0)], {
+  error: 'write now, beginning, or the index of a row',
+});
 
 /** GET /owner/audit-sinks */
 export const ownerAuditSinks = route({
