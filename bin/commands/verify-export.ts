@@ -79,8 +79,9 @@ function indexIn(first = '0'): number {
 const read = (file: string): string => readText(file, file);
 
 function keySetIn(file: string): { kid?: string }[] {
+  const text = read(file);
   try {
-    const { keys } = JSON.parse(read(file)) as { keys: { kid?: string }[] };
+    const { keys } = JSON.parse(text) as { keys: { kid?: string }[] };
     if (Array.isArray(keys)) return keys;
   } catch {
     // Reported by the throw below.

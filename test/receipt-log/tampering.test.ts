@@ -174,6 +174,10 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     );
     const asked = await hosted([...words, '--first', '280'], { cwd });
     expect([asked.code, asked.stderr]).toEqual([0, '']);
+    const keyless = await hosted([...words, '--receipt-keys', 'no-such-file'], { cwd });
+    expect([keyless.code, keyless.stderr]).toEqual([1, expect.stringContaining('no-such-file cannot be read.')]);
+    const wrong = await hosted([...words, '--receipt-keys', 'key'], { cwd });
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('key is no key set.')]);
     write('key', 'no key');
     expect((await hosted(words, { cwd })).stderr).toContain(
       'The keys in key cannot be used. A line is not a verifier key',
