@@ -208,7 +208,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
  * @returns {{ index: number, derived: (Uint8Array | undefined)[] } | undefined}
  */
 function takeCut(rows, last, { first, size }) {
-  const index = Math.max(last.index + 1, first / TILE_WIDTH);
+  const index = Math.max(last.index + 1, Math.floor(first / TILE_WIDTH));
   const width = last.level === 0 ? widthOf(size, 0, index) : 0;
   const derived = Array.from({ length: width }, (_, at) => rows.get(index * TILE_WIDTH + at)?.leaf);
   if (derived.every((leaf) => leaf === undefined)) return undefined;
