@@ -13,6 +13,8 @@ const Body = z
     share: z.number().positive(),
     text: z.string().min(1).max(3).regex(/^a*$/, 'write the letter a only'),
     list: z.array(z.string()).max(1),
+    secret: z.union([z.string().max(3), z.record(z.string(), z.string())]),
+    from: z.union([z.enum(['now', 'beginning']), z.int().min(0)]),
     sort: z.discriminatedUnion('is', [z.object({ is: z.literal('a') }), z.object({ is: z.literal('b') })]),
   })
   .partial();
@@ -32,9 +34,20 @@ test.each<[object, string]>([
   [{ text: 'bbbb' }, 'text: must have at most 3 characters.'],
   [{ list: ['a', 'b'] }, 'list: must have at most 1 entry.'],
   [{ sort: { is: 'c' } }, 'sort.is: must be one of a, b.'],
+  [{ secret: 5 }, 'secret: must be a string or an object, not number.'],
+  [{ secret: 'abcd' }, 'secret: must have at most 3 characters.'],
+  [{ secret: { key: 5 } }, 'secret: "key" must be a string, not number.'],
+  [{ secret: { ['k'.repeat(500)]: 5 } }, `secret: "${'k'.repeat(64)}" must be a string, not number.`],
+  [{ from: 'then' }, 'from: must be now, beginning or a number.'],
+  [{ from: -1 }, 'from: must be at least 0.'],
   [{ method: 1, id: 2 }, 'method: must be one of GET, PUT. (and 1 more)'],
 ])('%j: %s', (body, sentence) => {
   expect(firstProblem(Body.safeParse(body).error!)).toBe(sentence);
+});
+
+test('a missing value with alternatives is reported with all of them', () => {
+  const Secret = z.object({ secret: z.union([z.string(), z.record(z.string(), z.string())]) });
+  expect(firstProblem(Secret.safeParse({}).error!)).toBe('secret: is missing: send a string or an object.');
 });
 
 test('an error about unknown fields lists the known ones', () => {

@@ -86,7 +86,7 @@ export const ownerDiagnostics = route({
   query: z.object({
     agent: z.string().optional().describe('the reports of this agent alone: its uuid, or its agent id'),
     limit: pageSize(200, 100),
-    before: uuid('continue here: `next` of the previous page').optional(),
+    before: uuid('`next` of the previous page').optional(),
   }),
   answers: {
     200: {

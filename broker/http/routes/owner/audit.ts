@@ -35,7 +35,7 @@ export const ownerAudit = route({
   query: z.object({
     ...AUDIT_FILTER,
     limit: pageSize(200, 50),
-    before: uuid('continue here: `next` of the previous page').optional(),
+    before: uuid('`next` of the previous page').optional(),
     history: z.enum(['true']).optional().describe('`true`: each row of a held call says what became of that'),
   }),
   answers: {
