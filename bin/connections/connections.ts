@@ -2,11 +2,10 @@
 import type { Connection } from '../../broker/console/answers.ts';
 import { badgeOf, isOfPeople, testInWords } from '../../broker/console/static/connections/connection-labels.js';
 import { agoInWords } from '../../broker/console/static/shell/duration.js';
-import { didYouMean } from '../../broker/runtime/did-you-mean.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
+import { findConnection } from '../find-connection.ts';
 import { openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { badgeLine } from '../terminal/badge.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
@@ -50,7 +49,7 @@ export async function changeTimeouts(given: string, options: TimeoutOptions): Pr
   const { idle, wait } = options;
   if (idle === undefined && wait === undefined) throw new WrongUsage('Say what to change, with --idle or --wait.');
   const api = await openOwnerApi(options);
-  const { id, label } = named((await api.ask('GET', '/owner/connections')).connections, given);
+  const { id, label } = findConnection((await api.ask('GET', '/owner/connections')).connections, given);
   const told = (value: Seconds) => (value === 'default' ? null : value);
   const body = {
     ...(idle !== undefined && { idle_seconds: told(idle) }),
@@ -71,7 +70,7 @@ export async function testConnections(given: readonly string[], options: Options
   const api = await openOwnerApi(options);
   const { connections } = await api.ask('GET', '/owner/connections');
   const all = connections.filter((one) => !isOfPeople(one));
-  const chosen = given.length === 0 ? all : given.map((name) => named(connections, name));
+  const chosen = given.length === 0 ? all : given.map((name) => findConnection(connections, name));
   if (chosen.length === 0)
     throw new CommandFailed(
       connections.length === 0
@@ -87,15 +86,4 @@ export async function testConnections(given: readonly string[], options: Options
     if (!options.json) printLines([line`${styled('bold', label)} (${platform})  ${badge}: ${result.detail}`]);
   }
   if (options.json) printJson(results);
-}
-
-/** Finds a connection by label or id. Throws CommandFailed when it does not exist. */
-function named(connections: readonly Connection[], given: string): Connection {
-  const found = connections.find(({ id, label }) => label === given || id === given.toLowerCase());
-  if (found) return found;
-  const near = didYouMean(
-    given,
-    connections.map(({ label }) => label),
-  );
-  throw new CommandFailed(`There is no connection ${given}.${near} All of them: ${PROGRAM} connection list`);
 }

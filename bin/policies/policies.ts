@@ -5,6 +5,7 @@ import type { RuleSource } from '../../broker/policy/facts.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, whereMissing } from '../failure.ts';
 import { findAgent } from '../find-agent.ts';
+import { findConnection } from '../find-connection.ts';
 import { fieldLines } from '../inbox/held-call-lines.ts';
 import { readJsonObject } from '../json-option.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
@@ -12,6 +13,7 @@ import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 import { table } from '../terminal/table.ts';
+import { likelyScopes } from './likely-scopes.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
 export type TryOptions = Options & {
@@ -20,8 +22,10 @@ export type TryOptions = Options & {
   method: string;
   endpoint: string;
   scope?: string;
+  connection?: string;
   body?: string;
 };
+type Call = { agent_id: string; platform: string; method: string; endpoint: string };
 type Simulation = Answer<'POST', '/owner/simulate'>;
 
 /** Further scopes are not tried: the broker limits simulated calls per minute. */
@@ -61,28 +65,37 @@ export async function tryPolicy(options: TryOptions): Promise<void> {
   const data = options.body === undefined ? undefined : readJsonObject('--body', options.body);
   const api = await openOwnerApi(options);
   const agent = await findAgent(api, options.agent);
+  const connection =
+    options.connection === undefined
+      ? undefined
+      : findConnection((await api.ask('GET', '/owner/connections')).connections, options.connection);
   const call = {
     agent_id: agent.agent_id,
     platform: options.platform,
+    ...(connection && { connection_id: connection.id }),
     method: options.method.toUpperCase(),
     endpoint: options.endpoint,
     ...(data !== undefined && { data }),
   };
-  const scopes =
-    options.scope === undefined ? await grantedScopes(api, agent.agent_id, options.platform) : [options.scope];
+  const scopes = options.scope === undefined ? await scopesToTry(api, call, { query: data?.query }) : [options.scope];
   const { scope, simulation } = await simulated(api, call, scopes);
   const rules = simulation.policy?.id ? rulesOf(await api.ask('GET', `/owner/policies/${simulation.policy.id}`)) : [];
   printResult(options, { scope, ...simulation }, () => linesOf(simulation, scope, rules));
 }
 
-async function grantedScopes(api: OwnerApi, agentId: string, platform: string): Promise<string[]> {
+async function scopesToTry(
+  api: OwnerApi,
+  { agent_id: agentId, platform, method, endpoint }: Call,
+  body: { query: unknown },
+): Promise<string[]> {
   const { grants } = await api.ask('GET', `/owner/agents/${agentId}/grants`);
   const scopes = grants.filter((one) => one.platform === platform).flatMap((one) => one.scopes);
   if (scopes.length === 0)
     throw new CommandFailed(
       `The agent is granted nothing on ${platform}. To try a scope all the same, name it with --scope.`,
     );
-  return [...new Set(scopes)].slice(0, MOST_SCOPES);
+  const whole = await api.ask('GET', `/owner/platforms/${encodeURIComponent(platform)}`);
+  return likelyScopes(whole, [...new Set(scopes)], { method, endpoint, ...body }).slice(0, MOST_SCOPES);
 }
 
 /** Simulates the call with the scope that covers the endpoint; if none does, prefers a scope that is refused for a reason other than the endpoint. */

@@ -157,6 +157,38 @@ describe('policy', () => {
     expect(cli.upstream.seen.length).toBe(sent);
   });
 
+  test('try finds the scope that covers the endpoint among any number of granted ones, with few requests', async () => {
+    await cli.agent('holder', '--grant', 'codehost=everything');
+    // More runs than a broker would allow if each made a request for each scope.
+    for (let i = 0; i < 4; i++)
+      expect(
+        await good('policy', 'try', '--agent', 'holder', '--platform', 'codehost', '--endpoint', '/user/starred'),
+      ).toMatch(/^It would be made\.\n(.*\n)*Scope +codehost:starring\.read\n/);
+    const graphql = await good(
+      ...['policy', 'try', '--agent', 'holder', '--platform', 'codehost', '--method', 'POST', '--endpoint', '/graphql'],
+      ...['--body', '{"query":"mutation { addStar(input: {starrableId: 1}) { clientMutationId } }"}'],
+    );
+    expect(graphql).toMatch(/^It would be held for a person\.\n(.*\n)*Scope +codehost:starring\.write\n/);
+  });
+
+  test('try decides on the connection that is named', async () => {
+    const { body } = await cli.owner('POST', '/owner/connections', {
+      ...{ platform: 'codehost', label: 'second', secret: 'second-token-0123456789' },
+    });
+    await cli.agent('two', '--grant', 'codehost=codehost:issues.read');
+    onTestFinished(async () => {
+      await good('grant', 'remove', 'two', 'codehost', '--yes');
+      expect((await cli.owner('DELETE', `/owner/connections/${body.id}`)).status).toBe(200);
+    });
+    await good('grant', 'add', 'two', 'codehost', '--connection', 'second', '--scopes', 'contents.read');
+    const call = ['policy', 'try', '--agent', 'two', '--platform', 'codehost', '--endpoint', '/repos/acme/shop/tags'];
+    expect(await good(...call)).toMatch(/^It would be refused\.\n(.*\n)*Reason +scope_not_granted\n/);
+    expect(await good(...call, '--connection', 'second')).toMatch(/^It would be made\./);
+    expect(await bad(...call, '--connection', 'secnd')).toMatch(
+      /^1 There is no connection secnd\. Did you mean "second"\?/,
+    );
+  });
+
   test('list and show', async () => {
     expect(await bad('policy', 'show', 'nothing')).toMatch(
       /^1 There is no policy nothing\. All of them: .* policy list/,
