@@ -178,14 +178,23 @@ export async function remainingSteps(
   const rows = await services.facts(agent.agent_id, platformId, '');
   const loaded = rows.length === 0 ? undefined : await services.loadFacts(rows, platformId, now);
   if (!loaded?.platform) return [];
-  const found: Remaining[] = granted.scopes.flatMap((scope): Remaining[] => {
+  const denied = new Map<string, { reason: DenyReason; detail: string; scopes: string[] }>();
+  const found: Remaining[] = [];
+  for (const scope of granted.scopes) {
     const ask = { platformId, scope, ...(connectionId !== null && { connectionId }) };
     const verdict = decide({ ...loaded.facts, breakers: [] }, ask, now);
-    if (verdict.kind === 'deny') return [{ reason: verdict.reason, detail: `${scope}: ${verdict.detail}.` }];
-    const reason = lackOf({ ...loaded, grantable: [] }, ask);
-    if (reason === undefined) return [];
-    return [{ reason, detail: toConnect(reason, platformId, scope) }];
-  });
+    if (verdict.kind === 'deny') {
+      const { reason, detail } = verdict;
+      const same = denied.get(`${reason} ${detail}`)?.scopes ?? [];
+      denied.set(`${reason} ${detail}`, { reason, detail, scopes: [...same, scope] });
+      continue;
+    }
+    const lack = lackOf({ ...loaded, grantable: [] }, ask);
+    if (lack !== undefined) found.push({ reason: lack, detail: toConnect(lack, platformId, scope) });
+  }
+  // One step for all scopes that are denied for the same reason: a grant may have a hundred.
+  for (const { reason, detail, scopes } of denied.values())
+    found.push({ reason, detail: `${scopes.join(', ')}: ${detail}.` });
   if ((await inGovernanceFile(services.broker.store.db, agent.organisation_id, [agent])).length > 0)
     found.push({
       reason: 'governance_file',

@@ -153,6 +153,15 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(row?.detail).toBe('recipients: ann@acme.example, bob@acme.example');
   });
 
+  test('scopes that are denied for the same reason are one step', async () => {
+    const nothing = await organisation.policy([{ effect: 'deny' }]);
+    const agent = await newAgent({}, { policy: nothing });
+    const { next_steps: steps } = (await change(agent, { scopes: ['demo:read', 'demo:write'] })).body;
+    expect(steps).toEqual([
+      { reason: 'denied_by_policy', detail: expect.stringMatching(/^demo:read, demo:write: .*\.$/) },
+    ]);
+  });
+
   test('an expiry counts from now; expired grants are marked', async () => {
     const agent = await newAgent();
     const began = Date.now();
