@@ -1,7 +1,7 @@
 /** Manages the pipelines that the broker trusts: lists, adds and removes them. */
 import type { Pipeline } from '../../broker/console/answers.ts';
 import { type ConnectionOptions, print } from '../connection.ts';
-import { CommandFailed } from '../failure.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
 
@@ -66,6 +66,8 @@ function meantBy(options: AddOptions): { issuer: string; subject: string } {
 
 /** The subject's format: https://docs.github.com/en/actions/reference/security/oidc, "Example subject claims" */
 function onGitHub(repository: string, { branch, environment, pullRequests }: AddOptions): string {
+  if (!/^[^/:\s]+\/[^/:\s]+$/.test(repository))
+    throw new WrongUsage('--github takes OWNER/REPOSITORY, such as acme/governance.');
   const ways = [
     ...(branch === undefined ? [] : [`ref:refs/heads/${branch}`]),
     ...(environment === undefined ? [] : [`environment:${environment}`]),
@@ -78,6 +80,8 @@ function onGitHub(repository: string, { branch, environment, pullRequests }: Add
 
 /** The subject's format: https://docs.gitlab.com/ci/secrets/id_token_authentication/, `sub` */
 function onGitLab(project: string, { branch }: AddOptions): string {
+  if (!/^[^/:\s]+(?:\/[^/:\s]+)+$/.test(project))
+    throw new WrongUsage('--gitlab takes GROUP/PROJECT, such as acme/governance.');
   if (branch === undefined) throw new CommandFailed('With --gitlab, say which jobs with --branch.');
   return `project_path:${project}:ref_type:branch:ref:${branch}`;
 }

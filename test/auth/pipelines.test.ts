@@ -459,6 +459,16 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
       expect([code, stderr]).toEqual([1, expect.stringMatching(says)]);
     });
 
+    test.each([
+      ['--github', 'governance'],
+      ['--github', 'https://github.com/acme/governance'],
+      ['--gitlab', 'governance'],
+    ])('%s %s is refused: no token could ever have that subject', async (option, value) => {
+      const words = ['pipeline', 'add', 'ci', '--role', 'viewer', option, value, '--branch', 'main'];
+      const { code, stderr } = await run(words, await asOwner());
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`${option} takes `)]);
+    });
+
     test('a job without a token is told how to get one, and a token or address for something else is refused', async () => {
       const { audience } = await added();
       const without = await run(['plan', file, '--pipeline', audience]);
