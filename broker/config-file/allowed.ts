@@ -14,9 +14,22 @@ export function schemasAt(root: JsonSchema, path: Path): JsonSchema[] {
   return schemas;
 }
 
-/** Returns the names of the members allowed at `path`; empty where any name is allowed. */
-export function membersAt(root: JsonSchema, path: Path): string[] {
-  return [...new Set(schemasAt(root, path).flatMap((schema) => Object.keys(schema.properties ?? {})))];
+/**
+ * Returns the names of the members allowed at `path`; empty where any name is allowed. Of several alternatives, those count whose fixed members, such as the
+ * type of a credential, have the values of `given`, the object at `path`.
+ */
+export function membersAt(root: JsonSchema, path: Path, given?: unknown): string[] {
+  const schemas = schemasAt(root, path);
+  const meant = schemas.filter((schema) => isMeant(schema, given));
+  return [...new Set((meant.length > 0 ? meant : schemas).flatMap((schema) => Object.keys(schema.properties ?? {})))];
+}
+
+function isMeant({ properties = {} }: JsonSchema, given: unknown): boolean {
+  if (typeof given !== 'object' || given === null) return true;
+  return Object.entries(given).every(([name, value]) => {
+    const fixed = Object.hasOwn(properties, name) ? properties[name]?.const : undefined;
+    return fixed === undefined || fixed === value;
+  });
 }
 
 /** Returns the smallest and the largest number allowed at `path`; undefined where the schema has neither, or offers several numbers. */

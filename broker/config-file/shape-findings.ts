@@ -34,14 +34,14 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
   };
   switch (issue.code) {
     case 'unrecognized_keys': {
-      const members = membersAt(schema, path);
+      const members = membersAt(schema, path, value);
       const more = issue.keys.length - MOST_NAMES;
       return [
         ...issue.keys.slice(0, MOST_NAMES).map(
           (key): Finding => ({
             path: [...path, key],
             at: 'key',
-            message: `"${shorten(key)}" is not known here.${didYouMean(key, members)} Allowed: ${members.join(', ')}.`,
+            message: unknownName(key, members),
           }),
         ),
         ...(more > 0 ? [{ path, message: `holds ${more} more names that are not known.` }] : []),
@@ -79,6 +79,12 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
     default:
       return [{ path, message: `${issue.message}.` }];
   }
+}
+
+/** A name may be known to one alternative, and another member that only another alternative has. */
+function unknownName(key: string, members: readonly string[]): string {
+  if (members.includes(key)) return `"${shorten(key)}" does not go with the other names here; leave it out.`;
+  return `"${shorten(key)}" is not known here.${didYouMean(key, members)} Allowed: ${members.join(', ')}.`;
 }
 
 /** Says that a value is not one of the allowed ones, and lists those. */

@@ -83,6 +83,16 @@ describe('a governance file', () => {
       '1:1: platfroms: "platfroms" is not known here. Did you mean "platforms"? Allowed: organisation, publish_identity_documents, auto_suspend, retention, passkey_deciders, owners, platforms, caller_issuers, connections, channels, audit_sinks, policies, guardrails, agents.',
     ],
     [
+      'a member of another type of credential',
+      'platforms:\n  a: { kind: rest, base_url: "https://x.example", auth: { type: bearer, name: X }, scopes: {} }',
+      '2:73: platforms.a.auth.name: "name" is not known here. Allowed: type.',
+    ],
+    [
+      'a member that another one excludes',
+      'platforms:\n  b: { use: github, kind: rest }',
+      '2:21: platforms.b.kind: "kind" does not go with the other names here; leave it out.',
+    ],
+    [
       'an empty section',
       'agents:',
       '1:1: agents: is empty. Omit the name to leave it unchanged, or write {} for none. The agents, by name.',
