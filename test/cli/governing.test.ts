@@ -83,6 +83,14 @@ describe('grant', () => {
 });
 
 describe('agent', () => {
+  test('workload create prints the public address of the broker for the agent, not the one of the local command', async () => {
+    const { base_url } = (await cli.owner('GET', '/owner/me')).body;
+    const made = await good(
+      ...['agent', 'workload', 'create', 'sweeper', '--issuer', 'https://kubernetes.default.svc', '--subject', 's'],
+    );
+    expect(made).toContain(`  AGENT_BROKER_URL=${base_url} AGENT_BROKER_AGENT_ID=agt_`);
+  });
+
   test.skipIf(missingScript)('revoke asks for confirmation', async () => {
     const { agent_id } = await cli.json('agent', 'show', 'clerk');
     const asked = atTerminal(['agent', 'revoke', 'clerk'], { cwd: cli.folder, env: cli.env });
