@@ -161,6 +161,7 @@ type Platform = {
   approvalScopes?: string[];
   unenforcedScopes?: string[];
   expiresInSeconds?: number;
+  connections?: { status: string }[];
 };
 
 async function examineGrants(profile: Profile): Promise<Check> {
@@ -184,6 +185,14 @@ async function examineGrants(profile: Profile): Promise<Check> {
       advice: 'Ask an owner for a grant, under a policy that allows it; or ask with POST /v1/access-request.',
     };
   const detail = platforms.map(inWords).join('; ');
+  const unconnected = platforms.filter(isUnconnected).map(({ platformId }) => platformId);
+  if (unconnected.length > 0)
+    return {
+      check: 'grants',
+      result: unconnected.length === platforms.length ? 'failed' : 'warning',
+      detail,
+      advice: `Calls have no connection that they could use on ${unconnected.join(', ')}: ask an owner to connect it, or for a grant that names a connection.`,
+    };
   const useless = platforms.flatMap(({ unenforcedScopes = [] }) => unenforcedScopes);
   if (useless.length > 0)
     return {
@@ -194,6 +203,10 @@ async function examineGrants(profile: Profile): Promise<Check> {
     };
   return { check: 'grants', result: 'ok', detail };
 }
+
+/** Calls are a 412 then (docs/agents.md, What the agent may do now). */
+const isUnconnected = ({ connections }: Platform): boolean =>
+  connections?.every(({ status }) => status === 'not_connected') ?? false;
 
 function inWords({ platformId, scopes, requireApproval, approvalScopes = [], expiresInSeconds }: Platform): string {
   const held = requireApproval ? scopes.length : approvalScopes.length;

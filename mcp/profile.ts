@@ -9,6 +9,9 @@ export type Profile = { url: string } & AgentKey;
 /** The profile is invalid; the message says what is missing and where. */
 export class ProfileError extends Error {}
 
+/** There is no profile yet. */
+export class NoProfile extends ProfileError {}
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -21,7 +24,7 @@ export function readProfile(environment: Environment, file?: string): Profile {
   const path = profilePath(environment, file);
   if (path === undefined) return fromEnvironment(environment);
   if (!existsSync(path))
-    throw new ProfileError(
+    throw new NoProfile(
       `There is no agent profile at ${path}. Name one with --profile or AGENT_BROKER_PROFILE, or set AGENT_BROKER_AGENT_ID, ` +
         'AGENT_BROKER_OWNER_ID and AGENT_BROKER_PRIVATE_KEY.',
     );

@@ -43,15 +43,15 @@ async function tellExposure(words: readonly string[], { json, metadata }: Option
 }
 
 async function examineAll(file: string | undefined): Promise<Check[]> {
-  const { ProfileError, readProfile } = await import('../../mcp/profile.ts');
+  const { NoProfile, ProfileError, readProfile } = await import('../../mcp/profile.ts');
   const { examine } = await import('../doctor-checks.ts');
   try {
     const profile = readProfile(process.env, file);
     return [{ check: 'profile', result: 'ok', detail: `agent ${profile.agentId}` }, ...(await examine(profile))];
   } catch (error) {
     if (!(error instanceof ProfileError)) throw error;
-    const advice = `Make an agent with: ${PROGRAM} agent create NAME`;
-    return [{ check: 'profile', result: 'failed', detail: error.message, advice }];
+    const advice = error instanceof NoProfile ? `Make an agent with: ${PROGRAM} agent create NAME` : undefined;
+    return [{ check: 'profile', result: 'failed', detail: error.message, ...(advice !== undefined && { advice }) }];
   }
 }
 

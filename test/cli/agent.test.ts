@@ -516,7 +516,10 @@ describe('doctor', () => {
     if (process.platform === 'win32') return;
     const open = changed({});
     chmodSync(open, 0o644);
-    expect((await doctor({}, open)).of('profile').detail).toContain('chmod 600');
+    const { detail, advice } = (await doctor({}, open)).of('profile');
+    expect(detail).toContain('chmod 600');
+    // The profile is there: another agent would not help.
+    expect(advice).toBeUndefined();
     chmodSync(open, 0o600);
   });
 
@@ -617,6 +620,29 @@ describe('doctor', () => {
     expect(owner.of('key')).toMatchObject({ result: 'failed', advice: expect.any(String) });
     const agent = await doctor({}, changed({ agent_id: 'agt_aaaaaaaaaaaaaaaaaaaa' }));
     expect(agent.of('key').detail).toContain('does not know agt_aaaaaaaaaaaaaaaaaaaa');
+  });
+
+  test('reports a grant on a platform without a connection that calls could use', async () => {
+    const entry = {
+      kind: 'rest',
+      base_url: 'https://bare.example',
+      auth: { type: 'bearer' },
+      scopes: { 'bare:read': ['GET /x'] },
+    };
+    const made = await fetch(`${url}/owner/platforms`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${session}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ platform: 'bare', entry }),
+    });
+    expect(made.status).toBe(201);
+    const only = await create('unplugged', '--grant', 'bare=bare:read');
+    const { ok, of } = await doctor({}, only.profile);
+    expect([ok, of('grants').result, of('grants').advice]).toEqual([
+      ...[false, 'failed', expect.stringContaining('no connection that they could use on bare')],
+    ]);
+    const both = await create('half-plugged', '--grant', READS, '--grant', 'bare=bare:read');
+    const half = await doctor({}, both.profile);
+    expect([half.ok, half.of('grants').result]).toEqual([true, 'warning']);
   });
 
   test('reports an agent without grants, and a suspended agent', async () => {
