@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { type BearerChallenge, readBearerChallenge } from '../egress/bearer-challenge.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
+import type { Unreachable } from '../egress/unreachable.ts';
 import type { Instant } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
@@ -58,8 +59,9 @@ export function resourceFinder(
     return { resource: data.resource, issuers: [first, ...more], scopes: data.scopes_supported ?? [] };
   };
 
-  const discover = async (baseUrl: string): Promise<ProtectedResource | undefined> => {
-    const { metadata: named, scopes } = await challengeOf(outbound, baseUrl);
+  const discover = async (baseUrl: string): Promise<ProtectedResource | Unreachable | undefined> => {
+    const pinged = await ping(outbound, baseUrl);
+    const { metadata: named, scopes } = challengeIn(pinged);
     const { origin: issuer, host } = new URL(baseUrl);
     let isAbsent = named === undefined;
     for (const address of [...(named !== undefined && isAt(issuer, named) ? [named] : []), ...wellKnown(baseUrl)]) {
@@ -67,6 +69,8 @@ export function resourceFinder(
       if (typeof found === 'object') return scopes.length > 0 ? { ...found, scopes } : found;
       isAbsent &&= found === 'absent';
     }
+    // Nothing is known of a server that did not answer: neither a token nor an issuer would help.
+    if (pinged.kind === 'unreachable') return pinged;
     if (!isAbsent) return undefined;
     // MCP 2025-03-26, Authorization 2.3: the server is its own authorization server, with metadata at its origin.
     const metadata = await find({ issuer, endpoints: {}, platformId: host, isMcp: true });
@@ -77,13 +81,19 @@ export function resourceFinder(
     const known = kept.get(baseUrl);
     if (!fresh && known && Math.abs(clock() - known.at) < FRESH_MS) return known.found;
     const found = await discover(baseUrl);
+    const { host } = new URL(baseUrl);
+    if (found && 'kind' in found)
+      return {
+        problem: 'unreachable',
+        detail: `${host} could not be asked for its authorization server. ${found.detail}`,
+      };
     if (found) {
       kept.set(baseUrl, { found, at: clock() });
       return found;
     }
     return {
       problem: 'failed',
-      detail: `${new URL(baseUrl).host} publishes no authorization server that it trusts (RFC 9728). Name its issuer in the manifest.`,
+      detail: `${host} publishes no authorization server that it trusts (RFC 9728). Name its issuer in the manifest.`,
     };
   };
 }
@@ -91,9 +101,8 @@ export function resourceFinder(
 /** Harmless: a ping needs no session, and starts none. Many servers do not support GET, and answer 405 before they require a token. */
 const PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
 
-/** Reads the challenge of a 401: the metadata URL (RFC 9728 section 5.1), and the scopes that the server requires (RFC 6750 section 3). */
-async function challengeOf(outbound: Outbound, baseUrl: string): Promise<Pick<BearerChallenge, 'metadata' | 'scopes'>> {
-  const answer = await outbound.send({
+const ping = (outbound: Outbound, baseUrl: string): ReturnType<Outbound['send']> =>
+  outbound.send({
     url: new URL(baseUrl),
     method: 'POST',
     headers: {
@@ -104,6 +113,9 @@ async function challengeOf(outbound: Outbound, baseUrl: string): Promise<Pick<Be
     body: PING,
     ...LIMITS,
   });
+
+/** Reads the challenge of a 401: the metadata URL (RFC 9728 section 5.1), and the scopes that the server requires (RFC 6750 section 3). */
+function challengeIn(answer: Awaited<ReturnType<Outbound['send']>>): Pick<BearerChallenge, 'metadata' | 'scopes'> {
   const isChallenge = answer.kind === 'answer' && answer.status === 401;
   return readBearerChallenge(isChallenge ? answer.headers['www-authenticate'] : undefined);
 }

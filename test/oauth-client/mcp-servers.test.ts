@@ -22,7 +22,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
   beforeAll(async () => {
     server = await startAuthorizationServer();
     lying = await startLyingServer();
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${lying.address}` });
+    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${lying.address},127.0.0.1:1` });
     server.serve(world.running.baseUrl);
   });
   beforeEach(async () => {
@@ -309,6 +309,21 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     expect(refused.body.detail).toContain('RFC 9728');
     expect(registrations()).toBe(0);
   });
+
+  test.each<[string, string, string]>([
+    ['is down', 'http://127.0.0.1:1/mcp', 'Could not connect to the upstream.'],
+    ['has a private address that is not allowed', 'http://127.0.0.1:9/mcp', 'AGENT_BROKER_ALLOW_PRIVATE'],
+  ])(
+    'a server that %s is reported as such, and not as one without an authorization server',
+    async (_name, url, why) => {
+      connection = await platform(url, {}, 'silent');
+      const refused = await start();
+      expectEnvelope(refused, 502, 'upstream_unreachable');
+      expect(refused.body.detail).toContain(`${new URL(url).host} could not be asked for its authorization server. `);
+      expect(refused.body.detail).toContain(why);
+      expect(refused.body.detail).not.toContain('RFC 9728');
+    },
+  );
 
   test('a challenge does not lead to another host', async () => {
     server.mcp.challenge = `Bearer resource_metadata="${lying.issuer}/.well-known/oauth-protected-resource"`;
