@@ -3,7 +3,7 @@ import { type Approval, isSettled } from '../client/approval.ts';
 import type { ToolAnswer } from './answer.ts';
 import type { PersonQuestion } from './ask-person.ts';
 import type { Held } from './handed.ts';
-import { approvalAnswer, pendingAnswer, wouldDoText } from './outcome-answer.ts';
+import { approvalAnswer, isWithheld, pendingAnswer, wouldDoText } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { waitFor } from './waiting.ts';
@@ -19,9 +19,9 @@ export function waitingNews({ approvalUrl, sentence }: Partial<Pick<Held, 'appro
   return `Waiting for a person to approve this call${what}${approvalUrl === undefined ? '' : `: ${approvalUrl}`}`;
 }
 
-/** Delivers the result of a final approval; from now on the identical call is a new one. */
+/** Delivers the result of a final approval; from now on the identical call is a new one, unless the result is withheld: that is delivered later. */
 export async function deliverResult(host: ToolHost, approval: Approval): Promise<ToolAnswer> {
-  if (isSettled(approval)) await host.repeats.endApproval(approval.approvalId);
+  if (isSettled(approval) && !isWithheld(approval)) await host.repeats.endApproval(approval.approvalId);
   return approvalAnswer(approval);
 }
 

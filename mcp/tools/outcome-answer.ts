@@ -165,15 +165,7 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         detail: what ?? 'A person approved the call, and it was made once.',
       });
     case 'not_made':
-      return facts({
-        status: 'failed',
-        code: /^\w+/.exec(approval.error)?.[0] ?? 'not_made',
-        detail: `A person approved the call, but it was not made as it should: ${approval.error}`,
-        note: approval.note,
-        next: approval.mayHaveActed
-          ? 'The platform may have acted: look there with read_platform before you ask again.'
-          : 'It is not made later. When the reason no longer applies, submit the call again.',
-      });
+      return facts({ status: 'failed', note: approval.note, ...notMade(approval) });
     case 'denied':
       return facts({
         status: 'denied',
@@ -190,4 +182,27 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         next: 'Ask the person whether it is still wanted before you submit it again.',
       });
   }
+}
+
+/** Whether the call was made, and its result is returned later, when the agent may make such a call again (docs/agents.md). */
+export const isWithheld = (approval: Approval): boolean =>
+  approval.state === 'not_made' && approval.error.startsWith('result_withheld');
+
+/** An approved call without a result: it was not made, its outcome is unknown, or its result is not returned. */
+function notMade(approval: Extract<Approval, { state: 'not_made' }>): Pick<Answered, 'code' | 'detail' | 'next'> {
+  const { approvalId, error, mayHaveActed } = approval;
+  const code = /^\w+/.exec(error)?.[0] ?? 'not_made';
+  if (isWithheld(approval))
+    return {
+      code,
+      detail: `A person approved the call, and it was made once, but you do not get its response now: ${error}`,
+      next: `Do not submit the call again. Tell the person you work for. Once this agent may make such a call again, check_approval with approval_id "${approvalId}" returns the response.`,
+    };
+  return {
+    code,
+    detail: `A person approved the call, but it was not made as it should: ${error}`,
+    next: mayHaveActed
+      ? 'The platform may have acted: look there with read_platform before you ask again.'
+      : 'It is not made later. When the reason no longer applies, submit the call again.',
+  };
 }

@@ -238,6 +238,30 @@ describe('a client that declares nothing', () => {
     expect(sentFor(args)).toBe(1);
   });
 
+  test('the result of a call that was made while its agent is suspended is delivered later, and the call is not made twice', async () => {
+    const other = await organisation.agent();
+    const mcp = startMcp(writeProfile(other), ['--wait', '0']);
+    await shakeHands(mcp);
+    const args = held();
+    const { approval_id } = (await callTool(mcp, 'write_platform', args)).structuredContent;
+    await decide(approval_id, 'approve');
+    await vi.waitUntil(() => sentFor(args) === 1, { timeout: 15_000, interval: 20 });
+    const move = (verb: string) => organisation.ask('POST', `/owner/agents/${other.agentId}/${verb}`, {});
+    await move('suspend');
+    const check = () => callTool(mcp, 'check_approval', { approval_id });
+    const code = async () => (await check()).structuredContent.code;
+    await vi.waitUntil(async () => (await code()) === 'result_withheld', { timeout: 15_000, interval: 50 });
+    const { isError, structuredContent } = await check();
+    expect(isError).toBe(true);
+    expect(structuredContent.detail).toMatch(/^A person approved the call, and it was made once, but/);
+    expect(structuredContent.next).toMatch(/^Do not submit the call again\. .*check_approval/);
+    expect(structuredContent.next).not.toContain('read_platform');
+    await move('resume');
+    const again = await callTool(mcp, 'write_platform', args);
+    expect(again.structuredContent).toMatchObject({ status: 'answered', approval_id });
+    expect(sentFor(args)).toBe(1);
+  });
+
   test('a cancelled call gets no answer, the broker’s long poll ends, and the call stays held', async () => {
     const mcp = await handshake();
     const before = await pending();
