@@ -25,11 +25,15 @@ const LOADED_AFTER_MS = 500;
 /** Handshake revisions that the SDK supports. */
 export const HANDSHAKES: readonly unknown[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'];
 
+/** The end of the input. `isGone`: the client reads no responses either, or the input failed. */
+export type End = { error?: Error; isGone: boolean };
+export type Over = (end: End) => void;
+
 export type FirstLines = {
   /** The id of the `initialize` that was already answered here; the request is also among the passed lines. */
   greeted: string | number | undefined;
-  /** Passes on the buffered lines, and each further one. `over`: the input has ended, or failed. */
-  handOver(take: (line: Line) => void, over: (error?: Error) => void): void;
+  /** Passes on the buffered lines, and each further one. `over`: the input has ended. */
+  handOver(take: (line: Line) => void, over: Over): void;
   close(): void;
 };
 
@@ -45,8 +49,8 @@ type Request = { jsonrpc?: unknown; id?: unknown; method?: unknown; params?: Rec
 export function answerFirst(input: Readable, output: Writable, { version, permissions, load }: Given): void {
   const kept: Line[] = [];
   let taker: ((line: Line) => void) | undefined;
-  let ended: { error?: Error } | undefined;
-  let onOver: ((error?: Error) => void) | undefined;
+  let ended: End | undefined;
+  let onOver: Over | undefined;
   let loading: NodeJS.Timeout | undefined;
   let state: 'new' | 'greeted' | 'listing' | 'loading' = 'new';
 
@@ -58,12 +62,19 @@ export function answerFirst(input: Readable, output: Writable, { version, permis
     state = 'loading';
     load(lines);
   };
+  /** After the end of the input: requests that were already received get their responses, as in `printf … | agent-broker mcp`. */
+  const loadForRequests = () => {
+    if (kept.some((line) => line.kind !== 'line' || isUnanswered(parsed(line.text)))) loadNow();
+  };
+  const isUnanswered = (request: Request | undefined) =>
+    request === undefined || (request.id !== undefined && request.id !== lines.greeted);
   const list = async (id: unknown) => {
     state = 'listing';
     const known = await permissions.soon(Math.max(LEAST_PATIENCE_MS, LISTED_WITHIN_MS - performance.now()));
-    if (ended) return;
+    if (ended?.isGone) return;
     answer(id, { tools: listTools(known) });
-    loading = setTimeout(loadNow, LOADED_AFTER_MS);
+    if (ended) loadForRequests();
+    else loading = setTimeout(loadNow, LOADED_AFTER_MS);
   };
 
   const take = (line: Line): void => {
@@ -85,19 +96,21 @@ export function answerFirst(input: Readable, output: Writable, { version, permis
   };
 
   const read = lineReader(MOST_LINE_BYTES, take);
-  const over = (error?: Error) => {
-    ended ??= error ? { error } : {};
+  const over: Over = (end) => {
+    if (ended && !end.isGone) return;
+    ended = end;
     clearTimeout(loading);
-    onOver?.(error);
+    if (onOver) onOver(end);
+    else if (!end.isGone && state !== 'listing') loadForRequests();
   };
-  const failed = (error: Error) => over(error);
-  const closed = () => over();
+  const failed = (error: Error) => over({ error, isGone: true });
+  const closed = () => over({ isGone: false });
   input.on('data', read);
   input.once('end', closed);
   input.once('close', closed);
   input.on('error', failed);
   // The client has disconnected: EPIPE is expected.
-  output.on('error', closed);
+  output.on('error', () => over({ isGone: true }));
 
   const lines: FirstLines = {
     greeted: undefined,
@@ -105,7 +118,7 @@ export function answerFirst(input: Readable, output: Writable, { version, permis
       taker = onLine;
       onOver = whenOver;
       for (const line of kept.splice(0)) onLine(line);
-      if (ended) whenOver(ended.error);
+      if (ended) whenOver(ended);
     },
     close: () => {
       input.off('data', read);

@@ -7,29 +7,45 @@ import type { Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
 import { firstProblem, type Problem } from '../../json/first-problem.ts';
 import { FORBIDDEN_ARGUMENT, hasForbiddenArgument, idOf, wrongArgumentsResult } from '../tools/wrong-arguments.ts';
-import { type FirstLines, MOST_LINE_BYTES } from './first-answers.ts';
+import { type FirstLines, MOST_LINE_BYTES, type Over } from './first-answers.ts';
 import type { Line } from './lines.ts';
 
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
+
+/** How long requests that were received before the input ended may take, in milliseconds. Clients that end a server do not wait that long, and kill it. */
+const DRAIN_MS = 10_000;
 
 type Id = string | number | null;
 
 /** `lines`: the client's messages, some of which may have been answered already (first-answers.ts). */
 export function lineTransport(lines: FirstLines, output: Writable): Transport {
   let isClosed = false;
+  let isEnding = false;
   let answered = lines.greeted;
+  /** Ids of requests without a response. */
+  const open = new Set<unknown>();
 
   const take = (line: Line): void => {
     if (isClosed) return;
     const read = readMessage(line);
     if (read === undefined) return;
-    if ('message' in read) transport.onmessage?.(read.message);
-    else output.write(`${JSON.stringify({ jsonrpc: '2.0', ...read })}\n`);
+    if (!('message' in read)) return void output.write(`${JSON.stringify({ jsonrpc: '2.0', ...read })}\n`);
+    const { message } = read;
+    if ('method' in message && 'id' in message) open.add(message.id);
+    // A cancelled request gets no response.
+    if ('method' in message && message.method === 'notifications/cancelled') open.delete(message.params?.requestId);
+    transport.onmessage?.(message);
   };
-  const over = (error?: Error) => {
+  const closeWhenDone = () => {
+    if (isEnding && open.size === 0) void transport.close();
+  };
+  const over: Over = ({ error, isGone }) => {
     if (error) transport.onerror?.(error);
-    void transport.close();
+    if (isGone) return void transport.close();
+    isEnding = true;
+    closeWhenDone();
+    setTimeout(() => void transport.close(), DRAIN_MS).unref();
   };
 
   const transport: Transport = {
@@ -37,11 +53,17 @@ export function lineTransport(lines: FirstLines, output: Writable): Transport {
     send: (message) =>
       new Promise((resolve, reject) => {
         if (isClosed) return reject(new Error('The client has disconnected.'));
+        if (!('method' in message)) open.delete(message.id);
         if (answered !== undefined && !('method' in message) && message.id === answered) {
           answered = undefined;
+          closeWhenDone();
           return resolve();
         }
-        output.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
+        output.write(`${JSON.stringify(message)}\n`, (error) => {
+          if (error) reject(error);
+          else resolve();
+          closeWhenDone();
+        });
       }),
     close: async () => {
       if (isClosed) return;

@@ -99,6 +99,31 @@ describe('before the SDK is loaded', () => {
     expect(await mcp.ended).toBe(0);
   });
 
+  test.each([
+    ['a call', ['initialize', 'notifications/initialized', 'tools/call']],
+    ['a list, then a call', ['initialize', 'notifications/initialized', 'tools/list', 'tools/call']],
+    ['a list', ['initialize', 'notifications/initialized', 'tools/list']],
+    ['a call by a client without a handshake', ['tools/call']],
+  ])('what was received before the input ended is answered, as in a pipe: %s', async (_what, methods) => {
+    const mcp = startMcp(writeProfile(agent));
+    const paramsOf: Record<string, object> = {
+      initialize: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } },
+      'tools/call': { name: 'read_platform', arguments: READ },
+    };
+    const lines = methods.map((method, at) => {
+      const id = method.startsWith('notifications/') ? {} : { id: at };
+      return JSON.stringify({ jsonrpc: '2.0', ...id, method, params: paramsOf[method] ?? {} });
+    });
+    mcp.write(`${lines.join('\n')}\n`);
+    mcp.child.stdin!.end();
+    expect(await mcp.ended).toBe(0);
+    const answers = mcp.lines.map((line) => JSON.parse(line)).filter(({ id }) => id !== undefined);
+    const asked = methods.flatMap((method, at) => (method.startsWith('notifications/') ? [] : [at]));
+    expect(answers.map(({ id }) => id)).toEqual(asked);
+    if (methods.includes('initialize') && methods.includes('tools/call'))
+      expect(answers.at(-1).result.structuredContent).toMatchObject({ status: 'answered' });
+  });
+
   test('the tools are listed with few modules loaded, and without dependencies', async () => {
     const folder = newFolder();
     const log = join(folder, 'modules.log');
