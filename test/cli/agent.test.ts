@@ -23,7 +23,9 @@ let url = '';
 let greeting = '';
 let session = '';
 beforeAll(async () => {
-  ({ url, greeting } = await startServe([], { cwd: folder, env: { AGENT_BROKER_DATA: data } }));
+  // The tests create more agents than the limit of a minute.
+  const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_LIMIT_FACTOR: '10' };
+  ({ url, greeting } = await startServe([], { cwd: folder, env }));
   session = (await run(['owner', 'token'])).stdout.trim();
 });
 

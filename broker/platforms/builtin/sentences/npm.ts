@@ -51,6 +51,8 @@ export const npmReads: Record<string, string> = {
   ...both('GET /{}', (name) => `read package ${name}`),
   ...both('GET /{}/*', (name, next) => `read package ${name}, version **{${next}}**`),
   ...both('GET /{}/-/*', (name, next) => `download **{${next}}** of package ${name}`),
+  ...both('GET /{}/-/@*/*', (name, next) => `download **{${next}}/{${next + 1}}** of package ${name}`),
+  'GET /download/@*/*/*/*': 'download version **{3}** of package **{1}/{2}**',
   ...both('GET /-/npm/v1/attestations/{}', (name) => `read the attestations of package ${name}`),
   ...both('GET /-/package/{}/dist-tags', (name) => `list the tags of package ${name}`),
   ...both('GET /-/package/{}/access', (name) => `read who may see package ${name}`),
