@@ -149,10 +149,16 @@ describe('answers match the served document', () => {
     (one) => isOwners(one) && one.method === 'GET' && one.auth !== 'none' && !isStream(one) && !isPages(one),
   );
 
-  test.each(READS.map(({ path }) => path))('GET %s', async (path) => {
+  const asOperator = (path: string): Promise<Answer> =>
+    send(world.running.baseUrl + path, {
+      headers: { authorization: `Bearer ${world.running.services.local.token.reveal()}` },
+    });
+
+  test.each(READS.map(({ path, auth }) => [path, auth] as const))('GET %s', async (path, auth) => {
     const [, value] = Object.entries(values).find(([beginning]) => path.startsWith(beginning)) ?? [];
     if (path.includes('{')) expect(value, 'give this test a value for the parameter of this path').toBeDefined();
-    const answer: Answer = await organisation.ask('GET', path.replace(/\{\w+\}/, value ?? ''));
+    const filled = path.replace(/\{\w+\}/, value ?? '');
+    const answer = auth === 'local' ? await asOperator(filled) : await organisation.ask('GET', filled);
     expect(answer.status, answer.text).toBe(200);
     const { schema } = document.paths[path].get.responses[200].content['application/json'];
     expect(schema, 'declare what is answered').toBeDefined();
