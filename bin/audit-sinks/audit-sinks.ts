@@ -1,10 +1,10 @@
 /** Manages audit sinks, the destinations that the audit is pushed to: lists, adds, tests, pauses, moves and removes them. */
 
 import type { AuditSink, Body } from '../../broker/console/answers.ts';
-import { didYouMean } from '../../broker/runtime/did-you-mean.ts';
 import { parseStrictJson } from '../../json/strict.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
+import { findNamed } from '../find-named.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
 import { readSecret } from '../read-secret.ts';
@@ -114,7 +114,7 @@ export async function addSink(
 export async function testSinks(given: readonly string[], options: Options): Promise<void> {
   const api = await openOwnerApi(options);
   const { sinks } = await api.ask('GET', '/owner/audit-sinks');
-  const chosen = given.length === 0 ? sinks : given.map((name) => named(sinks, name));
+  const chosen = given.length === 0 ? sinks : given.map((name) => findNamed('audit sink', sinks, name));
   if (chosen.length === 0)
     throw new CommandFailed(`There are no audit sinks. Add one: ${PROGRAM} audit-sink add NAME KIND`);
   const results = [];
@@ -156,14 +156,4 @@ export async function removeSink(given: string, options: Options): Promise<void>
 }
 
 const find = async (api: OwnerApi, given: string): Promise<AuditSink> =>
-  named((await api.ask('GET', '/owner/audit-sinks')).sinks, given);
-
-function named(sinks: readonly AuditSink[], given: string): AuditSink {
-  const found = sinks.find(({ id, name }) => name === given || id === given.toLowerCase());
-  if (found) return found;
-  const near = didYouMean(
-    given,
-    sinks.map(({ name }) => name),
-  );
-  throw new CommandFailed(`There is no audit sink ${given}.${near} All of them: ${PROGRAM} audit-sink list`);
-}
+  findNamed('audit sink', (await api.ask('GET', '/owner/audit-sinks')).sinks, given);

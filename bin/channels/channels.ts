@@ -1,8 +1,8 @@
 /** Manages the channels on which owners are notified: lists, adds, tests and removes them. */
 import type { Body, Channel } from '../../broker/console/answers.ts';
-import { didYouMean } from '../../broker/runtime/did-you-mean.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
+import { findNamed } from '../find-named.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
 import { readSecret } from '../read-secret.ts';
@@ -155,7 +155,7 @@ export async function addChannel(
 export async function testChannels(given: readonly string[], options: Options): Promise<void> {
   const api = await openOwnerApi(options);
   const { channels } = await api.ask('GET', '/owner/channels');
-  const chosen = given.length === 0 ? channels : given.map((name) => named(channels, name));
+  const chosen = given.length === 0 ? channels : given.map((name) => findNamed('channel', channels, name));
   if (chosen.length === 0) throw new CommandFailed(`There are no channels. Add one: ${PROGRAM} channel add NAME KIND`);
   const results = [];
   for (const { id, name, kind } of chosen) {
@@ -171,17 +171,7 @@ export async function testChannels(given: readonly string[], options: Options): 
 /** Removes a channel. Throws CommandFailed when it does not exist. */
 export async function removeChannel(given: string, options: Options): Promise<void> {
   const api = await openOwnerApi(options);
-  const { id, name } = named((await api.ask('GET', '/owner/channels')).channels, given);
+  const { id, name } = findNamed('channel', (await api.ask('GET', '/owner/channels')).channels, given);
   const removed = await api.ask('DELETE', `/owner/channels/${id}`);
   printResult(options, removed, () => [line`The channel ${styled('bold', name)} is removed.`]);
-}
-
-function named(channels: readonly Channel[], given: string): Channel {
-  const found = channels.find(({ id, name }) => name === given || id === given.toLowerCase());
-  if (found) return found;
-  const near = didYouMean(
-    given,
-    channels.map(({ name }) => name),
-  );
-  throw new CommandFailed(`There is no channel ${given}.${near} All of them: ${PROGRAM} channel list`);
 }

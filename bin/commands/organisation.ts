@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type ConnectionOptions, connectLocally, print } from '../connection.ts';
-import { linkCommand } from './owner.ts';
+import { whereToSignIn } from './owner.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
 type Organisation = { id: string; name: string; created_at: string };
@@ -28,9 +28,7 @@ export function addOrganisationCommands(program: Command): void {
       const connection = await connectLocally(options);
       const answer = await connection.ask('POST', '/owner/organisations', { name, admin: options.admin });
       const { email } = answer.admin as { email: string };
-      const how = await connection.ask('GET', '/owner/sign-in-options');
-      const where =
-        how.method === 'oidc' ? `at ${how.provider}, from the console` : `with: ${linkCommand(email, name)}`;
+      const where = await whereToSignIn(connection, email, name);
       print(options, answer, () => `${answer.name} is an organisation. Its admin ${email} signs in ${where}`);
     });
 }

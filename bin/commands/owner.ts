@@ -100,18 +100,18 @@ export function addOwnerCommands(program: Command): void {
         ...(options.organisation && { organisation: options.organisation }),
         ...(options.forgetIdentity && { forget_identity: true }),
       });
-      const how = await connection.ask('GET', '/owner/sign-in-options');
-      const where =
-        how.method === 'oidc'
-          ? `at ${how.provider}, from the console`
-          : `with: ${linkCommand(String(answer.email), options.organisation)}`;
+      const where = await whereToSignIn(connection, String(answer.email), options.organisation);
       print(options, answer, () => `${answer.email} is ${answer.role}. Sign in ${where}`);
     });
 }
 
-/** The command that prints a sign-in link for an owner. */
-export const linkCommand = (email: string, organisation?: string): string =>
-  `${PROGRAM} ${commandLine(['owner', 'link', '--email', email, ...(organisation ? ['--organisation', organisation] : [])])}`;
+/** Says where an owner signs in: at the identity provider, or by a link that a command prints. */
+export async function whereToSignIn(broker: BrokerConnection, email: string, organisation?: string): Promise<string> {
+  const how = await broker.ask('GET', '/owner/sign-in-options');
+  if (how.method === 'oidc') return `at ${how.provider}, from the console`;
+  const words = ['owner', 'link', '--email', email, ...(organisation ? ['--organisation', organisation] : [])];
+  return `with: ${PROGRAM} ${commandLine(words)}`;
+}
 
 const counted = (agents: number): string => `${agents} agent${agents === 1 ? '' : 's'}`;
 

@@ -4,7 +4,7 @@ import { badgeOf, isOfPeople, testInWords } from '../../broker/console/static/co
 import { agoInWords } from '../../broker/console/static/shell/duration.js';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
-import { findConnection } from '../find-connection.ts';
+import { findConnection } from '../find-named.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { badgeLine } from '../terminal/badge.ts';
 import { type Line, line, styled } from '../terminal/line.ts';

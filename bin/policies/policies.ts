@@ -5,7 +5,7 @@ import type { RuleSource } from '../../broker/policy/facts.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, whereMissing } from '../failure.ts';
 import { findAgent } from '../find-agent.ts';
-import { findConnection } from '../find-connection.ts';
+import { findConnection } from '../find-named.ts';
 import { fieldLines } from '../inbox/held-call-lines.ts';
 import { readJsonObject } from '../json-option.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';

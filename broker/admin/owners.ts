@@ -8,7 +8,6 @@ import {
   deleteOwner,
   findOwnersByEmail,
   foldEmail,
-  listOrganisations as listAll,
   listOwners as listStored,
   putOwner,
   transferToOwner,
@@ -18,8 +17,9 @@ import { listPasskeysOfAll } from '../store/passkeys.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import type { PasskeyTable } from '../store/tables/approvals.ts';
-import type { FormerOwnerTable, OrganisationTable, OwnerTable } from '../store/tables/organisations.ts';
+import type { FormerOwnerTable, OwnerTable } from '../store/tables/organisations.ts';
 import { agentsNamed } from './find-agent.ts';
+import { organisationNamed } from './organisations.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** Returns the passkeys of all owners, as admins of the organisation see them. */
@@ -32,23 +32,6 @@ export const listOwners = (db: Db, organisationId: string): Promise<OwnerTable[]
 /** Lists removed owners with the addresses that they had, oldest removal first. */
 export const listFormer = (db: Db, organisationId: string): Promise<FormerOwnerTable[]> =>
   listFormerOwners(db, organisationId);
-
-/** Lists all organisations of the broker, oldest first. */
-export const listOrganisations = (db: Db): Promise<OrganisationTable[]> => listAll(db);
-
-/** Returns the id of the organisation with this name; without a name, of the only one. Throws ChangeRefused. */
-export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: string | undefined): Promise<string> {
-  const organisations = await listAll(store.db);
-  const chosen = name === undefined ? organisations[0] : organisations.find((one) => one.name === name);
-  if (!chosen)
-    throw new ChangeRefused('not_found', 'There is no such organisation. See: npx agent-broker organisation list');
-  if (name === undefined && organisations.length > 1)
-    throw new ChangeRefused(
-      'invalid_request',
-      'There are several organisations: name one with --organisation, or an owner with --email.',
-    );
-  return chosen.id;
-}
 
 /**
  * Returns the owner with this address, in the named organisation or else in the oldest one that has such an owner; without an address, the first

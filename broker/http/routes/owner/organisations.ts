@@ -1,7 +1,6 @@
 /** All organisations of the broker, for its operator. */
 import { z } from 'zod';
-import { addOrganisation } from '../../../admin/create-organisation.ts';
-import { listOrganisations } from '../../../admin/owners.ts';
+import { addOrganisation, listOrganisations } from '../../../admin/organisations.ts';
 import { OrganisationName } from '../../../config-file/schema.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';

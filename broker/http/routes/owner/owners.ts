@@ -1,11 +1,11 @@
 /** The owners of an organisation and their roles. */
 import { z } from 'zod';
+import { organisationNamed } from '../../../admin/organisations.ts';
 import { makeOwnerLink } from '../../../admin/owner-link.ts';
 import {
   addOwner as add,
   listFormer,
   listOwners,
-  organisationNamed,
   passkeysByOwner,
   removeOwner as remove,
 } from '../../../admin/owners.ts';

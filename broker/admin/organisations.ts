@@ -1,10 +1,11 @@
-/** Creates organisations: each with one admin, and the policy `default`. */
+/** The organisations of a broker. Each begins with one admin, and the policy `default`. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
 import { putPolicy } from '../store/governed-versions.ts';
-import { foldEmail, listOrganisations, putOrganisation, putOwner } from '../store/organisations.ts';
+import { foldEmail, listOrganisations as listStored, putOrganisation, putOwner } from '../store/organisations.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import type { OrganisationTable, OwnerTable } from '../store/tables/organisations.ts';
@@ -27,7 +28,7 @@ export async function createOrganisation(
   { id = uuidv4(), name, ownerEmail }: { id?: string; name: string; ownerEmail: string },
   now: Instant,
 ): Promise<{ organisation: OrganisationTable; owner: OwnerTable }> {
-  const others = await listOrganisations(db);
+  const others = await listStored(db);
   if (others.some((other) => other.name === name)) throw nameTaken(name);
   const organisation: OrganisationTable = {
     id,
@@ -83,4 +84,21 @@ export async function addOrganisation(
     if (isRowFault(error)) throw nameTaken(name);
     throw error;
   }
+}
+
+/** Lists all organisations, oldest first. */
+export const listOrganisations = (db: Db): Promise<OrganisationTable[]> => listStored(db);
+
+/** Returns the id of the organisation with this name; without a name, of the only one. Throws ChangeRefused. */
+export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: string | undefined): Promise<string> {
+  const organisations = await listStored(store.db);
+  const chosen = name === undefined ? organisations[0] : organisations.find((one) => one.name === name);
+  if (!chosen)
+    throw new ChangeRefused('not_found', 'There is no such organisation. See: npx agent-broker organisation list');
+  if (name === undefined && organisations.length > 1)
+    throw new ChangeRefused(
+      'invalid_request',
+      'There are several organisations: name one with --organisation, or an owner with --email.',
+    );
+  return chosen.id;
 }
