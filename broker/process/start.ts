@@ -26,9 +26,6 @@ import { adoptRetentions } from '../retention-authenticity.ts';
 import { remoteFolder } from '../runtime/remote-folder.ts';
 import { findNewerMigrations, isMigrated, migrate } from '../store/migrate.ts';
 import { openPostgres } from '../store/postgres.ts';
-import { settingsThatLoseCommits } from '../store/postgres-durability.ts';
-import { otherEncoding } from '../store/postgres-encoding.ts';
-import { isUnverified } from '../store/postgres-url.ts';
 import { findKeysRestored } from '../store/restored.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
@@ -39,6 +36,7 @@ import { makeVault } from '../vault.ts';
 import { nextGeneration, refuseCutRestore, refuseOlderStore } from './generation.ts';
 import { egressToCollector, makeEgress } from './make-egress.ts';
 import { openRateCounts } from './rate-counts.ts';
+import { warnOfDatabase, warnOfOtherAddress } from './start-warnings.ts';
 
 /** Opens the store that the configuration names, without migrating it. */
 export function openPlainStore(config: Config, log: Log): Store {
@@ -89,9 +87,7 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
     const newer = await findNewerMigrations(store);
     if (newer.length > 0)
       log.warn({ migrations: newer }, 'a newer release has migrated the store; this one may run on it, too');
-    await warnOfLostCommits(store, log);
-    await warnOfEncoding(store, log);
-    warnOfUnverified(config, log);
+    await warnOfDatabase(store, config, log);
     // Creating a new store applies all migrations, which is no useful information at a first start.
     if (applied.length > 0) log[isNew ? 'debug' : 'info']({ migrations: applied }, 'applied migrations');
     return store;
@@ -99,33 +95,6 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
     await store.close();
     throw error;
   }
-}
-
-/** SQLite gets durable settings when it is opened; PostgreSQL's are up to the operator. */
-async function warnOfLostCommits(store: Store, log: Log): Promise<void> {
-  if (store.dialect !== 'postgres') return;
-  for (const setting of await settingsThatLoseCommits(store.db))
-    log.warn(
-      `PostgreSQL runs with ${setting} = off: data of calls that were already answered may be lost when it crashes`,
-    );
-}
-
-/** Warns of the encoding of a store that an earlier release created. */
-async function warnOfEncoding(store: Store, log: Log): Promise<void> {
-  const encoding = await otherEncoding(store);
-  if (encoding !== undefined)
-    log.warn(
-      `the encoding of this PostgreSQL database is ${encoding}: characters that it lacks cannot be stored. Back up, and restore into a database with the encoding UTF8`,
-    );
-}
-
-function warnOfUnverified({ databaseUrl, databaseReadUrl }: Config, log: Log): void {
-  for (const [name, url] of Object.entries({ DATABASE_URL: databaseUrl, DATABASE_READ_URL: databaseReadUrl }))
-    if (url !== undefined && isUnverified(url.reveal()))
-      log.warn(
-        { security: true },
-        `${name} says sslmode=no-verify: the certificate of PostgreSQL is not verified, so an attacker on the network can read and change everything`,
-      );
 }
 
 export type StartOptions = {
@@ -173,6 +142,7 @@ export async function startBroker(
   const keys = await loadKeys(store, vault, { now: clock(), log });
   if (ownsKeyFile({ config, store })) await resumeRotation({ config, store, vault }, log);
   await nextGeneration(store, config, log);
+  await warnOfOtherAddress(store, config, log);
   const waysOut = makeEgress(options);
   const instanceId = uuidv4();
   const metrics = config.metrics ? makeMetrics() : NO_METRICS;
