@@ -81,5 +81,6 @@ function summary(manifest: Manifest): string[] {
     `base_url: ${manifest.base_url}`,
     `auth: ${manifest.auth.type}`,
     `scopes: ${Object.keys(manifest.scopes).length}`,
+    ...(manifest.per_person?.enabled ? ['per_person: enabled'] : []),
   ];
 }

@@ -86,7 +86,7 @@ export function toolAnswer(given: Answered): ToolAnswer {
     next === undefined ? undefined : `What to do now: ${next}`,
   ].filter((text) => text !== undefined);
   const json = { type: 'text' as const, text: JSON.stringify(facts) };
-  const isError = FAILURES.includes(status) || (status === 'answered' && (facts.upstream_status ?? 200) >= 400);
+  const isError = FAILURES.includes(status) || (status === 'answered' && isPlatformError(given));
   const texts = words.length === 0 ? [json] : [{ type: 'text' as const, text: words.join('\n') }, json];
   return {
     content: media === undefined ? texts : [...texts, media],
@@ -94,6 +94,14 @@ export function toolAnswer(given: Answered): ToolAnswer {
     ...(isError && { isError }),
   };
 }
+
+/** Whether the platform answered an error: by its HTTP status, or as an MCP server whose tool failed (MCP, "Error Handling" of tools). */
+function isPlatformError({ upstream_status: status = 200, data }: Structured): boolean {
+  if (status >= 400) return true;
+  return isObject(data) && data.isError === true && Array.isArray(data.content);
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
 /** `encoding`: base64 when the response is binary. */
 export type Answered = Structured & { encoding?: string | undefined };

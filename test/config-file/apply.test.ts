@@ -177,7 +177,11 @@ connections: { docs: { platform: docs } }
 `;
     const warnings = async (text: string) => (await world.plan(text)).warnings.map(({ message }) => message);
     expect(await warnings(shared(''))).toEqual([expect.stringMatching(/^is not connected yet/)]);
-    expect(await warnings(shared('\n    per_person: { enabled: true, asserted: [slack] }'))).toEqual([]);
+    const perPerson = shared('\n    per_person: { enabled: true, asserted: [slack] }');
+    expect(await warnings(perPerson)).toEqual([]);
+    const created = async (text: string) =>
+      (await world.plan(text)).changes.find(({ name }) => name === 'docs')?.details.at(-1);
+    expect([await created(shared('')), await created(perPerson)]).toEqual(['scopes: 1', 'per_person: enabled']);
   });
 
   onOne('refuses a file whose secrets are missing', async () => {

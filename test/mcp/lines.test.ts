@@ -215,6 +215,17 @@ test('an answer that is too large for a model is truncated at a whole character,
   expect(small.structuredContent).toEqual({ status: 'answered', upstream_status: 200, data: { a: 1 } });
 });
 
+test('an error of the platform is marked as one: by its status, or as the failed tool of an MCP server', () => {
+  const isError = (upstream_status: number, data: unknown) =>
+    toolAnswer({ status: 'answered', upstream_status, data }).isError;
+  const content = [{ type: 'text', text: 'No such issue.' }];
+  expect(isError(404, { message: 'Not Found' })).toBe(true);
+  expect(isError(200, { isError: true, content })).toBe(true);
+  expect(isError(200, { isError: false, content })).toBeUndefined();
+  expect(isError(200, { isError: true }), 'a member of a REST answer').toBeUndefined();
+  expect(isError(200, null)).toBeUndefined();
+});
+
 test('the description of permissions is limited in length', () => {
   const agent = { id: 'x', name: 'x' };
   const platform = (name: string) => ({
