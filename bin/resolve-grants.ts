@@ -85,7 +85,7 @@ function scopesOf(platform: WholePlatform, words: readonly string[]): { scopes: 
 }
 
 /** Lists what can be granted on a platform, presets with their scopes. */
-export function listGrantable({ presets, scopes }: WholePlatform): string {
+function listGrantable({ presets, scopes }: WholePlatform): string {
   const all = scopes.map(({ scope }) => shortScope(scope));
   const sets = presets.map(
     ({ name, scopes: own }) =>

@@ -43,7 +43,7 @@ const linesOf = (waiting: readonly Waiting[]): Line[] => [
 ];
 
 /** Returns the time left to decide; empty for items that do not expire. */
-export function leftOf({ kind, item }: Waiting): Line {
+function leftOf({ kind, item }: Waiting): Line {
   const seconds = kind === 'person' ? null : item.expires_in_seconds;
   if (seconds === null) return line`-`;
   const words = inWords(seconds * 1000);

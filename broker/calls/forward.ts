@@ -41,7 +41,7 @@ export function restPlatform(manifest: Manifest): RestPlatform {
 }
 
 /** Returns the base URL for a call: some operations have their own. */
-export const baseUrlOf = (
+const baseUrlOf = (
   { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
   { action: { method }, path }: Pick<Call, 'action' | 'path'>,
 ): string => entryFor(rules.baseUrls, { method, path })?.baseUrl ?? manifest.base_url;

@@ -30,7 +30,7 @@ export function copySqlite(path: string, to: string, madeAt: Date): CopiedState 
 }
 
 /** Throws when pages or records of a database are damaged. */
-export function checkSqlite(database: DatabaseSync): void {
+function checkSqlite(database: DatabaseSync): void {
   const [found] = database.prepare('PRAGMA quick_check').all();
   if (found?.quick_check !== 'ok') throw new Error(`The copy failed its integrity check: ${found?.quick_check}.`);
 }
