@@ -1,6 +1,7 @@
 /** The tree of an organisation's receipt log in the store: its right edge, appending, and its tiles. */
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
+import { unpooled } from '../runtime/unpooled.ts';
 import type { PendingRows } from '../store/log-pending.ts';
 import { findEntries, findTile, putEntries, putTile } from '../store/receipt-logs.ts';
 import type { Db } from '../store/store.ts';
@@ -24,12 +25,10 @@ function uuidOf(bytes: Buffer): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-const hashesIn = (bytes: Uint8Array): Buffer[] => {
-  const all = Buffer.from(bytes);
-  return Array.from({ length: all.length / HASH_BYTES }, (_, at) =>
-    all.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES),
-  );
-};
+const hashesIn = (bytes: Uint8Array): Buffer[] => slicesOf(Buffer.from(bytes));
+
+const slicesOf = (all: Buffer): Buffer[] =>
+  Array.from({ length: all.length / HASH_BYTES }, (_, at) => all.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES));
 
 /** Returns the entries of a stored tile in order. */
 export function entriesIn({ ids, row_hashes }: { ids: Uint8Array; row_hashes: Uint8Array }): Entry[] {
@@ -112,14 +111,21 @@ export async function appendRows(
   }
   await putEntries(db, entries);
   const rest = count - (count % TILE_WIDTH);
-  // Copied, so that the edge does not keep the whole batch's buffer alive.
-  edge.ids = Buffer.from(ids.subarray(rest * ID_BYTES));
-  edge.rowHashes = Buffer.from(rowHashes.subarray(rest * HASH_BYTES));
+  edge.ids = ids.subarray(rest * ID_BYTES);
+  edge.rowHashes = rowHashes.subarray(rest * HASH_BYTES);
   const changed = appendLeaves(edge, hashesIn(added).map(leafHash));
   // Tiles of level 0 are computed from the entries when they are read.
   for (const { level, index: tile, hashes } of changed)
     if (level > 0)
       await putTile(db, { organisation_id: organisationId, level, tile_index: tile, hashes: Buffer.concat(hashes) });
+  compact(edge);
+}
+
+/** Edges are cached: copies what they contain, so that they keep neither the batch nor, for each hash of 32 bytes, a pool of Buffers alive. */
+function compact(edge: LogEdge): void {
+  edge.ids = unpooled(edge.ids);
+  edge.rowHashes = unpooled(edge.rowHashes);
+  edge.tiles = edge.tiles.map((hashes) => slicesOf(unpooled(Buffer.concat(hashes))));
 }
 
 /** Returns a reader of a log's tiles that reads each tile only once. */

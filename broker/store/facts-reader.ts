@@ -4,6 +4,7 @@ import { connectionIn } from '../policy/asked-platform.ts';
 import { ALL_PLATFORMS } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
+import { unpooled } from '../runtime/unpooled.ts';
 import { readAgentsStopped } from './agents-stopped.ts';
 import { batchLoader } from './batch-loader.ts';
 import { prepareFacts, prepareFactVersions, type Question } from './facts.ts';
@@ -177,7 +178,8 @@ function factsCache() {
       const version = values[0]?.[columns.length] ?? undefined;
       const shared = found?.scope === scope ? columns : FACTS_COLUMNS.own;
       const isSame = found !== undefined && isFor(scope, found) && isEqual(found.values, values, shared.length);
-      const rows = isSame ? found.rows : Object.freeze(values.map((row) => asRow(row, columns)));
+      const own = isSame ? found.values : values.map(withOwnBytes);
+      const rows = isSame ? found.rows : Object.freeze(own.map((row) => asRow(row, columns)));
       const isOfSource = isSame && found.version === version && found.sources.size < SOURCES_KEPT;
       const sources = (isOfSource ? found.sources : new Set<string>()).add(asked.source);
       // Unknown agents and platforms are not cached, so that made-up names cannot evict real ones.
@@ -187,7 +189,7 @@ function factsCache() {
       if (isReal && version !== undefined)
         kept.set(name, {
           scope: isSame ? found.scope : scope,
-          values: isSame ? found.values : values,
+          values: own,
           rows,
           organisation: first.organisation_id,
           version,
@@ -198,6 +200,10 @@ function factsCache() {
     },
   };
 }
+
+/** Copies sealed credentials, which the cache keeps: PostgreSQL's client returns them as views of a pool. */
+const withOwnBytes = (values: Values): Values =>
+  values.map((value) => (value instanceof Uint8Array ? unpooled(value) : value));
 
 /** Without a parent, its columns are null or absent. */
 const isFor = (scope: FactsScope, kept: Kept): boolean => kept.scope === scope || kept.rows[0]?.parent_id === null;

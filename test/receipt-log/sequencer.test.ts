@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { appendRows, readEdge } from '../../broker/receipt-log/tree.ts';
 import { send } from '../world/agent.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -44,6 +45,22 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
       .execute();
     return ids.length - signed.length;
   };
+
+  test('the edge of a log, which is cached, keeps no more memory alive than its hashes', async () => {
+    const [id] = (await organisations(1)) as [string];
+    const edge = await readEdge(db(), id, 0, '');
+    for (let batch = 0; batch < 300; batch++) {
+      const [ids, row_hashes] = [randomUUID(), randomBytes(32).toString('hex')];
+      const rows = [{ organisation_id: id, rows: 1, ids, row_hashes, last_at: Date.now() }];
+      await appendRows(db(), id, edge, rows, Date.now());
+      // What other requests allocate in the meantime: so that two hashes are hardly ever in one pool of Buffers.
+      for (let used = 0; used < Buffer.poolSize; used += 1_000) Buffer.from('x'.repeat(1_000));
+    }
+    const kept = new Set([edge.ids, edge.rowHashes, ...edge.tiles.flat()].map(({ buffer }) => buffer));
+    const bytes = [...kept].reduce((sum, { byteLength }) => sum + byteLength, 0);
+    // 300 rows: 44 of them in the last tile, with hash, id and hash of the row, and the hash of the full tile.
+    expect([edge.size, bytes]).toEqual([300, 44 * (32 + 16 + 32) + 32]);
+  });
 
   test(`each of ${MANY} constantly growing logs gets checkpoints`, async () => {
     const ids = await organisations(MANY);

@@ -52,6 +52,12 @@ describe.each(STORES)(`reads of facts on %s${postgresNote}`, (store) => {
     expect(alone!.connection_credential).toBeInstanceOf(Uint8Array);
   });
 
+  test('keep credentials in memory of their own, not the pool of Buffers that the database client decoded them into', async () => {
+    const agent = await organisation.agent();
+    const [{ connection_credential: credential } = {}] = await read(agent.agentId, 'demo', HERE);
+    expect(credential!.buffer.byteLength).toBe(credential!.byteLength);
+  });
+
   test('return the same immutable objects until a value changes', async () => {
     const agent = await organisation.agent();
     const first = await read(agent.agentId, 'demo', HERE);
