@@ -8,7 +8,7 @@ import { claimsPipeline } from '../auth/authenticate-pipeline.ts';
 import { STATIC_KEY_ELSEWHERE } from '../auth/authenticate-static-key.ts';
 import { readBasic } from '../auth/basic.ts';
 import { kindOf, readBearer, sendsBearer } from '../auth/bearer.ts';
-import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../auth/principal.ts';
+import type { AskedPlatform, AuthRefusal, OwnerPrincipal, Principal, ProviderUnavailable } from '../auth/principal.ts';
 import { readRawToken } from '../auth/raw-token.ts';
 import { foreignRequest, readSessionCookie } from '../auth/session-cookie.ts';
 import { mcpChallenge } from '../oauth-server/metadata.ts';
@@ -44,9 +44,24 @@ export async function authenticate(
   if (who.kind === 'refused') throw unauthenticated(who, route.auth === 'git' ? 'git' : challengeOf(route, services));
   if (who.kind === 'unavailable')
     throw new Refusal('identity_provider_failed', who.detail, { headers: { 'Retry-After': '30' } });
+  if (who.kind === 'owner') refuseOtherOwner(request, who);
   if ((who.kind === 'owner' || who.kind === 'pipeline') && ROLE_RANKS[who.role] < ROLE_RANKS[route.role ?? 'viewer'])
     throw new Refusal('forbidden', `This needs the role ${route.role}; yours is ${who.role}. Ask an admin.`);
   return who;
+}
+
+/**
+ * Refuses a request that a page of another owner sends: all tabs of a browser share its session, so after a sign-in in one of them the others would
+ * read and decide as an owner whom they do not show.
+ */
+function refuseOtherOwner({ headers }: Request, { owner }: OwnerPrincipal): void {
+  const meant = headers['x-svc-owner'];
+  if (meant === undefined || meant === owner.id) return;
+  throw new Refusal(
+    'forbidden',
+    `This page is of another owner or organisation: the browser is signed in as ${owner.email} by now. Load the page again.`,
+    { extra: { signed_in_as: owner.email } },
+  );
 }
 
 /** Whether a request to a route for `anyone` is anonymous: an Authorization header with another scheme than Bearer is ignored there. */

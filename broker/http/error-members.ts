@@ -41,6 +41,9 @@ const OWNER_ERROR_MEMBERS: typeof ERROR_MEMBERS = {
     reason: z.string().optional().describe('of a corrected call that a rule denies: the reason of the decision'),
     version: z.int().optional().describe('of rules that were changed meanwhile: the version that is in force'),
   },
+  forbidden: {
+    signed_in_as: z.string().optional().describe('the owner of the session, where `X-Svc-Owner` names another one'),
+  },
   invalid_governance: PROBLEMS,
   invalid_request: PROBLEMS,
 };

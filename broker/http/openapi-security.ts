@@ -55,7 +55,8 @@ const schemesAt = (baseUrl: string): Record<string, JsonSchema> => ({
     type: 'apiKey',
     in: 'cookie',
     name: sessionCookieName(baseUrl),
-    description: 'The session of an owner in a browser.',
+    description:
+      'The session of an owner in a browser. With the id of an owner in `X-Svc-Owner` a request is a 403 under the session of another one.',
   },
   csrfHeader: {
     type: 'apiKey',

@@ -372,6 +372,26 @@ describe.skipIf(withoutChromium)(
       },
     );
 
+    test('after another owner signed in in another tab, a click decides nothing as that owner, and the page then shows them', async () => {
+      const [approver, other] = [await organisation.addOwner('approver'), await organisation.addOwner('approver')];
+      await signInByLink(page, world, approver);
+      const id = await hold(agent, REFUND);
+      await openHeld(page, world, id);
+      await page.click('.choices .approve');
+      await page.until(`document.querySelector('dialog #approve') !== null`);
+      await signInByLink(page, world, other);
+      await page.click('dialog #approve');
+      await page.until(`document.querySelector('.said').innerText.includes('signed in as ${other.email} by now')`);
+      expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
+      await page.until(`document.querySelector('.recorded').textContent.includes(${JSON.stringify(other.email)})`);
+      await page.click('.choices .deny');
+      await page.click('dialog #deny');
+      await page.until(`document.querySelector('.outcome')?.innerText.includes('${other.email} decided signed in')`);
+      // The refusal is expected; the last test looks for all others.
+      const refused = page.complaints.findIndex((complaint) => complaint.includes('status of 403'));
+      page.complaints.splice(refused, 1);
+    });
+
     test('a signed-in owner decides by a click, with a note for the agent', async () => {
       const approver = await organisation.addOwner('approver');
       await signInByLink(page, world, approver);

@@ -104,6 +104,18 @@ describe('a session in a browser', () => {
     expect([answer.status, await isActive()]).toEqual([200, true]);
   });
 
+  test('a request of a page that shows another owner reads and changes nothing', async () => {
+    const other = await organisation.addOwner('admin');
+    const from = (id: string) => ({ 'x-svc-csrf': '1', 'sec-fetch-site': 'same-origin', 'x-svc-owner': id });
+    for (const answer of [await suspend(from(other.id)), await ask('GET', '/owner/agents', from(other.id))]) {
+      expectEnvelope(answer, 403, 'forbidden');
+      expect(answer.body.signed_in_as).toBe(organisation.owner.email);
+      expect(answer.body.detail).toContain(organisation.owner.email);
+    }
+    expect(await isActive()).toBe(true);
+    expect((await ask('GET', '/owner/agents', from(organisation.owner.id))).status).toBe(200);
+  });
+
   test('of two cookies with the same name the first counts', async () => {
     expect((await ask('GET', '/owner/agents', { cookie: `${cookie}; svc_owner=x` })).status).toBe(200);
     expectEnvelope(await ask('GET', '/owner/agents', { cookie: `svc_owner=x; ${cookie}` }), 401, 'invalid_token');

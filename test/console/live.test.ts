@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectAccessible, overflowing, unreadable } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { approve, card, DESKTOP, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
+import { approve, card, DESKTOP, isLive, look, openConsole, says, signInByLink, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { sized } from '../world/thorough.ts';
 
@@ -78,6 +78,31 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     await isLive(page);
     await deny(id);
     await page.until(`${WAITING} === 0`);
+  });
+
+  test('after another owner signed in in another tab, an open page decides nothing as that owner, and then shows them', async () => {
+    const other = await organisation.addOwner('approver');
+    const id = await hold();
+    await look(page, id);
+    await page.click('.decide .approve');
+    await page.until(`document.querySelector('dialog #approve') !== null`);
+    const tab = await page.tab();
+    await signInByLink(tab, world, other);
+    await tab.close();
+    await page.click('dialog #approve');
+    await page.until(`document.querySelector('main.alone') !== null`);
+    expect(await page.value(`document.querySelector('main').innerText`)).toContain(
+      `signed in as ${other.email} by now`,
+    );
+    expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
+    await page.click('main.alone button');
+    await page.until(`document.querySelector('.account .email')?.innerText === ${JSON.stringify(other.email)}`);
+    await look(page, id);
+    await approve(page);
+    await page.until(`document.querySelector('${card(id)}').innerText.includes('Approved')`);
+    await signInByLink(page, world, organisation.owner);
+    await page.open(`${world.running.baseUrl}/console`);
+    await isLive(page);
   });
 
   test('an expiry is shown without a request, and an expired call cannot be approved', async () => {

@@ -2,9 +2,27 @@
 /** @typedef {import('../answers.ts').Method} Method */
 import { keepPlace } from '/console/place.js';
 
-/** @typedef {{ error?: string, detail?: string }} RefusalAnswer */
+/** @typedef {{ error?: string, detail?: string, signed_in_as?: string }} RefusalAnswer */
 
 const READ_MS = 60_000;
+
+/** The owner whom this page shows, as `GET /owner/me` last answered. @type {string | undefined} */
+let shownOwner;
+/** Asks who is signed in, or applies to whoever it is. */
+const OF_ANYBODY = new Set(['/owner/me', '/owner/sign-out']);
+const OTHER_OWNER = 'svc-other-owner';
+
+/**
+ * Calls `hear` when the broker refuses a request because another owner signed in meanwhile, in another tab of this browser: nothing was read or
+ * changed, and the page has to ask who is signed in. Returns a function that stops it.
+ *
+ * @param {(error: Error) => void} hear
+ */
+export function onOtherOwner(hear) {
+  const heard = (/** @type {Event} */ event) => event instanceof CustomEvent && hear(event.detail);
+  addEventListener(OTHER_OWNER, heard);
+  return () => removeEventListener(OTHER_OWNER, heard);
+}
 
 /** An error response of the broker: `code` and `status` to branch on, `message` for a person, `answer` as received. */
 export class Refused extends Error {
@@ -65,8 +83,12 @@ export async function ask(
   body,
   { signIn = true, written = {}, withinMs = method === 'GET' ? READ_MS : undefined } = {},
 ) {
-  // The header makes this a request that a form or link on another site cannot send.
-  const headers = { 'X-Svc-Csrf': '1', ...(body !== undefined && { 'Content-Type': 'application/json' }) };
+  // The first header makes this a request that a form or link on another site cannot send; the second has it refused under the session of another owner.
+  const headers = {
+    'X-Svc-Csrf': '1',
+    ...(shownOwner !== undefined && !OF_ANYBODY.has(path) && { 'X-Svc-Owner': shownOwner }),
+    ...(body !== undefined && { 'Content-Type': 'application/json' }),
+  };
   const response = await fetch(path, {
     method,
     headers,
@@ -82,8 +104,13 @@ export async function ask(
     keepPlace();
     location.replace('/console/sign-in');
   }
-  if (!response.ok) throw new Refused(response.status, answer ?? {});
+  if (!response.ok) {
+    const refused = new Refused(response.status, answer ?? {});
+    if (answer?.signed_in_as !== undefined) dispatchEvent(new CustomEvent(OTHER_OWNER, { detail: refused }));
+    throw refused;
+  }
   if (answer === undefined) throw new CutShort(method);
+  if (path === '/owner/me') shownOwner = /** @type {import('../answers.ts').Me} */ (answer).id;
   return answer;
 }
 
