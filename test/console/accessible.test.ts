@@ -99,6 +99,9 @@ describe.skipIf(withoutChromium)(
       await page.until(has('dialog .several'));
       await expectAccessible(page, 'the question whether to deny several', 'dialog');
       await page.press('Escape');
+      await page.click('[data-entry^="access-"] .opener');
+      await page.until(has('.access'));
+      await expectAccessible(page, 'an open access request');
     });
 
     test('every dialog about an agent fits when the name of the agent cannot break', async () => {
