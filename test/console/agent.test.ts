@@ -164,6 +164,7 @@ describe.skipIf(withoutChromium)(
     test('an unknown agent id shows a not-found page with a link back', async () => {
       await go('/console/agents/agt_00000000000000000000');
       await has('.empty', 'There is no such agent');
+      expect(await page.value(`document.querySelector('h1').innerText`)).toBe('Agent');
       await page.click('.empty a');
       await page.until(`location.pathname === '/console/agents'`);
     });

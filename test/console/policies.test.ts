@@ -128,6 +128,7 @@ describe.skipIf(withoutChromium)(
     test('an unknown policy has a not-found message; a URL that cannot be a policy id is a 404 page', async () => {
       await go('/console/policies/nobody');
       await has('There is no such policy');
+      expect(await page.value(`document.querySelector('h1').innerText`)).toBe('Policy');
       const at = (path: string, accept: string) => fetch(world.running.baseUrl + path, { headers: { accept } });
       for (const wrong of ['%3Cimg%3E', 'a'.repeat(65)]) {
         const answer = await at(`/console/policies/${wrong}`, 'text/html');

@@ -83,6 +83,7 @@ function Whole({ agent, wanted, reload }) {
 
 /** @param {{ id: string }} props */
 const Unknown = ({ id }) => html`
+  <div class="page-head"><h1>Agent</h1></div>
   <${Empty} title="There is no such agent">
     <p>Your organisation has no agent <code class="theirs">${visibleLine(decodeURIComponent(id))}</code>. It may have been deleted: what it did stays on record.</p>
     <p><${Link} to="/console/agents" class="button primary">All agents<//></p>

@@ -102,6 +102,7 @@ function Rules({ subject: { rules, words } }) {
 
 /** @param {{ name: string }} props */
 const Unknown = ({ name }) => html`
+  <div class="page-head"><h1>Policy</h1></div>
   <${Empty} title="There is no such policy">
     <p>Your organisation has no policy <code class="theirs">${visibleLine(name)}</code>. It may have been removed by a governance file.</p>
     <p><${Link} to=${LIST} class="button primary">All policies<//></p>
