@@ -1,5 +1,6 @@
 /** Questions to the person at the terminal. They go to standard error: standard output is for results. */
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import { CommandFailed } from '../failure.ts';
 
 /** Whether there is a terminal to ask at. */
@@ -28,9 +29,27 @@ export async function ask(question: string, fallback = ''): Promise<string> {
   return answer === '' ? fallback : answer;
 }
 
-/** Asks for a confirmation: only "y" and "yes" confirm. `question`: a literal text of this program. */
-export const confirm = async (question: string): Promise<boolean> =>
-  /^y(es)?$/i.test((await askLine(`${question} [y/N] `)) ?? '');
+/** Long enough for the terminal to deliver lines that it holds. */
+const HELD_MS = 50;
+
+/** Reads and drops the lines that were typed at the terminal before a question, such as a second "y" while an earlier call was still being made. */
+async function dropTyped(): Promise<void> {
+  if (!process.stdin.isTTY) return;
+  const drop = (): void => {};
+  process.stdin.on('data', drop);
+  await pause(HELD_MS);
+  process.stdin.off('data', drop);
+  process.stdin.pause();
+}
+
+/**
+ * Asks for a confirmation: only "y" and "yes" confirm, typed after the question appeared, because it is about what was shown before it. `question`: a
+ * literal text of this program.
+ */
+export async function confirm(question: string): Promise<boolean> {
+  await dropTyped();
+  return /^y(es)?$/i.test((await askLine(`${question} [y/N] `)) ?? '');
+}
 
 export type Choice<Value> = { value: Value; text: string };
 

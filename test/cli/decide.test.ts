@@ -275,6 +275,12 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     left.type('\u0003');
     expect((await left.ended).code).not.toBe(0);
     expect((await stateOf(id)).status).toBe('pending');
+    const early = at('approve', id);
+    early.type('y\n');
+    await early.shows('[y/N]');
+    early.type('\n');
+    expect((await early.ended).stdout, 'what was typed before the request was shown').toContain('Nothing was decided.');
+    expect((await stateOf(id)).status).toBe('pending');
     const yes = at('approve', id);
     await yes.shows('[y/N]');
     yes.type('y\n');
