@@ -32,6 +32,17 @@ describe.skipIf(withoutChromium)(
       await pictures(page, 'passkeys-none');
     });
 
+    test('a name that is refused is refused before the device makes a passkey, which nobody could use', async () => {
+      await page.value(`document.querySelector('#device').select()`);
+      await page.type('evil\u202e');
+      await page.click('.enrol button');
+      await page.until(`document.querySelector('.enrol .notice') !== null`);
+      expect(await text(page, '.enrol .notice')).toContain('must not contain control or direction characters');
+      expect(await authenticator.credentials()).toEqual([]);
+      await page.open(at());
+      await page.until(`document.querySelector('.enrol') !== null`);
+    });
+
     test('a device is added with the suggested name', async () => {
       const suggested = await page.value<string>(`document.querySelector('#device').value`);
       expect(suggested).toMatch(/^(Chrome on )?[A-Z][\w ]+$/);

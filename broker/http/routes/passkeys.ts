@@ -54,7 +54,12 @@ export const passkeyRegisterBegin = route({
   summary: 'Options for creating a passkey of this owner.',
   description:
     'An owner begins at most 10 times a minute from one address, having signed in within the last 10 minutes; or with an `assertion` by a passkey that the owner has (purpose `add-passkey`).',
-  body: z.object({ assertion: Assertion }),
+  body: z.object({
+    assertion: Assertion,
+    device_name: DeviceName.optional().describe(
+      'the name that `finish` will get, checked before the device makes a passkey',
+    ),
+  }),
   bodyOptional: true,
   maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: { 200: { description: 'PublicKeyCredentialCreationOptions as JSON.', schema: CreationOptions } },

@@ -145,7 +145,7 @@ export async function enrol(deviceName, byPasskey = false) {
 /** @param {string} deviceName @param {import('../../answers.ts').Body<'POST', '/v1/approvals/passkeys/register/begin'>} proof */
 async function enrolOnce(deviceName, proof) {
   const optionsJSON = /** @type {PublicKeyCredentialCreationOptionsJSON} */ (
-    await ask('POST', `${PATH}/register/begin`, proof)
+    await ask('POST', `${PATH}/register/begin`, { ...proof, device_name: deviceName })
   );
   // The broker's options leave it to the device; only a discoverable passkey can sign in and deny.
   /** @type {PublicKeyCredentialCreationOptionsJSON['authenticatorSelection']} */
