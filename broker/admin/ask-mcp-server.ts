@@ -7,6 +7,7 @@ import { listAll } from '../calls/mcp-list.ts';
 import { compareTools } from '../calls/mcp-tools.ts';
 import type { TokenServices } from '../calls/token-renewal.ts';
 import { makeMcpClient } from '../egress/mcp-client.ts';
+import type { McpAnswer } from '../egress/mcp-protocol.ts';
 import { unreachable } from '../egress/unreachable.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listConnections } from '../store/connections.ts';
@@ -31,16 +32,26 @@ export async function askServer(
   if (connection === undefined) return unsent('The platform has no default connection: connect it first.');
   const fresh = await freshCredential(services, connection, manifest);
   if (!fresh.ok) return unsent(fresh.detail);
-  const { credential } = fresh;
-  const target = {
-    platform: restPlatform(manifest),
-    credential: credential.secret,
-    clock: broker.clock,
-    connectionKey: connection.id,
-    headers: {},
-    session: undefined,
+  let { credential } = fresh;
+  const list = async () => {
+    const target = {
+      platform: restPlatform(manifest),
+      credential: credential.secret,
+      clock: broker.clock,
+      connectionKey: connection.id,
+      headers: {},
+      session: undefined,
+    };
+    return await listAll(makeMcpClient(broker.outbound, target, version));
   };
-  const listed = await listAll(makeMcpClient(broker.outbound, target, version));
+  let listed = await list();
+  if (!listed.ok && isUnauthorized(listed.answer) && fresh.another !== undefined) {
+    // As for a call: a token that ended before its time is replaced once.
+    const another = await fresh.another();
+    if (!another.ok) return { ok: false, detail: another.detail, sent: true };
+    credential = another.credential;
+    listed = await list();
+  }
   if (listed.ok) {
     const { patterns } = credential;
     const offered = await compareTools(services, place, { listed: listed.tools, patterns, forOwner: true });
@@ -59,3 +70,6 @@ export async function askServer(
       : `The server answered ${answer.kind === 'result' ? 'without a list of tools' : `with status ${answer.received.status}`} when it was asked for its tools.`;
   return { ok: false, detail, sent: true };
 }
+
+const isUnauthorized = (answer: McpAnswer): boolean =>
+  'kind' in answer && answer.kind !== 'unreachable' && answer.received.status === 401;

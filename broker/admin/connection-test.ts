@@ -14,7 +14,7 @@ import { storeTest } from '../store/connection-outcomes.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import { describeInstallation } from './app-test.ts';
 import { loadConnection } from './find-connection.ts';
-import { freshCredential } from './fresh-credential.ts';
+import { type FreshCredential, freshCredential, remedyOf } from './fresh-credential.ts';
 import { testMcpServer } from './mcp-test.ts';
 
 /** `detail`: a text of ours. `sent`: whether a request may have reached the platform. */
@@ -63,16 +63,29 @@ async function testConnection(
   connection: ConnectionTable,
   manifest: Manifest,
 ): Promise<ConnectionTest> {
-  const unsent = (detail: string): ConnectionTest => ({
-    ok: false,
-    upstreamStatus: null,
-    detail,
-    sent: false,
-    ...SILENT,
-  });
   const fresh = await freshCredential(services, connection, manifest);
   if (!fresh.ok) return unsent(fresh.detail);
-  const { credential, installation } = fresh;
+  const tested = await testWith(services, connection, manifest, fresh);
+  if (tested.upstreamStatus !== 401 || fresh.another === undefined) return tested;
+  // As for a call: a token that ended before its time is replaced once.
+  const another = await fresh.another();
+  return another.ok ? await testWith(services, connection, manifest, another) : { ...tested, detail: another.detail };
+}
+
+const unsent = (detail: string): ConnectionTest => ({
+  ok: false,
+  upstreamStatus: null,
+  detail,
+  sent: false,
+  ...SILENT,
+});
+
+async function testWith(
+  services: TokenServices,
+  connection: ConnectionTable,
+  manifest: Manifest,
+  { credential, installation }: Extract<FreshCredential, { ok: true }>,
+): Promise<ConnectionTest> {
   // A server that requires attestation does not answer a test with a list.
   if (manifest.kind === 'mcp' && (manifest.attestation ?? 'off') === 'off') {
     const how = { connectionKey: connection.id, credential: credential.secret, timeoutMs: PATIENCE_MS };
@@ -91,7 +104,7 @@ async function testConnection(
   if (asked.kind === 'unreachable')
     return { ok: false, upstreamStatus: null, detail: asked.detail, sent: asked.sent, ...SILENT };
   const said = saidOf(asked, account?.pointer, credential.secret, manifest);
-  const { ok, detail } = awsJudges(asked, manifest) ?? judge(asked, account !== undefined);
+  const { ok, detail } = awsJudges(asked, manifest) ?? judge(asked, manifest, account !== undefined);
   const more = installation
     ? await describeInstallation(services.broker, installation, connection, manifest)
     : excessOf(said.grantedScopes ?? [], manifest);
@@ -152,13 +165,17 @@ const ask = (broker: Pick<Broker, 'outbound'>, request: Sent) =>
   broker.outbound.send({ ...request, totalTimeoutMs: PATIENCE_MS, maxResponseBytes: MAX_BYTES });
 
 /** `ofAccount`: whether the request was for the account's address, which never answers without a valid credential. */
-function judge({ status, body }: Answered, ofAccount: boolean): Pick<ConnectionTest, 'ok' | 'detail'> {
+function judge(
+  { status, body }: Answered,
+  manifest: Manifest,
+  ofAccount: boolean,
+): Pick<ConnectionTest, 'ok' | 'detail'> {
   const at = `The platform answered ${status} at ${ofAccount ? 'the address that names the account' : 'its base address'}`;
   if (ofAccount && status < 300)
     return refusesInBody(body)
-      ? { ok: false, detail: `${at}, and its response says that it refused the credential. Replace it.` }
+      ? { ok: false, detail: `${at}, and its response says that it refused the credential. ${remedyOf(manifest)}` }
       : { ok: true, detail: `${at}: it accepts the credential.` };
-  if (status === 401) return { ok: false, detail: `${at}: it refused the credential. Replace it.` };
+  if (status === 401) return { ok: false, detail: `${at}: it refused the credential. ${remedyOf(manifest)}` };
   if (status === 403)
     return {
       ok: false,

@@ -4,14 +4,16 @@ import type { Credential } from '../calls/credentials.ts';
 import { type CallCredential, isDue, isRequest, renewerOf, type TokenServices } from '../calls/token-renewal.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
-import { isExpired } from '../token-source/access-token.ts';
+import { isExpired, isJustIssued } from '../token-source/access-token.ts';
 import type { Installation } from '../token-source/app-installation.ts';
 import { tokenRequestAt } from '../token-source/token-request.ts';
 
-/** `detail`: why there is none, and what an owner can do. */
-/** `installation`: the App's installation that the credential belongs to. */
+/**
+ * `installation`: the App's installation that the credential belongs to. `another`: gets another token, to be called once and only after the
+ * platform refused this one (401), as a call does; absent when there can be none. `detail`: why there is no credential, and what an owner can do.
+ */
 export type FreshCredential =
-  | { ok: true; credential: Credential; installation?: Installation }
+  | { ok: true; credential: Credential; installation?: Installation; another?: () => Promise<FreshCredential> }
   | { ok: false; detail: string };
 
 /** Opens the credential. Sends requests only to the token issuer, and only when a token is due. */
@@ -39,9 +41,34 @@ export async function freshCredential(
     else if (!fresh.isFinal || isRequest(stored)) return none(fresh.forwarded.detail);
   }
   if (current === undefined || (current.token && isExpired(current.token, services.broker.clock())))
-    return none('The consent of this connection was revoked or has expired: connect it again.');
+    return none(CONSENT_OVER);
   const installation = isRequest(stored) && stored.request.kind === 'app' ? stored.request.installation : undefined;
-  return { ok: true, credential: current, ...(installation && { installation }) };
+  const { token } = current;
+  const another = async (): Promise<FreshCredential> => {
+    const fresh = await renew?.(token, true);
+    if (fresh?.kind === 'none') return none(fresh.forwarded.detail);
+    if (fresh === undefined || fresh.credential.token?.lapsed) return none(CONSENT_OVER);
+    return { ok: true, credential: fresh.credential, ...(installation && { installation }) };
+  };
+  // A 401 to a token that was issued just now is not about the token.
+  const canRenew = token?.refreshable && !isJustIssued(token, services.broker.clock());
+  return { ok: true, credential: current, ...(installation && { installation }), ...(canRenew && { another }) };
+}
+
+const CONSENT_OVER = 'The consent of this connection was revoked or has expired: connect it again.';
+
+/** What an owner does when the platform refuses the credential: nobody can type a token that the broker gets by itself. */
+export function remedyOf({ auth }: Pick<Manifest, 'auth'>): string {
+  switch (auth.type) {
+    case 'oauth2':
+      return 'Connect it again.';
+    case 'app':
+    case 'client_credentials':
+    case 'service_account':
+      return 'The token was issued for it, so the platform does not accept such tokens: check auth, and what the client may do there.';
+    default:
+      return 'Replace it.';
+  }
 }
 
 function whyNone({ auth, per_person: perPerson }: Manifest): string {

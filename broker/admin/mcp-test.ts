@@ -7,6 +7,7 @@ import type { Secret } from '../crypto/secret.ts';
 import { makeMcpClient } from '../egress/mcp-client.ts';
 import type { McpAnswer } from '../egress/mcp-protocol.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { remedyOf } from './fresh-credential.ts';
 
 const { version } = readBuild();
 
@@ -21,7 +22,7 @@ export async function testMcpServer(
   const target = { platform: restPlatform(manifest), credential, clock, connectionKey, timeoutMs };
   const client = makeMcpClient(outbound, { ...target, headers: {}, session: undefined }, version);
   const listed = await listAll(client);
-  if (!listed.ok) return whyNot(listed.answer);
+  if (!listed.ok) return whyNot(listed.answer, manifest);
   const { length: count } = listed.tools;
   return {
     ok: true,
@@ -31,7 +32,7 @@ export async function testMcpServer(
   };
 }
 
-function whyNot(answer: McpAnswer): McpTest {
+function whyNot(answer: McpAnswer, manifest: Manifest): McpTest {
   if (!('kind' in answer)) {
     const isSecret = answer.error === 'credential_malformed';
     const detail = isSecret
@@ -43,12 +44,12 @@ function whyNot(answer: McpAnswer): McpTest {
     return { ok: false, upstreamStatus: null, detail: answer.detail, sent: answer.sent };
   const { status } = answer.received;
   const code = answer.kind === 'error' ? `, error ${answer.code}` : '';
-  const detail = `The server answered ${status}${code} when it was asked for its tools: ${meaning(status, answer.kind)}`;
+  const detail = `The server answered ${status}${code} when it was asked for its tools: ${meaning(status, answer.kind, manifest)}`;
   return { ok: false, upstreamStatus: status, detail, sent: true };
 }
 
-function meaning(status: number, kind: string): string {
-  if (status === 401) return 'it refused the credential. Replace it.';
+function meaning(status: number, kind: string, manifest: Manifest): string {
+  if (status === 401) return `it refused the credential. ${remedyOf(manifest)}`;
   if (status === 403) return 'it refused the credential, or refuses this request from everybody.';
   if (kind === 'error') return 'it was reached, but returned no list of tools.';
   if (status === 404 || status === 405) return 'there is no MCP server at this address. Check base_url.';

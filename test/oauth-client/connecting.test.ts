@@ -208,6 +208,28 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(server.asked).toHaveLength(2);
   });
 
+  test('testing a connection replaces a token that the platform refuses, as a call does', async () => {
+    await connect();
+    const tested = async () => (await organisation.ask('POST', `/owner/connections/${connection}/test`)).body;
+    world.clock.skewMs = 60_000;
+    await server.end(server.given.access.at(-1)!);
+    expect(await tested()).toMatchObject({ ok: true, upstream_status: 200 });
+    expect(server.asked.map((form) => form.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
+    // Refused just after it was issued: another token would not help, and nobody can type one.
+    await server.end(server.given.access.at(-1)!);
+    expect(await tested()).toMatchObject({
+      ok: false,
+      detail: expect.stringMatching(/refused the credential\. Connect it/),
+    });
+    expect(server.asked).toHaveLength(2);
+    world.clock.skewMs = 120_000;
+    server.instead = (path) => (path === '/token' ? { status: 400, body: '{"error":"invalid_grant"}' } : undefined);
+    expect(await tested()).toMatchObject({
+      ok: false,
+      detail: expect.stringMatching(/revoked or has expired: connect it/),
+    });
+  });
+
   test('a secret set by an owner replaces the tokens, which are revoked', async () => {
     await connect();
     const { length } = server.seen.filter((one) => one === 'POST /token/revocation');

@@ -191,6 +191,14 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       expect(server.asked).toHaveLength(3);
       const called = tools.seen.filter(({ rpc }) => rpc === 'tools/call');
       expect(called).toHaveLength(3);
+      // What an owner asks for gets another token, too.
+      for (const path of ['/owner/platforms/tools/tools/refresh', `/owner/connections/${connection}/test`]) {
+        world.clock.skewMs += MINUTE_MS;
+        await server.end(server.bearers.at(-1)!);
+        const asked = await organisation.ask('POST', path);
+        expect([asked.status, asked.body.ok ?? true], asked.text).toEqual([200, true]);
+      }
+      expect(server.asked).toHaveLength(5);
     } finally {
       server.mcp.behind = undefined;
       await tools.close();
