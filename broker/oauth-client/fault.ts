@@ -26,27 +26,43 @@ const CLIENT_REJECTED = new Set([
   'invalid_client_id',
 ]);
 
+/** What to do about errors in a callback (RFC 6749 section 4.1.2.1); all others, such as access_denied, end with the person's decision. */
+const CALLBACK_REMEDIES: Readonly<Record<string, string>> = {
+  invalid_scope: 'An admin corrects the scopes in auth, or allows them to the client at the platform.',
+  unauthorized_client: 'An admin allows the client authorization codes at the platform, or corrects client_id.',
+  invalid_request:
+    'An admin compares client_id, redirect URI and authorization_parameters with what the platform expects.',
+  unsupported_response_type: 'An admin allows the client authorization codes at the platform.',
+  server_error: 'Try again shortly.',
+  temporarily_unavailable: 'Try again shortly.',
+};
+
+/** What an admin corrects when a server rejects the broker's client. */
+const CLIENT_REMEDY =
+  'An admin corrects client_id and client_secret in auth (and the scopes there), or the client at the platform, and connects again.';
+
 /** Returns a server's error code (RFC 6749 sections 4.1.2.1 and 5.2) when it has the form of one: other text of a server is not repeated. */
 export const errorCodeOf = (text: string): string => (/^[a-z_]{1,64}$/.test(text) ? text : 'an error');
 
-/** Maps an error to a problem. Only the library's message is logged, not its causes: those quote the response. */
+/** Maps an error to a problem. No text of a response is repeated or logged, except an error code. */
 export function problemOf(error: unknown, platformId: string, log: Log): OAuthProblem {
-  if (error instanceof client.AuthorizationResponseError)
-    return {
-      problem: 'declined',
-      detail: `The authorization server denied the authorization (${errorCodeOf(error.error)}). Start again.`,
-    };
+  if (error instanceof client.AuthorizationResponseError) {
+    const word = errorCodeOf(error.error);
+    const remedy = Object.hasOwn(CALLBACK_REMEDIES, word) ? CALLBACK_REMEDIES[word] : 'Start again.';
+    return { problem: 'declined', detail: `The authorization server denied the authorization (${word}). ${remedy}` };
+  }
   if (error instanceof client.ResponseBodyError) {
     const word = errorCodeOf(error.error);
     log.warn({ platform: platformId, problem: word }, 'authorization server returned an error');
     const detail = `The authorization server of ${platformId} returned an error (${word}).`;
-    if (CLIENT_REJECTED.has(word)) return { problem: 'client_rejected', detail, error: word };
-    return { problem: ENDED.has(word) ? 'invalid_grant' : 'failed', detail };
+    if (CLIENT_REJECTED.has(word))
+      return { problem: 'client_rejected', detail: `${detail} ${CLIENT_REMEDY}`, error: word };
+    if (ENDED.has(word)) return { problem: 'invalid_grant', detail: `${detail} Start again.` };
+    return { problem: 'failed', detail };
   }
   const unreachable = [error, (error as { cause?: unknown })?.cause].find((one) => one instanceof ProviderUnreachable);
-  const problem = unreachable ?? error;
   log.warn(
-    { platform: platformId, problem: problem instanceof Error ? problem.message.slice(0, 200) : 'unknown' },
+    { platform: platformId, problem: unreachable?.message.slice(0, 200) ?? reasonOf(error) },
     'request to an authorization server failed',
   );
   return unreachable
@@ -58,4 +74,16 @@ export function problemOf(error: unknown, platformId: string, log: Log): OAuthPr
         problem: 'failed',
         detail: `The authorization server of ${platformId} sent a response that cannot be used. The broker's log has the details.`,
       };
+}
+
+/** Errors of the library below the OAuth client. Their messages name a member or a claim, and quote nothing of the response; their causes do. */
+const DESCRIBING = new Set(['OperationProcessingError', 'UnsupportedOperationError']);
+
+/** Describes an unusable response, for the log: what is wrong with which member, or the HTTP status. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  const { message, cause } = error;
+  const reason = cause instanceof Error && DESCRIBING.has(cause.name) ? `: ${cause.message}` : '';
+  const status = cause instanceof Response ? ` (status ${cause.status})` : '';
+  return `${message}${reason}${status}`.slice(0, 300);
 }

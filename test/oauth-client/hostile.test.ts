@@ -84,7 +84,15 @@ describe('connecting with a faulty or hostile party', () => {
     ['another state', (p) => p.set('state', `sta_${'A'.repeat(43)}`), 400, /No OAuth flow that was started/],
     ['no state', (p) => p.delete('state'), 400, /No OAuth flow that was started/],
     ['two states', (p) => p.append('state', p.get('state')!), 400, /No OAuth flow that was started/],
-    ['a refusal', declines('access_denied'), 403, /access_denied/],
+    ['a refusal', declines('access_denied'), 403, /\(access_denied\)\. Start again\./],
+    ['a scope that it does not know', declines('invalid_scope'), 403, /invalid_scope\)\. An admin corrects the scopes/],
+    [
+      'a client that it does not allow',
+      declines('unauthorized_client'),
+      403,
+      /unauthorized_client\)\. An admin allows/,
+    ],
+    ['an outage', declines('temporarily_unavailable'), 403, /Try again shortly\./],
     ['a refusal in words of its own', declines('<script>x</script>'), 403, /an error/],
   ])('a callback with %s connects nothing', async (_name, lie, status, says) => {
     server.callback = lie;
@@ -172,7 +180,7 @@ describe('connecting with a faulty or hostile party', () => {
     [
       'an error, with 200',
       (_q, response) => response.writeHead(200, JSON_TYPE).end('{"error":"incorrect_client_credentials"}'),
-      /incorrect_client_credentials/,
+      /incorrect_client_credentials\)\. An admin corrects client_id and client_secret/,
     ],
   ])('a token endpoint that answers with %s connects nothing', async (_name, lie, says) => {
     server.answers.set('/token', lie);
@@ -183,7 +191,7 @@ describe('connecting with a faulty or hostile party', () => {
 
   test('a code that the server no longer accepts connects nothing', async () => {
     server.answers.set('/token', (_q, response) => response.writeHead(400, JSON_TYPE).end('{"error":"invalid_grant"}'));
-    await expectRefused(await visitOf(), 400, /invalid_grant/);
+    await expectRefused(await visitOf(), 400, /invalid_grant\)\. Start again\./);
   });
 
   test('an expiring token without a refresh token: owners see when it expires, and no request is sent afterwards', async () => {
