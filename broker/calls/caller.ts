@@ -9,7 +9,13 @@ import type { Replay } from '../approvals/replay.ts';
 import type { RecordedCaller } from '../audit/outcome.ts';
 import { SESSION_ID } from '../auth/agent-token.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import { type Honoured, honouredCaller, type Identification, type Unidentified } from '../people/people.ts';
+import {
+  type Honoured,
+  honouredCaller,
+  type Identification,
+  NO_CALLER_NAMED,
+  type Unidentified,
+} from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import { type Action, CallerIdentity } from '../wire/action.ts';
@@ -70,7 +76,7 @@ type CallerSource = {
   replay: Replay | undefined;
 };
 
-const NOBODY: Unidentified = { reason: 'no_caller', detail: 'No caller was named.' };
+const NOBODY: Unidentified = { reason: 'no_caller', detail: NO_CALLER_NAMED };
 
 /**
  * Returns the person whom the call is for. Undefined: the platform does not hold one token per person, and any named caller is ignored.

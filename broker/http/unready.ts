@@ -2,6 +2,7 @@
 import { pollUrlOf } from '../approvals/access-requests.ts';
 import { assertNever, type Outcome } from '../audit/outcome.ts';
 import { type BegunConsent, consentPollUrl, consentUrl, MAX_OPEN_CONSENTS } from '../people/consents.ts';
+import { NO_CALLER_NAMED } from '../people/people.ts';
 import type { Action } from '../wire/action.ts';
 import { json, type Reply } from './reply.ts';
 
@@ -114,7 +115,9 @@ export const consentFields = (baseUrl: string, { token, expiresAt }: BegunConsen
   expires_at: new Date(expiresAt).toISOString(),
 });
 
-function consentMessage({ reason, awaits, consent }: ConsentRequired): string {
+function consentMessage({ reason, detail, awaits, consent }: ConsentRequired): string {
+  if (reason === 'no_caller' && detail !== undefined && detail !== NO_CALLER_NAMED)
+    return 'This platform has one token per person, and the caller of the call was not accepted, for the reason in "detail".';
   const message = CONSENT_MESSAGES[reason];
   if (awaits === 'owner')
     return 'This person has connected the platform. An owner has to confirm that before it is used.';

@@ -33,6 +33,7 @@ export function assertionVerifier(broker: Pick<Broker, 'clock' | 'log' | 'store'
     issuer: async (organisationId, issuer) => (await issuersOf(organisationId)).find((one) => one.issuer === issuer),
     verify: async (organisationId, assertion) => {
       const { iss: claimed } = claimsOf(assertion);
+      if (typeof claimed !== 'string') return refused('The assertion is not a JWT that names its issuer (iss).');
       const issuer = (await issuersOf(organisationId)).find((one) => one.issuer === claimed);
       if (!issuer) return refused('The assertion is not of an issuer that the organisation trusts (caller_issuers).');
       const verified = await (await keysOf(issuer)).verify(assertion, issuer.issuer);

@@ -49,6 +49,9 @@ export function makePeople(broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vau
 /** The setting of a platform that holds one token per person. */
 export type PerPerson = NonNullable<Manifest['per_person']>;
 
+/** The detail of a call that names no caller; with any other detail a caller was named, and not accepted. */
+export const NO_CALLER_NAMED = 'No caller was named.';
+
 /** Why the caller of a call to such a platform is not identified. */
 export type Unidentified = { reason: 'no_caller' | 'asserted_not_allowed'; detail: string };
 
@@ -71,7 +74,7 @@ export async function honouredCaller(
   given: { caller: Caller | undefined; identify: () => Promise<Identification> },
 ): Promise<(Honoured & { who: Identified }) | Unidentified> {
   const { caller } = given;
-  if (caller === undefined) return { reason: 'no_caller', detail: 'No caller was named.' };
+  if (caller === undefined) return { reason: 'no_caller', detail: NO_CALLER_NAMED };
   if ('source' in caller && !asserted.includes(caller.source))
     return {
       reason: 'asserted_not_allowed',

@@ -130,7 +130,8 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
     ],
     ['CA-07 the same in the header', {}, { 'x-svc-caller': 'id teams:PERSON-1' }, 'asserted_not_allowed'],
     ['a person who has not connected', { caller: { source: 'slack', id: 'PERSON-1' } }, {}, 'not_consented'],
-    ['CA-03 an assertion of an untrusted issuer', {}, { 'x-svc-caller': 'jwt a.b.c' }, 'no_caller'],
+    ['CA-03 an assertion of an untrusted issuer', {}, { 'x-svc-caller': 'jwt a.eyJpc3MiOiJ4In0.c' }, 'no_caller'],
+    ['an assertion that is no JWT', {}, { 'x-svc-caller': 'jwt opaque-token' }, 'no_caller'],
   ])('412 consent_required: %s; never the shared credential', async (_name, more, headers, reason) => {
     await organisation.platform({ id: 'personal', manifest: PER_PERSON, secret: null });
     const connection_id = await organisation.connection('personal', { isDefault: false });
@@ -144,6 +145,10 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
       }
       const row = await stopped(agent, answer, 412, 'consent_required', 'blocked');
       expect([answer.body.reason, row.reason]).toEqual([reason, 'consent_required']);
+      // A caller that was named and not accepted is not asked for again.
+      const isNamed = Object.keys({ ...more, ...headers }).length > 0;
+      if (reason === 'no_caller')
+        expect(answer.body.message).toMatch(isNamed ? /not accepted, for the reason in "detail"/ : /name the person/);
       expect(JSON.stringify(row)).not.toContain('PERSON-1');
     }
   });

@@ -222,8 +222,10 @@ describe.each(ONE_STORE)(`faulty issuers of assertions on %s${postgresNote}`, (s
     });
 
     test('with another spelling of the issuer, or an algorithm that the organisation does not accept', async () => {
-      for (const iss of [`${issuer.issuer}/`, issuer.issuer.replace('127.0.0.1', 'localhost'), [issuer.issuer], null])
+      for (const iss of [`${issuer.issuer}/`, issuer.issuer.replace('127.0.0.1', 'localhost')])
         await refused(await assertion({ iss }), /not of an issuer that the organisation trusts/);
+      for (const iss of [[issuer.issuer], null])
+        await refused(await assertion({ iss }), /not a JWT that names its issuer/);
       await trust({ algorithms: ['ES256'] });
       await refused(await assertion(), /an algorithm that the organisation does not accept/);
     });
