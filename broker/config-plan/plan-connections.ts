@@ -56,11 +56,14 @@ function planConnection(
     ...(replaced && known?.credential ? ['secret: changed'] : []),
     ...(entry.secret && known && !known.credential ? ['secret: given'] : []),
     ...(moves ? ['tokens of people and static keys for it end'] : []),
+    ...(known && (moves || replaced) ? whatBecomesOf(known, replaced, entry.platform) : []),
   ];
   // On a platform with tokens per person, people give their own, and the connection needs no secret itself.
   const needsNone = manifestOf(planning, entry.platform)?.per_person?.enabled === true;
-  if (!entry.secret && !known?.credential && !needsNone && !givenBy(planning, entry))
+  const keeps = known?.credential && !(moves && known.oauth !== null);
+  if (!entry.secret && !keeps && !needsNone && !givenBy(planning, entry))
     planning.warnings.push({ path: ['connections', name], message: whyUnusable(planning, entry.platform) });
+  if (known && secret === undefined) warnOfUnfit(planning, name, entry, known);
   if (details.length === 0 && !replaced) return;
   const place = {
     organisation_id: organisationId,
@@ -95,6 +98,26 @@ function planConnection(
       created_at: before?.created_at ?? now,
     });
   });
+}
+
+/** What happens to the stored credential of a connection that moves to another platform, or whose credential is `replaced`. */
+function whatBecomesOf({ credential, oauth }: ConnectionTable, replaced: boolean, platform: string): string[] {
+  if (!credential) return [];
+  if (oauth !== null) return ['its OAuth tokens end, and are revoked'];
+  return replaced ? [] : [`its stored secret is kept, and sent to ${platform} from then on`];
+}
+
+/** Warns of a secret that stays stored although the credential of its platform has another form from now on. */
+function warnOfUnfit(planning: Planning, name: string, entry: ConnectionEntry, known: ConnectionTable): void {
+  const before = planning.present.platforms.get(known.platform_id)?.auth;
+  const auth = manifestOf(planning, entry.platform)?.auth;
+  // Only who may read whether secrets are right learns whether this one is.
+  if (entry.secret || !planning.comparesSecrets || before?.type === auth?.type) return;
+  const kept = keptSecret(planning, known);
+  const wrong = kept === undefined ? undefined : whyNotCredential(auth, kept);
+  if (wrong === undefined) return;
+  const message = `the stored secret ${wrong}: give the connection another one. Until then calls on it are answered platform_reauth_needed.`;
+  planning.warnings.push({ path: ['connections', name], message });
 }
 
 const placeOf = ({ organisationId }: Planning, id: string) =>

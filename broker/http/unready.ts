@@ -75,7 +75,7 @@ function reauthMessage({ cause, detail, call }: Extract<Unready, { kind: 'reauth
   if (call.caller !== undefined)
     return `The token that this person gave for ${platform} has expired, or the platform refuses it. They have to consent again: begin that with POST /v1/consent/caller/start.`;
   if (cause === 'malformed')
-    return `The stored credential of ${platform} cannot be sent: it contains characters that are not allowed in a header. An owner has to replace it, at connect_url; repeating the call does not help.`;
+    return `The stored credential of ${platform} cannot be sent: it contains characters that no header can carry, or lacks parts that auth of the platform needs. An owner has to replace it, at connect_url; repeating the call does not help.`;
   if (cause === 'no_token' && detail !== undefined)
     return `${sentence(detail)} Nothing was sent; repeating the call does not help.`;
   return `The platform refused the stored credential of ${platform}. An owner has to connect it again, at connect_url; repeating the call does not help.`;

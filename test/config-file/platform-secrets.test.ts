@@ -164,9 +164,52 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     };
     const place = { organisationId: governed.id, id: connection!.id, platformId: 'docs' };
     await putTokens(broker.store.db, place, tokens);
+    // The plan says so, because somebody has to connect again.
+    const ends = 'its OAuth tokens end, and are revoked';
+    const moves = await governed.plan(two.replace('{ platform: docs }', '{ platform: other }'));
+    expect(moves.changes[0]).toMatchObject({ name: 'docs-main', details: expect.arrayContaining([ends]) });
+    expect(moves.warnings.map(({ message }) => message)).toContainEqual(
+      expect.stringContaining('is not connected yet'),
+    );
+    governed.secret('env:TOKEN', 'a-token-0123456789');
+    const given = await governed.plan(two.replace('{ platform: docs }', '{ platform: docs, secret: { env: TOKEN } }'));
+    expect(given.changes[0]).toMatchObject({ name: 'docs-main', details: expect.arrayContaining([ends]) });
     await governed.apply(two.replace('{ platform: docs }', '{ platform: other }'));
     const [moved] = (await governed.present()).connections;
     expect(moved).toMatchObject({ platform_id: 'other', credential: null, token_id: null, oauth: null });
+  });
+
+  test('a plan says that a secret is kept where the connection moves, and warns when it does not fit there', async () => {
+    const text = (platform: string, secret = '') => `platforms:
+  plain:
+    kind: rest
+    base_url: https://plain.example/api
+    auth: { type: bearer }
+    scopes: { "plain:read": ["GET /items"] }
+  signed:
+    kind: rest
+    base_url: https://signed.example/api
+    auth: { type: aws_sigv4, region: eu-central-1, service: execute-api }
+    scopes: { "signed:read": ["GET /items"] }
+connections:
+  one: { platform: ${platform}${secret} }
+`;
+    governed.secret('env:TOKEN', 'a-token-0123456789');
+    await governed.apply(text('plain', ', secret: { env: TOKEN }'));
+    const moves = await governed.plan(text('signed'));
+    expect(moves.changes[0]).toMatchObject({
+      name: 'one',
+      details: expect.arrayContaining(['its stored secret is kept, and sent to signed from then on']),
+    });
+    const unfit = expect.stringMatching(/^the stored secret .*: give the connection another one/);
+    expect(moves.warnings.map(({ message }) => message)).toContainEqual(unfit);
+    // The same where the connection stays, and its platform changes.
+    const changed = await governed.plan(
+      text('plain').replace('type: bearer', 'type: client_credentials, token_endpoint: "https://id.example/t"'),
+    );
+    expect(changed.warnings.map(({ message }) => message)).toContainEqual(unfit);
+    const sent = await governed.plan(text('plain').replace('type: bearer', 'type: query, name: key'));
+    expect(sent.warnings.map(({ message }) => message)).not.toContainEqual(unfit);
   });
 
   test.each([
