@@ -8,6 +8,7 @@ import {
   makeConnection,
   type OwnedConnection,
   type OwnedPlatform,
+  readPlatform,
   type Tested,
   testConnection,
 } from './owner-platforms.ts';
@@ -59,6 +60,7 @@ export async function addMcpServer(
   const broker = await connectAsOwner(options);
   const known = (await listPlatforms(broker)).find(({ platform_id }) => platform_id === platformId);
   const unfinished = known && unfinishedAt(known, address, options);
+  if (known) await checkSameAuth(broker, known, authOf(options, isToken));
   const secret = isToken
     ? await readSecret({ stdin: options.tokenStdin, env: options.tokenEnv }, 'the token', FLAGS)
     : undefined;
@@ -91,6 +93,21 @@ function unfinishedAt(known: OwnedPlatform, address: string, { label }: AddMcpOp
   if (found?.connects_by === 'oauth' && found.state !== 'connected') return found;
   throw new CommandFailed(
     `The platform ${described(known)} is there already${found ? `, and its connection "${found.label}" is ${found.state.replaceAll('_', ' ')}` : ''}. ${another}`,
+  );
+}
+
+/** Throws CommandFailed where the options describe another authentication than that of the platform, which this command does not change. */
+async function checkSameAuth(
+  broker: BrokerConnection,
+  known: OwnedPlatform,
+  wanted: Record<string, unknown>,
+): Promise<void> {
+  const auth: Record<string, unknown> = (await readPlatform(broker, known.platform_id)).manifest.auth;
+  const differing = Object.keys(wanted).find((name) => wanted[name] !== auth[name]);
+  if (differing === undefined) return;
+  const stored = typeof auth[differing] === 'string' ? `"${auth[differing]}"` : 'not set';
+  throw new CommandFailed(
+    `The platform ${described(known)} is there already, and ${differing} of its auth is ${stored}, not "${wanted[differing]}". Change it in the console, under Connections, then run the command again; or choose another id: --id NAME.`,
   );
 }
 

@@ -24,7 +24,7 @@ import {
   testConnection,
   type WholePlatform,
 } from './owner-platforms.ts';
-import { type AuthOptions, type NewAuth, newAuth, waitUntilConnected } from './platform-auth.ts';
+import { type AuthOptions, checkExistingAuth, type NewAuth, newAuth, waitUntilConnected } from './platform-auth.ts';
 import { readSecret } from './read-secret.ts';
 import { canAsk, choose } from './terminal/prompt.ts';
 
@@ -65,7 +65,9 @@ export async function addPlatform(
   const known = findKnown(builtin, options, place, await listPlatforms(broker));
   const platformId = known?.platform_id ?? options.id ?? defaultId(builtin);
   const target = findTarget(known, platformId, builtin, options);
-  const way = await wayOf(builtin, known && (await readPlatform(broker, known.platform_id)), options);
+  const whole = known && (await readPlatform(broker, known.platform_id));
+  const way = await wayOf(builtin, whole, options);
+  if (whole) checkExistingAuth(platformId, whole.manifest.auth, options, say);
   // Asks for everything that may be missing before anything is created.
   const auth: NewAuth | undefined = known
     ? undefined

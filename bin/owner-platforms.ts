@@ -24,7 +24,12 @@ export type OwnedPlatform = {
 };
 
 export type WholePlatform = OwnedPlatform & {
-  manifest: { auth: { type: string }; recipients?: object; refs?: object; git_base_url?: string };
+  manifest: {
+    auth: { type: string; client_id?: unknown; app_id?: unknown };
+    recipients?: object;
+    refs?: object;
+    git_base_url?: string;
+  };
   scopes: { scope: string }[];
   presets: { name: string; scopes: string[] }[];
 };

@@ -41,6 +41,35 @@ export async function newAuth(way: ConnectMethod, adding: Adding): Promise<NewAu
   return way === 'app' ? await app(adding) : undefined;
 }
 
+/**
+ * Checks options that describe the client or App of a platform that exists already: `add` does not change it, so another one is refused, and
+ * what cannot be compared is reported. Throws CommandFailed.
+ */
+export function checkExistingAuth(
+  platform: string,
+  { type, client_id: clientId, app_id: appId }: ExistingAuth,
+  options: AuthOptions,
+  say: (text: string) => void,
+): void {
+  if (type !== 'oauth2' && type !== 'app') return;
+  const isApp = type === 'app';
+  const [what, given, stored] = isApp ? ['App', options.appId, appId] : ['client', options.clientId, clientId];
+  const change = `To change it, run "${PROGRAM} export governance.yaml", correct the auth of ${platform} there, and apply that file; or add a second platform with --id NAME.`;
+  if (given !== undefined && given !== stored)
+    throw new CommandFailed(
+      `The platform ${platform} has ${typeof stored === 'string' ? `the ${what} ${stored}` : `a ${what}`} already, which "add" does not replace. ${change}`,
+    );
+  const isRepeated = isApp
+    ? options.keyFile !== undefined
+    : options.clientSecretStdin === true || options.clientSecretEnv !== undefined || options.for !== undefined;
+  if (isRepeated)
+    say(
+      `Continuing with the ${what} of the platform ${platform} as it is stored, with its secret and scopes. ${change}`,
+    );
+}
+
+export type ExistingAuth = { type: string; client_id?: unknown; app_id?: unknown };
+
 /** Returns the scopes to request at the platform's consent page. Throws WrongUsage. */
 function neededFor(builtin: BuiltinName, names: readonly string[] | undefined): string[] {
   const known = presetsOf(BUILTIN_PLATFORMS[builtin]).map(({ name }) => name);

@@ -71,6 +71,17 @@ test('by OAuth: prints the consent URL, waits, and prints what agents may be gra
   const setting = { cwd: folder, env: { AGENT_BROKER_DATA: data } };
   const { url, printed, ended } = await startConsenting(['add-mcp', oauth.url, '--id', 'notes'], setting);
   expect(url, printed().stderr).toContain('/authorize?');
+  // Another attempt with another client, or with a token, would use neither: it is refused.
+  const client = await run([oauth.url, '--id', 'notes', '--client-id', 'another']);
+  expect([client.code, client.stderr]).toEqual([
+    1,
+    expect.stringMatching(/client_id of its auth is not set, not "another".*Change it/),
+  ]);
+  const token = await run([oauth.url, '--id', 'notes', '--token-env', 'KEY'], { KEY: TOKEN });
+  expect([token.code, token.stderr]).toEqual([
+    1,
+    expect.stringContaining('type of its auth is "oauth2", not "bearer"'),
+  ]);
   const browser = await ownersBrowser(served, setting);
   expect((await browser.get(url)).text).toContain('The platform is connected.');
   expect(await ended, printed().stderr).toBe(0);

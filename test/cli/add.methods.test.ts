@@ -45,6 +45,12 @@ describe('agent-broker add github', () => {
     });
     const { stderr } = printed();
     expect(url, stderr).toContain(`${github.url}/login/oauth/authorize?`);
+    // A second attempt with another client would use the first one: it is refused, with what to do.
+    const other = await run([...words.slice(0, -1), 'another', '--client-secret-env', 'GH_SECRET'], {
+      GH_SECRET: SECRET,
+    });
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('has the client abc already')]);
+    expect(other.stderr).toMatch(/export governance\.yaml.*apply that file; or add a second platform with --id NAME/);
     const redirect = new URL(url).searchParams.get('redirect_uri')!;
     expect(redirect.replace(/[0-9a-f-]{36}$/, '')).toBe(`${served.url}/console/connected/`);
     expect(stderr).toContain(`with the redirect URI ${redirect}\n`);
@@ -90,5 +96,16 @@ describe('agent-broker add github', () => {
     expect(added.stdout).toContain('The App is installed at acme');
     expect(added.stdout).not.toContain('BEGIN');
     expect((await run(['export'])).stdout).toContain('APP_PRIVATE_KEY');
+    const other = await run([
+      ...words.slice(0, -1),
+      '99',
+      '--key-file',
+      'app.pem',
+      '--label',
+      'second',
+      '--installation-id',
+      '7',
+    ]);
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining(`has the App ${APP_ID} already`)]);
   });
 });
