@@ -54,7 +54,7 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
         };
   };
 
-  return async ({ issuer, endpoints, platformId, isMcp }) => {
+  const findServer: ServerFinder = async ({ issuer, endpoints, platformId, isMcp }) => {
     const discovered: Partial<client.ServerMetadata> | OAuthProblem =
       issuer === undefined ? {} : await discover(issuer);
     if (isProblem(discovered)) return discovered;
@@ -82,6 +82,13 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
         detail: `The authorization server of ${platformId} does not support PKCE with S256 (RFC 7636), so authorization codes could be stolen.`,
       };
     return metadata;
+  };
+
+  return async (server) => {
+    const found = await findServer(server);
+    // Whoever corrects a server tries again immediately.
+    if (isProblem(found) && server.issuer !== undefined) kept.delete(server.issuer);
+    return found;
   };
 }
 

@@ -276,6 +276,10 @@ describe('connecting with a faulty or hostile party', () => {
     const begun = await pressConnect(world, browserOf(world, organisation.owner), connection);
     expectEnvelope(begun, 502, 'upstream_unreachable');
     expect(begun.body.detail).toMatch(says);
+    // It is not cached: whoever corrects the server can connect immediately.
+    server.metadata = {};
+    const again = await pressConnect(world, browserOf(world, organisation.owner), connection);
+    expect(again.status, again.text).toBe(200);
   });
 
   test('MC-03 metadata with endpoints in the broker’s network is refused', async () => {
