@@ -26,8 +26,8 @@ const CLIENT_REJECTED = new Set([
   'invalid_client_id',
 ]);
 
-/** What to do about errors in a callback (RFC 6749 section 4.1.2.1); all others, such as access_denied, end with the person's decision. */
-const CALLBACK_REMEDIES: Readonly<Record<string, string>> = {
+/** What to do about errors of RFC 6749 sections 4.1.2.1 and 5.2 that starting again does not correct. */
+const REMEDIES: Readonly<Record<string, string>> = {
   invalid_scope: 'An admin corrects the scopes in auth, or allows them to the client at the platform.',
   unauthorized_client: 'An admin allows the client authorization codes at the platform, or corrects client_id.',
   invalid_request:
@@ -36,6 +36,9 @@ const CALLBACK_REMEDIES: Readonly<Record<string, string>> = {
   server_error: 'Try again shortly.',
   temporarily_unavailable: 'Try again shortly.',
 };
+
+const remedyFor = (word: string, otherwise: string): string =>
+  (Object.hasOwn(REMEDIES, word) ? REMEDIES[word] : undefined) ?? otherwise;
 
 /** What an admin corrects when a server rejects the broker's client. */
 const CLIENT_REMEDY =
@@ -48,8 +51,8 @@ export const errorCodeOf = (text: string): string => (/^[a-z_]{1,64}$/.test(text
 export function problemOf(error: unknown, platformId: string, log: Log): OAuthProblem {
   if (error instanceof client.AuthorizationResponseError) {
     const word = errorCodeOf(error.error);
-    const remedy = Object.hasOwn(CALLBACK_REMEDIES, word) ? CALLBACK_REMEDIES[word] : 'Start again.';
-    return { problem: 'declined', detail: `The authorization server denied the authorization (${word}). ${remedy}` };
+    const detail = `The authorization server denied the authorization (${word}).`;
+    return { problem: 'declined', detail: `${detail} ${remedyFor(word, 'Start again.')}` };
   }
   if (error instanceof client.ResponseBodyError) {
     const word = errorCodeOf(error.error);
@@ -58,7 +61,7 @@ export function problemOf(error: unknown, platformId: string, log: Log): OAuthPr
     if (CLIENT_REJECTED.has(word))
       return { problem: 'client_rejected', detail: `${detail} ${CLIENT_REMEDY}`, error: word };
     if (ENDED.has(word)) return { problem: 'invalid_grant', detail: `${detail} Start again.` };
-    return { problem: 'failed', detail };
+    return { problem: 'failed', detail: `${detail} ${remedyFor(word, 'Try again shortly.')}` };
   }
   const unreachable = [error, (error as { cause?: unknown })?.cause].find((one) => one instanceof ProviderUnreachable);
   log.warn(

@@ -178,6 +178,16 @@ describe('connecting with a faulty or hostile party', () => {
     ['a list', (_q, response) => response.writeHead(200, JSON_TYPE).end('["CANARY"]'), /cannot be used/],
     ['a closed connection', (_q, response) => response.socket!.destroy(), /could not be reached/],
     [
+      'a request to slow down',
+      (_q, response) => response.writeHead(429, JSON_TYPE).end('{"error":"slow_down"}'),
+      /slow_down\)\. Try again shortly\./,
+    ],
+    [
+      'a request that it cannot read',
+      (_q, response) => response.writeHead(400, JSON_TYPE).end('{"error":"invalid_request"}'),
+      /invalid_request\)\. An admin compares client_id, redirect URI/,
+    ],
+    [
       'an error, with 200',
       (_q, response) => response.writeHead(200, JSON_TYPE).end('{"error":"incorrect_client_credentials"}'),
       /incorrect_client_credentials\)\. An admin corrects client_id and client_secret/,
