@@ -3,7 +3,7 @@ import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
 import { whyUnsendable } from '../egress/rest.ts';
 import { isSigning } from '../egress/sign-request.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { isParted, type PartedAuth, readSecretParts, secretPartsOf } from '../platforms/secret-parts.ts';
+import { isParted, type PartedAuth, readSecretParts, SecretOfParts, secretPartsOf } from '../platforms/secret-parts.ts';
 import { ACCOUNT_KEY, readRsaKey } from '../token-source/rsa-key.ts';
 import { ChangeRefused } from './refused.ts';
 
@@ -15,7 +15,10 @@ const TOO_SHORT = `fewer than ${SHORTEST_CREDENTIAL} characters, so it could not
  *
  * @param auth of the platform; undefined: not known
  */
-export function whyNotCredential(auth: Manifest['auth'] | undefined, secret: string): string | undefined {
+export function whyNotCredential(auth: Manifest['auth'] | undefined, given: Secret): string | undefined {
+  const secret = given.reveal();
+  if (given instanceof SecretOfParts && auth && !isParted(auth))
+    return 'is given in parts, and this platform takes a single text';
   if (secret === '') return 'is empty';
   // The number of an App's installation is not secret, so it need not be redacted from answers.
   if (secret.length < SHORTEST_CREDENTIAL && auth?.type !== 'app') return `has ${TOO_SHORT}`;
@@ -50,6 +53,6 @@ export function credentialOf({ auth }: Pick<Manifest, 'auth'>): Secret | undefin
 
 /** Throws ChangeRefused `invalid_request` when the credential is not accepted. */
 export function checkCredential({ auth }: Pick<Manifest, 'auth'>, secret: Secret): void {
-  const problem = whyNotCredential(auth, secret.reveal());
+  const problem = whyNotCredential(auth, secret);
   if (problem) throw new ChangeRefused('invalid_request', `secret: ${problem}.`);
 }

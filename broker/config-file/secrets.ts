@@ -7,7 +7,7 @@ import { resolve } from 'node:path';
 import { holdsPrivateKey } from '../crypto/public-key.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { writeSecretParts } from '../platforms/secret-parts.ts';
+import { SecretOfParts } from '../platforms/secret-parts.ts';
 import type { PlatformSecretName } from '../token-source/platform-secret.ts';
 import { entriesOf, type Governance } from './governance.ts';
 import { type Finding, type Path, type Problem, placeFindings } from './problems.ts';
@@ -43,7 +43,7 @@ export function secretIn(values: Resolved, secret: SecretInParts): Secret | unde
     if (value === undefined) return undefined;
     parts[name] = value.reveal();
   }
-  return new Secret(writeSecretParts(parts));
+  return new SecretOfParts(parts);
 }
 
 /** Returns the references of a secret whose values are missing. */

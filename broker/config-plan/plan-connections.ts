@@ -10,7 +10,7 @@ import type { ConnectionEntry } from '../config-file/schema.ts';
 import { isInParts, missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
-import type { Secret } from '../crypto/secret.ts';
+import { Secret } from '../crypto/secret.ts';
 import {
   changeConnection,
   deleteConnection,
@@ -114,7 +114,7 @@ function warnOfUnfit(planning: Planning, name: string, entry: ConnectionEntry, k
   // Only who may read whether secrets are right learns whether this one is.
   if (entry.secret || !planning.comparesSecrets || before?.type === auth?.type) return;
   const kept = keptSecret(planning, known);
-  const wrong = kept === undefined ? undefined : whyNotCredential(auth, kept);
+  const wrong = kept === undefined ? undefined : whyNotCredential(auth, new Secret(kept));
   if (wrong === undefined) return;
   const message = `the stored secret ${wrong}: give the connection another one. Until then calls on it are answered platform_reauth_needed.`;
   planning.warnings.push({ path: ['connections', name], message });
@@ -171,7 +171,7 @@ function secretOf(
     leaveOut(planning, ['connections', name, 'secret'], missingIn(planning.resolved, entry.secret), isStored);
     return undefined;
   }
-  const wrong = whyNotCredential(manifestOf(planning, entry.platform)?.auth, secret.reveal());
+  const wrong = whyNotCredential(manifestOf(planning, entry.platform)?.auth, secret);
   if (wrong === undefined) return secret;
   const what = isInParts(entry.secret) ? 'the secret' : `the value of ${secretKey(entry.secret)}`;
   const message = `${what} ${wrong}.`;

@@ -10,7 +10,7 @@ import { Secret } from '../crypto/secret.ts';
 import { readFacts } from '../oauth-client/facts.ts';
 import { redirectUriOf } from '../oauth-client/redirect-uri.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { writeSecretParts } from '../platforms/secret-parts.ts';
+import { SecretOfParts } from '../platforms/secret-parts.ts';
 import type { Instant } from '../policy/facts.ts';
 import { clientUrlOf } from '../proxy/raw-target.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
@@ -205,4 +205,4 @@ const LONGEST_SECRET = 16 * 1024;
 /** Which forms are accepted depends on the platform: see `checkCredential`. A secret of several parts may be given by their names. */
 export const Credential = z
   .union([text(LONGEST_SECRET), z.record(text(64), text(LONGEST_SECRET))])
-  .transform((value) => new Secret(typeof value === 'string' ? value : writeSecretParts(value)));
+  .transform((value) => (typeof value === 'string' ? new Secret(value) : new SecretOfParts(value)));

@@ -1,5 +1,6 @@
 /** Secrets of several named parts, for connections whose credential is more than one text. They are stored as one JSON object. */
 import { parseStrictJson } from '../../json/strict.ts';
+import { Secret } from '../crypto/secret.ts';
 import type { Auth } from './auth.ts';
 import { namesKeyId } from './signing-auth.ts';
 
@@ -101,6 +102,13 @@ export function readSecretParts(
   if (given.size > 0 && auth.type !== 'service_account')
     return refuse(`has ${given.size === 1 ? 'a part' : 'parts'} other than ${names}; leave them out`);
   return { ok: true, parts };
+}
+
+/** A secret that was given by the names of its parts; its value is the text that is stored. */
+export class SecretOfParts extends Secret {
+  constructor(parts: PartValues) {
+    super(writeSecretParts(parts));
+  }
 }
 
 /** Serialises the values to the text that is stored. */

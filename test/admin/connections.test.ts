@@ -132,6 +132,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     ['a platform of another organisation', { platform: 'theirs' }, 'platform'],
     ['a label with a space', { label: 'a b' }, 'label'],
     ['a secret of 7 characters', { secret: 'x234567' }, 'fewer than 8 characters'],
+    ['a secret in parts where the platform takes one text', { secret: { token: 'x2345678' } }, 'given in parts'],
     ['an empty secret', { secret: '' }, 'is empty'],
     ['a secret that a header cannot contain', { secret: `${FIRST}\n` }, 'no header can carry'],
     ['NUL in the secret', { secret: `${FIRST}\0` }, 'body'],

@@ -203,6 +203,13 @@ connections:
     });
     const unfit = expect.stringMatching(/^the stored secret .*: give the connection another one/);
     expect(moves.warnings.map(({ message }) => message)).toContainEqual(unfit);
+    // Parts would be sent as the text of a JSON object.
+    const inParts = text('plain', ', secret: { user: { env: TOKEN }, password: { env: TOKEN } }');
+    expect(await governed.refusal(inParts)).toEqual([
+      expect.stringContaining(
+        'connections.one.secret: the secret is given in parts, and this platform takes a single text.',
+      ),
+    ]);
     // The same where the connection stays, and its platform changes.
     const changed = await governed.plan(
       text('plain').replace('type: bearer', 'type: client_credentials, token_endpoint: "https://id.example/t"'),
