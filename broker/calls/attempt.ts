@@ -31,7 +31,7 @@ import { type InferredScope, inferScope, naming } from './raw-scope.ts';
 import { askOf, readCall } from './read-call.ts';
 import { notAsApproved, refuse, tooLong } from './refusal.ts';
 import { sentenceOfCall } from './sentence-of-call.ts';
-import { quarantine, refuseTool, type ToolOnFile, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
+import { refuseTool, type ToolOnFile, toolOnFile, whyAbsent, whyQuarantined, withEffect } from './tool-on-file.ts';
 import { toolPreflight } from './tool-preflight.ts';
 
 /** `joined`: the same request is already held and nothing was recorded; the caller waits for the held one. */
@@ -193,8 +193,10 @@ async function connectStep(services: CallServices, attempt: Attempt, decided: De
   if (changed !== undefined) return endWith(notAsApproved(call, 'request_changed', changed));
   // No tool was on file, and the preflight had no reason to list: the facts changed in between.
   if (onFile?.isFirst && !isListed) return FACTS_CHANGED;
+  // A call that is sent lists the tools first: what the server has now counts.
+  const isHeld = verdict.kind === 'hold' && !replay;
   const quarantined =
-    onFile && (whyQuarantined(onFile) ?? (onFile.isFirst ? quarantine(onFile.tool, undefined) : undefined));
+    onFile && (whyQuarantined(onFile) ?? (isListed || isHeld ? whyAbsent(onFile, isListed) : undefined));
   if (quarantined !== undefined) return endWith(refuseTool(call, verdict, quarantined));
   if (verdict.kind === 'hold' && (git || (raw && isLong(raw.body))))
     return endWith({ kind: 'cannot_hold', call: call.record });

@@ -13,7 +13,7 @@ import type { Action } from '../wire/action.ts';
 import type { AgentDeeds } from './deeds.ts';
 import { type EarlierCalls, withPast } from './earlier-calls.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
-import { type ToolOnFile, toolOnFile, unlikeAccepted, whyQuarantined, withEffect } from './tool-on-file.ts';
+import { type ToolOnFile, toolOnFile, unlikeAccepted, whyAbsent, whyQuarantined, withEffect } from './tool-on-file.ts';
 
 /** Rules to decide by instead of those in force; already accepted by `readRules`. */
 export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };
@@ -74,7 +74,7 @@ export async function simulate(
   const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
   const whole = ask && (await withPast(services, facts, withEffect(ask, onFile), now));
   const verdict = whole ? decide(facts, whole, now) : present(stopped, 'verdict');
-  const held = verdict.kind === 'deny' || !onFile ? undefined : whyQuarantined(onFile);
+  const held = verdict.kind === 'deny' || !onFile ? undefined : (whyQuarantined(onFile) ?? whyAbsent(onFile, false));
   return {
     kind: 'decided',
     verdict: held === undefined ? verdict : unlikeAccepted(verdict, held),

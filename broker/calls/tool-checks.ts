@@ -1,4 +1,4 @@
-/** When servers were last asked about a changed tool: its definition may match the accepted one again. */
+/** When servers were last asked about a changed tool, whose definition may match the accepted one again, or about one that is not stored. */
 import type { Instant } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { ToolPlace } from '../store/mcp-tools.ts';
@@ -8,7 +8,7 @@ export type ToolChecks = {
   take(place: ToolPlace, now: Instant): boolean;
 };
 
-/** Without this limit every call of a changed tool would make the broker ask the server, and agents do retry. */
+/** Without this limit every call of such a tool would make the broker ask the server, and agents do retry. */
 const MIN_INTERVAL_MS = 5_000;
 const KEPT = 1_000;
 

@@ -46,6 +46,20 @@ export function whyQuarantined({ row, tool }: ToolOnFile): string | undefined {
   return state === 'accepted' ? undefined : quarantine(tool, state);
 }
 
+/** Whether the server's tools are known, and this one is not among them, so that nobody can have accepted it. */
+export const isAbsent = ({ row, isFirst }: ToolOnFile): boolean => row === undefined && !isFirst;
+
+/**
+ * Returns why an absent tool may not be called; undefined when it is stored, or when no tools of the server are known.
+ *
+ * @param isListed the server was asked for its tools just now
+ */
+export function whyAbsent(onFile: ToolOnFile, isListed: boolean): string | undefined {
+  if (onFile.row !== undefined) return undefined;
+  if (isListed) return quarantine(onFile.tool, undefined);
+  return isAbsent(onFile) ? `the MCP server had no tool ${onFile.tool} when it was last asked` : undefined;
+}
+
 /** Whether listing the server's tools may show this tool as accepted again. A new tool stays quarantined until an owner accepts it. */
 export const mayBeAccepted = ({ row }: ToolOnFile): boolean => row !== undefined && toolState(row) === 'changed';
 

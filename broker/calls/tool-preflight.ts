@@ -15,7 +15,7 @@ import { type McpRequest, whyUnlisted } from './forward-mcp.ts';
 import { type Concluded, type Forwarded, isConcluded } from './forwarded.ts';
 import { reloadPrincipal } from './reload.ts';
 import { forwardFresh } from './send.ts';
-import { mayBeAccepted, type ToolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
+import { isAbsent, mayBeAccepted, type ToolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 
 /** `listed`: the tools are stored now; `who` and `now` are as of after listing. */
 export type Preflight =
@@ -42,13 +42,15 @@ export async function toolPreflight(
 ): Promise<Preflight> {
   const { loaded, onFile, now, replay } = at;
   const hasChanged = whyQuarantined(onFile) !== undefined;
-  if (!onFile.isFirst && !(hasChanged && mayBeAccepted(onFile))) return UNNEEDED;
+  if (!onFile.isFirst && !isAbsent(onFile) && !(hasChanged && mayBeAccepted(onFile))) return UNNEEDED;
   const verdict = decide(loaded.facts, withEffect(at.ask, onFile), now);
   if (verdict.kind === 'deny') return UNNEEDED;
+  // A call that is sent lists the tools anyway. One that is held must not ask a person about a tool that does not exist.
+  if (isAbsent(onFile) && (verdict.kind !== 'hold' || replay)) return UNNEEDED;
   const connected = await connect(services, given, loaded, verdict.grant);
   if (!connected.ok) return UNNEEDED;
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId) return UNNEEDED;
-  if (hasChanged && !services.toolChecks.take(onFile.place, now)) return UNNEEDED;
+  if (!onFile.isFirst && !services.toolChecks.take(onFile.place, now)) return UNNEEDED;
   const decided = withRecord(connected.call, { decided: decidedBy(verdict, loaded) });
   const call = { ...decided, mask: verdict.mask };
   const begun = await beginCall(call, replay !== undefined);

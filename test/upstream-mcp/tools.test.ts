@@ -119,6 +119,44 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     expect((await other.agent.act(SEARCH)).status).toBe(202);
   });
 
+  test.each([
+    ['the first call', false],
+    ['a later call', true],
+  ])('a tool that the server does not have is refused although a rule holds calls: %s', async (_what, isKnown) => {
+    const rules = [
+      { effect: 'allow', methods: ['GET'] },
+      { effect: 'require_approval', methods: ['POST'] },
+    ];
+    const other = await connected(world, mcp, {}, rules);
+    if (isKnown) expect((await other.agent.act(LIST)).status).toBe(200);
+    const listed = () => mcp.seen.filter(({ rpc }) => rpc === 'tools/list').length;
+    const absent = callOf('search_nothing', 'tools:search.read');
+    const refusal = async (detail: RegExp) => {
+      const answer = await other.agent.act(absent);
+      expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'endpoint_scope_mismatch']);
+      expect(answer.body.detail).toMatch(detail);
+    };
+    mcp.seen = [];
+    await refusal(/has no tool search_nothing/);
+    expect(listed()).toBe(1);
+    if (isKnown) {
+      await refusal(/had no tool search_nothing when it was last asked/);
+      expect(listed(), 'the server is asked once in 5 seconds').toBe(1);
+    }
+    const simulated = await other.organisation.ask('POST', '/owner/simulate', {
+      agent_id: other.agent.agentId,
+      ...absent,
+    });
+    expect([simulated.status, simulated.body.decision], simulated.text).toEqual([200, 'deny']);
+    // One that was added meanwhile is found, and waits for an owner.
+    mcp.tools.push({ name: 'search_nothing', annotations: { readOnlyHint: true } });
+    world.clock.skewMs += 5_000;
+    await refusal(/was added to the server/);
+    world.clock.skewMs = 0;
+    expect((await other.organisation.ask('GET', '/owner/approvals')).body.approvals).toEqual([]);
+    expect((await other.agent.act(SEARCH)).status).toBe(202);
+  });
+
   test('a change that the server reverts needs no acceptance', async () => {
     mcp.tools[0]!.description = 'Other words';
     await refused(/has changed since it was accepted/);
