@@ -16,8 +16,9 @@ export type LabRequest = {
   url: string;
   /** As Node gives them, names in lower case. */
   headers: IncomingHttpHeaders;
-  /** The parsed body, of at most LAB_MAX_BODY_BYTES. Undefined: not JSON. */
+  /** The parsed body, of at most LAB_MAX_BODY_BYTES. Undefined: it could not be read, and `problem` says why. */
   message: unknown;
+  problem?: string;
 };
 
 /** `type` is absent without a body. A stream ends by itself within a minute. */
@@ -55,8 +56,8 @@ export function makeLabMcp(options: { version: string; clock?: () => number }): 
   return {
     notes,
     close: () => handler.close(),
-    answer: async ({ url, headers, message }, left) => {
-      if (message === undefined) return refusal(-32700, 'Parse error: the body is not JSON, or not application/json.');
+    answer: async ({ url, headers, message, problem: unread }, left) => {
+      if (message === undefined) return refusal(-32700, `Parse error: ${unread ?? 'the body is not JSON.'}`);
       // A batch would bypass rate limits. Revisions since 2025-06-18 have no batches.
       if (Array.isArray(message)) return refusal(-32600, 'Invalid request: batches are not supported.');
       const asked = typeof message === 'object' && message !== null ? (message as { id?: unknown }) : {};

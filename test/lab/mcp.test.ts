@@ -117,6 +117,19 @@ describe('invalid requests', () => {
     expect((await post(call('echo', { text: 'a' }))).status).toBe(200);
   });
 
+  test.each<[string, string, Record<string, string>, RegExp]>([
+    ['text that is not JSON', '{bad', {}, /offset 1: expected a member name/],
+    ['another type', '{}', { 'content-type': 'text/plain' }, /Content-Type: application\/json/],
+    ['a member twice', '{"id":1,"id":2}', {}, /\/id: this member name is there twice/],
+    ['a number that would change', '{"id":1e999}', {}, /\/id: the number 1e999 would be sent as another number/],
+    ['another encoding', 'x', { 'content-encoding': 'gzip' }, /Content-Encoding/],
+  ])('%s: the error says what is wrong, and where', async (_what, body, headers, message) => {
+    expect((await post(body, headers)).body.error).toMatchObject({
+      code: -32700,
+      message: expect.stringMatching(message),
+    });
+  });
+
   test('a subscription is acknowledged, and there are at most sixteen', async () => {
     const listen = (id: number) =>
       fetch(address(), {

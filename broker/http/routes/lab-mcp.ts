@@ -49,16 +49,28 @@ export const labMcp = route({
     406: { description: 'Accept does not cover both types of a 200.', schema: JsonRpcError },
   },
   errors: ['forbidden', 'misdirected_request', 'payload_too_large'],
-  onMalformed: ({ services, request }, { body }) => answer(services, request, body),
+  onMalformed: ({ services, request }, { body, detail }) => answer(services, request, body, detail),
   handle: ({ services, request, body }) => answer(services, request, body),
 });
 
-async function answer(services: Services, request: IncomingMessage, message: unknown): Promise<Reply> {
+/** `problem`: why the body could not be read. */
+async function answer(
+  services: Services,
+  request: IncomingMessage,
+  message: unknown,
+  problem?: string,
+): Promise<Reply> {
   refuseForeign(services.broker.baseUrl, request);
   const left = new AbortController();
   const url = `${services.broker.baseUrl}/lab/mcp`;
   const lab = await services.lab.open();
-  return replyOf(await lab.answer({ url, headers: request.headers, message }, left.signal), left);
+  return replyOf(
+    await lab.answer(
+      { url, headers: request.headers, message, ...(problem !== undefined && { problem }) },
+      left.signal,
+    ),
+    left,
+  );
 }
 
 function replyOf({ status, type, body }: LabAnswer, left: AbortController): Reply {
