@@ -51,7 +51,9 @@ function whyNot(answer: McpAnswer, manifest: Manifest): McpTest {
 function meaning(status: number, kind: string, manifest: Manifest): string {
   if (status === 401) return `it refused the credential. ${remedyOf(manifest)}`;
   if (status === 403) return 'it refused the credential, or refuses this request from everybody.';
+  if (status === 429) return 'it limits requests. Try again later.';
   if (kind === 'error') return 'it was reached, but returned no list of tools.';
   if (status === 404 || status === 405) return 'there is no MCP server at this address. Check base_url.';
+  if (status >= 300 && status < 400) return 'a redirect, which calls do not follow. Check base_url.';
   return status >= 500 ? 'it was reached, but failed.' : 'this is not a response of an MCP server. Check base_url.';
 }

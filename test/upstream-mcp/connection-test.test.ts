@@ -77,6 +77,16 @@ describe('testing the connection of an MCP server', () => {
       (_request, response) => response.writeHead(503).end(),
       { upstream_status: 503, detail: expect.stringContaining('it was reached, but failed.') },
     ],
+    [
+      'limits requests',
+      (_request, response) => response.writeHead(429, { 'retry-after': '30' }).end(),
+      { upstream_status: 429, detail: expect.stringContaining('it limits requests. Try again later.') },
+    ],
+    [
+      'redirects',
+      (_request, response) => response.writeHead(308, { location: '/elsewhere' }).end(),
+      { upstream_status: 308, detail: expect.stringContaining('a redirect, which calls do not follow.') },
+    ],
     ['hangs up', (request) => void request.socket.destroy(), { upstream_status: null }],
   ])('reports a server that %s', async (_name, how, told) => {
     answer = how;
