@@ -53,7 +53,7 @@ function parameter({ params }: Interaction, name: string): string {
 const unknown = () =>
   new Refusal(
     'not_found',
-    'This request has expired, or was started in another browser. Go back to the application and connect again.',
+    'This request was answered already, has expired, or was started in another browser. If the application is not connected, connect again from it.',
   );
 
 type Deciding = Pick<Context, 'services' | 'request'>;

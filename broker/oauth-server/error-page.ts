@@ -22,6 +22,21 @@ export function errorPage(
   const advice = error.startsWith('invalid_client') ? adviceOn(context.query.client_id, clientIdDocuments) : '';
   context.set(PAGE_HEADERS);
   context.type = 'html';
+  // Opened again, as by the browser's back button, after an owner decided: something may have been granted.
+  if (context.oidc?.route === 'resume') {
+    context.body = smallPage({
+      title: 'Nothing to continue',
+      parts: [
+        statusLine(
+          'The request of the application was answered already, has expired, or was started in another browser.',
+        ),
+        paragraph(
+          'Close this page. If the application is not connected, connect again from it. The console lists applications that were allowed, under MCP clients.',
+        ),
+      ],
+    });
+    return;
+  }
   context.body = smallPage({
     title: 'Not connected',
     parts: [

@@ -144,8 +144,11 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect(stolen.status).toBe(400);
     expect(stolen.url).toBe(location);
     expect(new URL((await browser.get(location)).url).searchParams.get('code')).not.toBeNull();
-    // And only once.
-    expect((await browser.get(location)).status).toBe(400);
+    // And only once. Opened again, the page does not say that nothing was granted.
+    const again = await browser.get(location);
+    expect(again.status).toBe(400);
+    expect(again.text).toContain('was answered already, has expired, or was started in another browser');
+    expect(again.text).not.toMatch(/nothing was granted|not connected</i);
   });
 
   test.each([
