@@ -168,14 +168,14 @@ async function localBroker(options: ConnectionOptions): Promise<RunFile> {
   );
 }
 
-/** Returns the given URL, without a trailing slash; undefined when none is given. Throws CommandFailed for an invalid URL. */
+/** Returns the given URL, without a trailing slash; undefined when none is given. Throws CommandFailed for an invalid one, or one with a path, such as that of /mcp. */
 export function givenUrl(options: ConnectionOptions): string | undefined {
-  const url = options.url ?? (process.env.AGENT_BROKER_URL || undefined);
-  if (url !== undefined && !/^https?:\/\/./i.test(url))
-    throw new CommandFailed(
-      `${options.url === undefined ? 'AGENT_BROKER_URL' : '--url'} is ${url}: write the address of the broker with http:// or https://, such as https://broker.example.`,
-    );
-  return url?.replace(/\/+$/, '');
+  const url = (options.url ?? (process.env.AGENT_BROKER_URL || undefined))?.replace(/\/+$/, '');
+  const { origin, pathname } = (/^https?:/i.test(url ?? '') && URL.parse(url ?? '')) || {};
+  if (url === undefined || pathname === '/') return url;
+  const how = origin ? `without a path, such as ${origin}` : 'with http:// or https://, such as https://broker.example';
+  const where = options.url === undefined ? 'AGENT_BROKER_URL' : '--url';
+  throw new CommandFailed(`${where} is ${url}: write the address of the broker ${how}.`);
 }
 
 /** Returns the given owner session, without the newline that files and secret stores append; undefined when none is given. Throws CommandFailed. */

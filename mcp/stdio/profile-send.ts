@@ -55,9 +55,18 @@ function refusedToken(reply: BrokerReply): string {
 
 function sendFor(profile: Profile): Send {
   const token = agentSigner(profile);
+  const bare = withoutPath(profile.url);
+  if (bare !== undefined)
+    throw new ProfileError(`The profile's url has a path: write ${bare} instead of ${profile.url}`);
   try {
     return signedSend({ url: profile.url, token });
   } catch {
     throw new ProfileError(`The profile's url is no http or https address: ${profile.url}`);
   }
+}
+
+/** Returns the address without its path, if it has one; undefined otherwise. A broker has none: the addresses of `/mcp` and of the console do. */
+function withoutPath(url: string): string | undefined {
+  const parsed = URL.parse(url);
+  return parsed && parsed.pathname !== '/' ? parsed.origin : undefined;
 }

@@ -124,6 +124,11 @@ describe('exit codes', () => {
     for (const [words, env, says] of [
       [['--url', 'localhost:8787', '--owner-token', 'x'], {}, '--url is localhost:8787: write'],
       [[], { AGENT_BROKER_URL: 'broker.example' }, 'AGENT_BROKER_URL is broker.example: write'],
+      [
+        ['--url', 'http://localhost:9/mcp'],
+        {},
+        '--url is http://localhost:9/mcp: write the address of the broker without a path, such as http://localhost:9.',
+      ],
       [['--owner-token', `${session}${session}`], {}, 'contains characters that no token contains'],
     ] as const) {
       const { code, stderr } = await run([...list, ...words], { env });

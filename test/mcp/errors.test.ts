@@ -53,6 +53,10 @@ describe('the agent’s profile', () => {
       [() => writeFileSync(profile, '{"url": "http://x"}'), 'this is missing: agentId, ownerId, privateKey'],
       [() => writeFileSync(profile, right.replace(/-----BEGIN[^"]*/, 'none')), 'not an RSA key'],
       [() => writeFileSync(profile, right.replace(/http:\/\/[^"]*/, 'broker.example')), 'no http or https address'],
+      [
+        () => writeFileSync(profile, right.replace(/http:\/\/[^"]*/, 'http://127.0.0.1:9/mcp')),
+        'has a path: write http://127.0.0.1:9 ',
+      ],
       [() => chmodSync(profile, 0o644), 'chmod 600'],
     ];
     for (const [change, words] of wrongs) {
