@@ -153,11 +153,18 @@ async function endNotices(tx: Db): Promise<void> {
   await tx.updateTable('notice_deliveries').set({ state: 'over' }).where('state', '=', 'due').execute();
 }
 
-/** Ends sessions and refresh tokens, some of which were ended since the backup. The next start makes a new session key. */
+/** Ends sessions and tokens of MCP clients, some of which were ended since the backup. The next start makes a new session key. */
 async function endSessions(tx: Db, now: number): Promise<void> {
   await tx.deleteFrom('signing_keys').where('use', '=', 'session').execute();
   await tx.deleteFrom('person_sessions').execute();
   await tx.deleteFrom('oauth_records').where('kind', '<>', 'Client').execute();
+  // Access tokens are not stored: they are valid while their authorisation is.
+  await tx
+    .updateTable('mcp_authorisations')
+    .set({ expires_at: now })
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .execute();
   // No process in the backup is alive: its calls in flight are closed as unknown. Passkey challenges belong to an earlier run, too.
   await tx.deleteFrom('instances').execute();
   await tx.deleteFrom('meta').where('name', '=', 'run').execute();
