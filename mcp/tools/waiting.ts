@@ -59,7 +59,11 @@ export async function withNews<T>(request: ToolRequest, news: string, work: () =
 
 function telling(request: ToolRequest, news: string, everyMs: number): { now(): void; stop(): void } {
   const startedAt = Date.now();
-  const now = () => void request.progress(news, Math.round((Date.now() - startedAt) / 1000)).catch(() => {});
+  // The work of a cancelled request may go on, such as a write that was sent: nobody waits for it any more.
+  const now = () => {
+    if (request.signal.aborted) return;
+    void request.progress(news, Math.round((Date.now() - startedAt) / 1000)).catch(() => {});
+  };
   const timer = setInterval(now, everyMs);
   return { now, stop: () => clearInterval(timer) };
 }

@@ -165,12 +165,12 @@ describe('JSON that parsing would change', () => {
 });
 
 /** Returns a request that records its progress: the message and the seconds of each notification. */
-function toldRequest() {
+function toldRequest(signal = new AbortController().signal) {
   const told: [string, number][] = [];
   const request: ToolRequest = {
     takesTasks: false,
     opensLinks: 'no',
-    signal: new AbortController().signal,
+    signal,
     progress: async (message, seconds) => void told.push([message, seconds]),
   };
   return { request, told };
@@ -204,6 +204,21 @@ test('while a platform works on a call, the waiting client gets a notification e
   expect(await asking).toBe(1);
   await vi.advanceTimersByTimeAsync(60_000);
   expect(told).toEqual(thrice);
+});
+
+test('a cancelled request gets no more notifications, although its work goes on', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const cancelling = new AbortController();
+  const { request, told } = toldRequest(cancelling.signal);
+  const answered = Promise.withResolvers<number>();
+  const asking = withNews(request, 'not yet', () => answered.promise);
+  await vi.advanceTimersByTimeAsync(11_000);
+  cancelling.abort();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(told).toEqual([['not yet', 10]]);
+  answered.resolve(1);
+  expect(await asking).toBe(1);
 });
 
 test('an answer that is too large for a model is truncated at a whole character, and includes its original size', () => {
