@@ -24,6 +24,8 @@ type Given = {
 
 /** Poll interval for changed permissions: usually a 304. */
 const LOOK_EVERY_MS = 60_000;
+/** How long the program lives after its connection is closed, in milliseconds: time to store what a pending call needs. */
+const LEAVE_MS = 1_000;
 const CHANGED = `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })}\n`;
 
 /** Serves until standard input ends. Standard output is for the protocol, standard error for people. */
@@ -46,7 +48,11 @@ export function serveAgent({ environment, profile: file, configured, waitSeconds
     const { rememberedIn, serveTools } = await import('./serve-tools.ts');
     const repeats = rememberedIn(waitingFolder(environment, file), tell);
     const report = (error: Error) => tell(error.message);
-    const ended = () => clearInterval(looking);
+    const ended = () => {
+      clearInterval(looking);
+      // A write whose response nobody waits for any more goes on at the broker; the identical call gets its result.
+      setTimeout(() => process.exit(), LEAVE_MS).unref();
+    };
     const given = { client, permissions, repeats, configured, waitMs: waitSeconds * 1000, version, report, ended };
     tellChange = serveTools(lines, process.stdout, given);
     // Clients may kill this process, and the compile cache would only be written at a regular exit.

@@ -204,6 +204,24 @@ describe('a client that declares nothing', () => {
     expect(mcp.lines.filter((line) => JSON.parse(line).id === 4712)).toEqual([]);
   });
 
+  test('a cancelled write that is in progress does not keep the program running once its input has ended', async () => {
+    const mcp = await handshake();
+    const args = { ...SAID, endpoint: '/items/9', method: 'PATCH', data: { title: `left ${++titles}` } };
+    const arrived = Promise.withResolvers<() => void>();
+    world.upstream.answer = (_request, response) =>
+      arrived.resolve(() => response.writeHead(200, { 'content-type': 'application/json' }).end('{"made":true}'));
+    void mcp.request('tools/call', { name: 'write_platform', arguments: args }, 4713).catch(() => {});
+    const finish = await arrived.promise;
+    mcp.notify('notifications/cancelled', { requestId: 4713 });
+    mcp.child.stdin!.end();
+    const late = setTimeout(() => mcp.child.kill(), 8_000);
+    expect(await mcp.ended, 'it ends by itself').toBe(0);
+    clearTimeout(late);
+    finish();
+    world.upstream.answer = undefined;
+    expect(sentFor(args)).toBe(1);
+  });
+
   test('a client killed during a write, and refused in between, gets the result of the write, which was made once', async () => {
     const args = { ...SAID, endpoint: '/items/9', method: 'PATCH', data: { title: `refused ${++titles}` } };
     const arrived = Promise.withResolvers<() => void>();
