@@ -1,7 +1,7 @@
 /** Records an owner's change in the transaction that makes it. */
 
 import { correlationId, uuidv7 } from '../crypto/ids.ts';
-import type { JsonObject } from '../policy/facts.ts';
+import type { Instant, JsonObject } from '../policy/facts.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import type { Db } from '../store/store.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
@@ -25,6 +25,8 @@ export type Change = {
   connection?: string;
   /** The held call that the change is about. */
   approval?: string;
+  /** The time of the row; by default now. */
+  at?: Instant;
 };
 
 export type ChangingOwner = {
@@ -62,10 +64,9 @@ export const byBroker = (organisationId: string, correlation = correlationId()):
 export async function recordChange<Made>(
   { broker, recorder, changes }: Changing,
   { owner, how, correlationId }: ChangingOwner,
-  { reason, detail, agent, platform, scope, connection, approval }: Change,
+  { reason, detail, agent, platform, scope, connection, approval, at: now = broker.clock() }: Change,
   make: (tx: Db, note: (facts: JsonObject) => void, auditId: string) => Promise<Made>,
 ): Promise<Made> {
-  const now = broker.clock();
   const row = eventRow({
     auditId: uuidv7(now),
     correlationId,

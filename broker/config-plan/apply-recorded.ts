@@ -38,25 +38,31 @@ export async function applyGovernance(
   const whole = { ...options, mayLimitRepos, madeBy: by.owner.id };
   const change = { reason: 'governance_applied', detail: detail ?? null };
   const applying = { store, vault, organisationId, governance, resolved, clock, options: whole };
-  const applied = await applyFile(applying, (make) =>
-    recordInTurn(services, by, change, async (db, note, auditId) => {
-      const result = await make(db);
-      if (result instanceof RolledBack || !result.ok) return result;
-      await putGovernanceApply(db, {
-        organisation_id: organisationId,
-        id: auditId,
-        made_by: by.owner.id,
-        how: by.how,
-        detail: change.detail,
-        change_count: result.plan.changes.length,
-        changes: keptChanges(result.plan.changes),
-        file_before: result.fileBefore,
-        created_at: clock(),
-      });
-      note(listed(result.plan.changes, result.adopted));
-      for (const ref of result.ended) await services.changes.announce(db, ref);
-      return result;
-    }),
+  const applied = await applyFile(applying, (make, plannedAt) =>
+    // The row has the time of the versions of rules that it makes, by which their author is found.
+    recordInTurn(
+      services,
+      by,
+      { ...change, ...(plannedAt !== undefined && { at: plannedAt }) },
+      async (db, note, auditId) => {
+        const result = await make(db);
+        if (result instanceof RolledBack || !result.ok) return result;
+        await putGovernanceApply(db, {
+          organisation_id: organisationId,
+          id: auditId,
+          made_by: by.owner.id,
+          how: by.how,
+          detail: change.detail,
+          change_count: result.plan.changes.length,
+          changes: keptChanges(result.plan.changes),
+          file_before: result.fileBefore,
+          created_at: clock(),
+        });
+        note(listed(result.plan.changes, result.adopted));
+        for (const ref of result.ended) await services.changes.announce(db, ref);
+        return result;
+      },
+    ),
   );
   if (applied.ok) {
     for (const ref of applied.ended) services.changes.tell(ref);

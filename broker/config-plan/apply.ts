@@ -66,9 +66,13 @@ export type Applying = {
   options?: ApplyOptions;
 };
 
-/** Runs `make` in a transaction, which is rolled back when it throws, or returns a rollback. */
+/**
+ * Runs `make` in a transaction, which is rolled back when it throws, or returns a rollback. `plannedAt`: the time that its rows have; undefined: the time
+ * within the transaction.
+ */
 export type Transact = <Reason>(
   make: (db: Db) => Promise<ApplyResult | RolledBack<Reason>>,
+  plannedAt?: Instant,
 ) => Promise<ApplyResult | RolledBack<Reason>>;
 
 /** After so many plans that concurrent changes invalidated, the next plan is made inside the transaction. */
@@ -128,7 +132,7 @@ async function applyPlanned(applying: Applying, transact: Transact): Promise<App
       await lockOrganisation(tx, organisationId);
       if (!(await isCurrent(tx))) return rollback('concurrent_update');
       return await make(tx, planned, rows, before);
-    });
+    }, planned.planning.now);
     return done instanceof RolledBack ? undefined : done;
   } finally {
     await rows.forget();

@@ -4,8 +4,9 @@ import { firstIdOf } from './audit-search.ts';
 import type { Db } from './store.ts';
 
 const REASONS = ['policy_created', 'policy_changed', 'guardrails_changed', 'governance_applied'];
-/** A row's time is set before its transaction waits for its turn, the version's time within the transaction. */
-const BEFORE_MS = 10_000;
+/** A row's time is set before its transaction waits for its turn, the version's time within the transaction; those of a planned file are equal. */
+const BEFORE_MS = 60_000;
+/** Clocks of replicas differ. */
 const AFTER_MS = 1_000;
 const MOST = 50;
 

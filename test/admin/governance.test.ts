@@ -50,6 +50,22 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(await makers('/owner/policies/other')).toEqual([[1, rowOf('policy_created'), organisation.owner.id]]);
   });
 
+  onOne('the author of a version is found, too, when planning the file took long', async () => {
+    const { broker } = world.running;
+    const { clock } = broker;
+    let late = 0;
+    // Each step of the apply takes two seconds.
+    const slow = () => {
+      late += 2_000;
+      return clock() + late;
+    };
+    Object.assign(broker, { clock: slow });
+    const applied = await apply().finally(() => Object.assign(broker, { clock }));
+    expect(applied.status, applied.text).toBe(200);
+    const { versions } = (await organisation.ask('GET', '/owner/policies/careful/versions')).body;
+    expect(versions).toMatchObject([{ version: 1, made_by: { by: organisation.owner.id } }]);
+  });
+
   test('of more than fifty changes, those of rules are always listed, and the hash of all is recorded', async () => {
     const platforms = Array.from(
       { length: 60 },
