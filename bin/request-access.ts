@@ -2,6 +2,7 @@
 import { visible } from '../broker/console/static/visible.js';
 import { type AgentClient, type AccessAsk as Asked, agentClient } from '../mcp/client/agent-client.ts';
 import { connectAgent } from '../mcp/client/connect-agent.ts';
+import { pollUntil } from '../mcp/client/poll-until.ts';
 import type { AccessRequest, AccessStatus, Answer } from '../mcp/client/read-answers.ts';
 import { signedSend } from '../mcp/client/signed-send.ts';
 import { AgentKeyError } from '../mcp/client/signer.ts';
@@ -20,9 +21,6 @@ type Told = {
   /** The token of the request; undefined when there was nothing to request. */
   requestToken?: string;
 };
-
-/** The broker's limit for one long poll. */
-const ONE_WAIT_SECONDS = 50;
 
 /**
  * Requests access, and waits for the decision as long as the options say. The exit code is 0 when the scope can be used now, otherwise 1.
@@ -83,17 +81,15 @@ async function ask(
       };
 }
 
-/** Asks in long polls until it is not pending any more, for `wait` seconds at most. Returns the last answer. @throws CommandFailed */
+/**
+ * Asks in long polls until it is not pending any more, for `wait` seconds at most, also while the broker is restarted. Returns the last answer.
+ * @throws CommandFailed
+ */
 export async function polled<Found extends { status: string }>(
   poll: (waitSeconds: number) => Promise<Answer<Found>>,
   wait: number,
 ): Promise<Found> {
-  const endsAt = Date.now() + wait * 1000;
-  for (;;) {
-    const left = Math.max(0, Math.ceil((endsAt - Date.now()) / 1000));
-    const found = unwrap(await poll(Math.min(left, ONE_WAIT_SECONDS)));
-    if (found.status !== 'pending' || Date.now() >= endsAt) return found;
-  }
+  return unwrap(await pollUntil(poll, ({ status }) => status !== 'pending', { endsAt: Date.now() + wait * 1000 }));
 }
 
 function undecided(status: 'pending' | 'denied' | 'expired', what: string): string {

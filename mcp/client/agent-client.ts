@@ -2,10 +2,23 @@
  * The typed client for agents: signs, calls, waits. Every response is returned as a value; refusals and errors have the code of
  * the error envelope. Only an aborted signal throws.
  */
-import type { Action, Caller, CallOutcome, Halt } from './action.ts';
+import type { Action, Caller, CallOutcome } from './action.ts';
+import {
+  type Child,
+  type Identity,
+  type PendingActions,
+  type Receipt,
+  type Reported,
+  readChild,
+  readIdentity,
+  readPendingActions,
+  readReceipt,
+  readReported,
+} from './agent-records.ts';
 import { type Approval, isSettled, readApproval } from './approval.ts';
 import { BrokerError, unreachableError } from './broker-error.ts';
 import type { Permissions } from './permissions.ts';
+import { MOST_WAIT_SECONDS, pollUntil } from './poll-until.ts';
 import {
   type AccessRequest,
   type AccessStatus,
@@ -26,31 +39,19 @@ import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } fr
 
 export type CallOptions = {
   /** A retry with the same key within 24 hours returns the first response. */
-  idempotencyKey?: string;
+  idempotencyKey?: string | undefined;
   /** W3C trace context. Where the broker traces the call, its trace links to this one. */
   traceparent?: string | undefined;
   signal?: AbortSignal | undefined;
 };
 
 /** `waitSeconds`: at most 50; resolves as soon as the state is final. */
-export type WaitOptions = { waitSeconds?: number; signal?: AbortSignal | undefined };
+export type WaitOptions = { waitSeconds?: number | undefined; signal?: AbortSignal | undefined };
+/** `timeoutSeconds`: how long to wait for the final state; without a limit when it is absent. */
+export type SettledOptions = { timeoutSeconds?: number | undefined; signal?: AbortSignal | undefined };
 
 export type ConsentAsk = { platform: string; caller: Caller; connection_id?: string };
 export type AccessAsk = { platform: string; scope?: string; reason?: string };
-export type Identity = {
-  agent_id: string;
-  did: string;
-  name: string;
-  owner_id: string;
-  org_id: string | null;
-  agent_type: string | null;
-  agent_status: string;
-  parent_agent_id: string | null;
-  created_at: string | null;
-  expires_at: string | null;
-  halt?: Halt;
-};
-
 export type ChildAsk = {
   name?: string;
   ttl_seconds?: number;
@@ -61,23 +62,6 @@ export type ChildAsk = {
     constraints?: Record<string, unknown>;
   }[];
 };
-export type Child = {
-  child_agent_id: string;
-  /** Returned once. Pass it to the child's client as `bearer`. */
-  bearer_token: string;
-  expires_at: string;
-  /** Upper bound of the child's permissions: never more than the parent's current ones. */
-  granted: {
-    platform: string;
-    scopes: string[];
-    connection_id: string | null;
-    constraints: Record<string, unknown>;
-    require_approval: boolean;
-    expires_at: string | null;
-  }[];
-};
-
-export type Receipt = { audit_id: string; kid: string; receipt: string; jwks_url: string; did: string };
 export type Report = {
   message: string;
   severity?: 'info' | 'warning' | 'error';
@@ -88,26 +72,10 @@ export type Report = {
   context?: Record<string, unknown>;
 };
 
-export type PendingActions = {
-  pending: { approval_id: string; platform_id: string; scope: string; created_at: string; expires_at: string | null }[];
-  recently_completed: {
-    approval_id: string;
-    platform_id: string;
-    scope: string;
-    status: 'approved' | 'denied' | 'expired';
-    created_at: string;
-    executed_at: string | null;
-    result_summary: string | null;
-    execution_error: string | null;
-  }[];
-};
-
 export type AgentClient = ReturnType<typeof agentClient>;
 
 /** Longer than the longest time a platform may take: 600 s where its connection says so (docs/governance.md, connections). */
 const CALL_TIMEOUT_MS = 660_000;
-/** Limit of the broker's long polls. */
-const MOST_WAIT_SECONDS = 50;
 
 type Body = Record<string, unknown>;
 
@@ -159,18 +127,18 @@ export function agentClient(send: Send) {
     /** GET /v1/approvals/{id}. */
     approval,
 
-    /** Waits until a held call is final, or for `timeoutSeconds` (default: no limit). */
-    async settled(
+    /**
+     * Waits until a held call is final, or for `timeoutSeconds` (default: no limit), also while the broker is restarted. Returns an error that
+     * does not pass, or one that has lasted for five minutes.
+     */
+    settled: (
       id: string,
-      { timeoutSeconds = Number.POSITIVE_INFINITY, signal }: { timeoutSeconds?: number; signal?: AbortSignal } = {},
-    ): Promise<Answer<Approval>> {
-      const end = Date.now() + timeoutSeconds * 1000;
-      for (;;) {
-        const left = Math.max(0, Math.ceil((end - Date.now()) / 1000));
-        const found = await approval(id, { waitSeconds: Math.min(left, MOST_WAIT_SECONDS), signal });
-        if (!found.ok || isSettled(found.value) || Date.now() >= end) return found;
-      }
-    },
+      { timeoutSeconds = Number.POSITIVE_INFINITY, signal }: SettledOptions = {},
+    ): Promise<Answer<Approval>> =>
+      pollUntil((waitSeconds) => approval(id, { waitSeconds, signal }), isSettled, {
+        endsAt: Date.now() + timeoutSeconds * 1000,
+        signal,
+      }),
 
     /** GET /v1/agent/permissions, with the ETag of the last response. `changed`: whether the permissions differ from that response's. */
     async permissions(signal?: AbortSignal): Promise<Answer<{ permissions: Permissions; changed: boolean }>> {
@@ -210,26 +178,22 @@ export function agentClient(send: Send) {
       get(`/v1/consent/caller/status/${encodeURIComponent(token)}${waitQuery(waitSeconds)}`, readConsentStatus, signal),
 
     /** GET /v1/agents/me: also works while the agent is halted. */
-    me: (): Promise<Answer<Identity>> => get('/v1/agents/me', (body) => body as Identity),
+    me: (): Promise<Answer<Identity>> => get('/v1/agents/me', readIdentity),
 
     /** GET /v1/agents/me/pending-actions: pending calls, and the results of the last 24 hours. */
-    pendingActions: (): Promise<Answer<PendingActions>> =>
-      get('/v1/agents/me/pending-actions', (body) => body as PendingActions),
+    pendingActions: (): Promise<Answer<PendingActions>> => get('/v1/agents/me/pending-actions', readPendingActions),
 
     /** POST /v1/agents/children: a child identity with fewer permissions and a shorter lifetime. */
     issueChild: (child: ChildAsk): Promise<Answer<Child>> =>
-      answer({ method: 'POST', path: '/v1/agents/children', body: child }, (body) => body as Child),
+      answer({ method: 'POST', path: '/v1/agents/children', body: child }, readChild),
 
     /** GET /v1/audit/{id}/receipt: the signed receipt of one decision. */
     receipt: (auditId: string): Promise<Answer<Receipt>> =>
-      get(`/v1/audit/${encodeURIComponent(auditId)}/receipt`, (body) => body as Receipt),
+      get(`/v1/audit/${encodeURIComponent(auditId)}/receipt`, readReceipt),
 
     /** POST /v1/agents/self/diagnostics: reports an unexpected response to the owners. */
-    report: (report: Report): Promise<Answer<{ id: string; received_at: string }>> =>
-      answer(
-        { method: 'POST', path: '/v1/agents/self/diagnostics', body: report },
-        (body) => body as { id: string; received_at: string },
-      ),
+    report: (report: Report): Promise<Answer<Reported>> =>
+      answer({ method: 'POST', path: '/v1/agents/self/diagnostics', body: report }, readReported),
   };
 }
 

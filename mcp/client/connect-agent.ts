@@ -10,14 +10,16 @@ import { type AgentKey, agentSigner } from './signer.ts';
 
 export type * from './action.ts';
 export type * from './agent-client.ts';
-export type { Approval, ApprovedResult } from './approval.ts';
+export type * from './agent-records.ts';
+export type { Approval, ApprovedResult, Corrected } from './approval.ts';
 export { isSettled } from './approval.ts';
 export { BrokerError } from './broker-error.ts';
 export type * from './permissions.ts';
+export type { AccessRequest, AccessStatus, Answer, ConsentStatus, StartedConsent } from './read-answers.ts';
 export { type AgentKey, AgentKeyError } from './signer.ts';
 
 /** `url`: address of the broker. Either an agent with a key of its own, or a child with its issued token and session. */
-export type Connection = { url: string } & (AgentKey | { bearer: string; session?: string });
+export type Connection = { url: string } & (AgentKey | { bearer: string; session?: string | undefined });
 
 /** Throws AgentKeyError when the key cannot sign, TypeError when `url` is invalid. Sends nothing yet. */
 export function connectAgent(connection: Connection): AgentClient {

@@ -1,5 +1,5 @@
 /** Retries reads without a response, a bounded number of times. A request that may have an effect is never retried. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from './pause.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
 
 const PAUSES_MS = [100, 400];
@@ -8,7 +8,7 @@ const UNREADY = 503;
 /** Throws what `send` throws, after the last attempt. */
 export async function sendRetryingReads(send: Send, request: BrokerRequest): Promise<BrokerReply> {
   if (!isRead(request)) return await send(request);
-  for (const pause of PAUSES_MS) {
+  for (const ms of PAUSES_MS) {
     try {
       const reply = await send(request);
       if (reply.status !== UNREADY) return reply;
@@ -16,7 +16,7 @@ export async function sendRetryingReads(send: Send, request: BrokerRequest): Pro
       if (!(error instanceof BrokerUnreachable) || error.code !== 'unreachable') throw error;
     }
     // Random jitter, so that many agents do not all reconnect at the same moment when a broker comes back.
-    await sleep(pause * (0.5 + Math.random()), undefined, { ...(request.signal && { signal: request.signal }) });
+    await pause(ms * (0.5 + Math.random()), request.signal);
   }
   return await send(request);
 }

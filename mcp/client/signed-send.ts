@@ -3,7 +3,7 @@
  * load, and
  * so does an `import` of `node:http`, which reads the getters that load it. `node:https`, which loads all of TLS, is loaded only for https addresses.
  */
-import type { IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
 
 type Options = {
@@ -43,23 +43,28 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
   // The agent's timeout ends idle connections; a request in flight has its own timeout.
   const agent = new Agent({ keepAlive: true, timeout: idleMs, ...environmentProxy() });
 
-  const exchange = ({ method, path, headers: own = {}, body, signal, ...asked }: BrokerRequest): Promise<BrokerReply> =>
-    new Promise((resolve, reject) => {
+  /** Begins the request. Throws AgentKeyError, or BrokerUnreachable when the request cannot be written as HTTP and JSON. */
+  const begin = ({ method, path, headers: own = {}, body, signal, ...asked }: BrokerRequest): Begun => {
+    const bearer = token && { authorization: `Bearer ${token()}` };
+    try {
       const text = body === undefined ? undefined : JSON.stringify(body);
       const sent = {
         accept: 'application/json',
         ...(text !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
         ...headers,
         ...own,
-        ...(token && { authorization: `Bearer ${token()}` }),
+        ...bearer,
       };
-      const request = open(url + path, {
-        agent,
-        method,
-        headers: sent,
-        timeout: asked.timeoutMs ?? timeoutMs,
-        ...(signal && { signal }),
-      });
+      const timeout = asked.timeoutMs ?? timeoutMs;
+      return { text, request: open(url + path, { agent, method, headers: sent, timeout, ...(signal && { signal }) }) };
+    } catch (error) {
+      throw unsendable(error as Error);
+    }
+  };
+
+  const exchange = (asked: BrokerRequest): Promise<BrokerReply> =>
+    new Promise((resolve, reject) => {
+      const { text, request } = begin(asked);
       request.on('response', (response) => readAll(response).then(resolve, reject));
       request.on('timeout', () => request.destroy(Object.assign(new Error(), { code: 'timeout' })));
       // Nothing is sent on a new connection before it is established; a reused one is.
@@ -80,8 +85,8 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
       return await exchange(request);
     } catch (error) {
       request.signal?.throwIfAborted();
-      // The token could not be made: nothing was sent.
-      if ((error as Error).name === 'AgentKeyError') throw error;
+      // The token could not be made, or the request could not be written: nothing was sent.
+      if ((error as Error).name === 'AgentKeyError' || error instanceof BrokerUnreachable) throw error;
       const isCut = error instanceof Cut;
       const isUnsent = error instanceof Unsent;
       const code = codeOf(isCut || isUnsent ? error.cause : error);
@@ -92,6 +97,15 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
     }
   };
 }
+
+type Begun = { text: string | undefined; request: ClientRequest };
+
+/** The error of a request that is not JSON (a BigInt, a circular structure), or whose headers contain what no header can contain. */
+const unsendable = ({ message }: Error): BrokerUnreachable =>
+  new BrokerUnreachable(`The request cannot be sent: ${message.split('\n', 1)[0]}.`, {
+    code: 'invalid_request',
+    maybeSent: false,
+  });
 
 /** The response began and was cut off. */
 class Cut extends Error {}

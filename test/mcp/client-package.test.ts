@@ -10,6 +10,8 @@ import { startWorld } from '../world/world.ts';
 
 const run = promisify(execFile);
 const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
+const TSC = join(ROOT, 'node_modules', '.bin', 'tsc');
+const STRICT = ['--strict', '--module', 'nodenext', '--target', 'es2024', '--lib', 'es2024,dom', '--types', ''];
 const read = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
 
 describe('agent-broker-client', () => {
@@ -62,11 +64,34 @@ describe('agent-broker-client', () => {
        if (outcome.kind !== 'answered' || refused.kind !== 'denied') throw new Error(outcome.kind + refused.kind);
        console.log(outcome.upstreamStatus, refused.reason, typeof wrong);`,
     );
-    const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
-    const strict = ['--strict', '--module', 'nodenext', '--target', 'es2024', '--lib', 'es2024,dom', '--types', ''];
-    await run(tsc, [...strict, 'use.mts'], { cwd: folder });
+    await run(TSC, [...STRICT, 'use.mts'], { cwd: folder });
     const connection = JSON.stringify({ url: baseUrl, agentId, ownerId, privateKey });
     const { stdout } = await run(process.execPath, ['use.mjs', connection], { cwd: folder });
     expect(stdout).toBe('200 scope_not_granted function\n');
+  });
+
+  test('a library around the client can name all of its types, and pass on options that may be undefined', async () => {
+    writeFileSync(
+      join(folder, 'library.mts'),
+      `import { type AgentClient, type Answer, connectAgent, type Identity } from 'agent-broker-client';
+       const action = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' } as const;
+       export type Options = { key: string | undefined; signal: AbortSignal | undefined; seconds: number | undefined };
+       export const connect = (bearer: string, session: string | undefined) =>
+         connectAgent({ url: 'http://localhost', bearer, session });
+       export const me = (client: AgentClient): Promise<Answer<Identity>> => client.me();
+       export const call = (client: AgentClient, { key, signal }: Options) =>
+         client.call(action, { idempotencyKey: key, signal });
+       export const wait = async (client: AgentClient, { seconds, signal }: Options) => {
+         const now = await client.approval('id', { waitSeconds: seconds, signal });
+         return now.ok ? now.value.corrected : await client.settled('id', { timeoutSeconds: seconds, signal });
+       };
+       export const rest = async (client: AgentClient) => [
+         await client.accessRequest('token'),
+         await client.consent('token'),
+         await client.report({ message: 'odd' }),
+       ];`,
+    );
+    const library = ['--declaration', '--exactOptionalPropertyTypes', 'library.mts'];
+    await run(TSC, [...STRICT, ...library], { cwd: folder }).catch(({ stdout }) => expect.fail(stdout));
   });
 });

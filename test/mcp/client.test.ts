@@ -230,13 +230,15 @@ describe('with a failing connection', () => {
       // A proxy may have forwarded the request, unless it refused it.
       const mayHaveActed = status !== 413;
       expect(await clientOf(agent, url).call(WRITE)).toMatchObject({ error: { ...error, mayHaveActed } });
-      expect(await clientOf(agent, url).me()).toEqual(
-        status === 200 ? { ok: true, value: body } : expect.objectContaining({ ok: false }),
-      );
       const client = clientOf(agent, url);
       for (const asked of [
+        client.me(),
+        client.pendingActions(),
+        client.issueChild({ grants: [] }),
+        client.receipt('r1'),
+        client.report({ message: 'odd' }),
         client.permissions(),
-        client.settled('a1'),
+        client.settled('a1', { timeoutSeconds: 0 }),
         client.requestAccess({ platform: 'demo' }),
         client.accessRequest('t1'),
         client.startConsent({ platform: 'demo', caller: { source: 'slack', id: 'U1' } }),
@@ -244,6 +246,59 @@ describe('with a failing connection', () => {
       ])
         expect(await asked).toMatchObject({ ok: false, error });
     }
+  });
+
+  test('a request that cannot be written is not sent, and is not reported as a broker that does not answer', async () => {
+    const circular: Record<string, unknown> = {};
+    circular.itself = circular;
+    const client = clientOf(agent, url);
+    const error = { code: 'invalid_request', status: undefined, mayHaveActed: false };
+    for (const [outcome, words] of [
+      [await client.call({ ...WRITE, data: { amount: 10n } }), 'BigInt'],
+      [await client.call({ ...WRITE, data: circular }), 'circular'],
+      [await client.call(WRITE, { idempotencyKey: 'line\nfeed' }), 'idempotency-key'],
+      [await client.call(READ, { idempotencyKey: '\u{1F511}' }), 'idempotency-key'],
+      [await connectAgent({ url, bearer: 'b', session: '\u{1F511}' }).call(READ), 'x-svc-session'],
+    ] as const) {
+      expect(outcome).toMatchObject({ kind: 'failed', error });
+      expect(outcome.kind === 'failed' && outcome.error.message).toContain(words);
+    }
+    expect(seen.length).toBe(0);
+  });
+
+  test('waiting for a held call goes on while the broker is unavailable, and ends with its time or an error that does not pass', async () => {
+    const pending = { approval_id: 'a1', status: 'pending', created_at: '', expires_at: '' };
+    behave = (request, response) => {
+      // Three attempts of the read, then a proxy without a broker behind it, then the broker again.
+      if (seen.length <= 3) request.socket.destroy();
+      else if (seen.length === 4) answer(response, {}, 502);
+      else answer(response, { ...pending, status: 'denied', note: 'No.' });
+    };
+    const client = clientOf(agent, url);
+    expect(await client.settled('a1', { timeoutSeconds: 30 })).toMatchObject({
+      ok: true,
+      value: { state: 'denied', note: 'No.' },
+    });
+    expect(seen.length).toBe(5);
+
+    behave = (_request, response) => answer(response, {}, 502);
+    expect(await client.settled('a1', { timeoutSeconds: 1 })).toMatchObject({
+      ok: false,
+      error: { code: 'unexpected_answer', status: 502 },
+    });
+    const before = seen.length;
+    behave = (_request, response) => answer(response, { error: 'not_found' }, 404);
+    expect(await client.settled('a1')).toMatchObject({ ok: false, error: { code: 'not_found' } });
+    expect(seen.length).toBe(before + 1);
+  });
+
+  test('a wait that is aborted during an outage throws the signal’s reason', async () => {
+    behave = (request) => request.socket.destroy();
+    const reason = new Error('enough');
+    const given = new AbortController();
+    const waiting = clientOf(agent, url).settled('a1', { signal: given.signal });
+    setTimeout(() => given.abort(reason), 50);
+    await expect(waiting).rejects.toBe(reason);
   });
 
   test('a refused connection reports that nothing was sent', async () => {
