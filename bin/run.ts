@@ -24,6 +24,7 @@ import { readGitRules } from '../mcp/sidecar/git-rules.ts';
 import { newPlaceholder } from '../mcp/sidecar/placeholder.ts';
 import { platformAddresses } from '../mcp/sidecar/platform-address.ts';
 import { startSidecar } from '../mcp/sidecar/sidecar.ts';
+import { isCredential } from './exposure/variables.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { addressesOf } from './git-addresses.ts';
 import { PROGRAM } from './program-name.ts';
@@ -93,7 +94,7 @@ export async function run(
     close = sidecar.close;
     const { url } = sidecar;
     const made = environmentFor(process.env, {
-      ...{ url, placeholder, folder, chosen, isStrict },
+      ...{ url, placeholder, folder, chosen, isStrict, isCredential },
       socket: codehost === undefined ? undefined : socket,
       codeHosts: addressesOf(CODE_HOST),
       gitRules: codehost === undefined ? undefined : await readGitRules(process.env),

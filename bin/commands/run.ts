@@ -19,7 +19,7 @@ export function addRunCommand(program: Command): void {
     .option('--port <connection[=port]>', 'a port that leads to the platform of a connection (repeatable)', oneMore, [])
     .option(
       '--strict',
-      'leave out all variables that are named like credentials; with --proxy, refuse hosts of no granted platform',
+      'leave out all variables that look like credentials, by name or content; with --proxy, refuse hosts of no granted platform',
     )
     .option(
       '--wait <seconds>',

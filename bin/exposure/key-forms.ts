@@ -64,12 +64,13 @@ const KEY_FORMS: readonly KeyForm[] = [
   { platform: 'HashiCorp Vault', form: /\bhv[sbr]\.[\w-]{20,}/, names: ['VAULT_TOKEN'] },
   { platform: 'Azure', names: ['AZURE_CLIENT_SECRET', 'AZURE_STORAGE_KEY', 'AZURE_OPENAI_API_KEY'] },
   { platform: 'a key pair', form: /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----/ },
-  { platform: 'a URL with a password', form: /\b[a-z][a-z0-9+.-]*:\/\/[^/\s:@]*:[^/\s@]+@/i },
+  { platform: 'a URL with a password', form: /\b[a-z][a-z0-9+.-]{0,30}:\/\/[^/\s:@]*:[^/\s@]+@/i },
   { platform: 'a JWT', form: /\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}/ },
 ];
 
 /** Names that variables for credentials typically have. */
-const LIKE_A_CREDENTIAL = /(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_|$)/i;
+export const LIKE_A_CREDENTIAL =
+  /(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_|$)/i;
 /** Shorter values of variables with such a name are taken for settings. */
 const LEAST = 8;
 

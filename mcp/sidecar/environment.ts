@@ -74,13 +74,15 @@ export type Run = {
   /** The rules of the user's git; undefined when git cannot be run. */
   gitRules?: GitRules | undefined;
   isStrict: boolean;
+  /** Whether a variable of the parent is likely to hold a credential. */
+  isCredential: (name: string, value: string) => boolean;
 };
 
 export type Made = {
   environment: Record<string, string>;
   /** Files to write into the folder, by name. */
   files: Record<string, string>;
-  /** Names of variables of the parent that are likely to hold credentials and were kept. */
+  /** Names of variables of the parent that are likely to hold credentials and were kept; none in strict mode. */
   kept: string[];
 };
 
@@ -89,11 +91,10 @@ export type Made = {
  * as the pipeline that applies governance files.
  */
 const OWN = /^(?:AGENT_BROKER_|ACTIONS_ID_TOKEN_REQUEST_)/i;
-const LIKE_A_CREDENTIAL = /(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_|$)/i;
 
 const GIT_RULES = 'gitconfig';
 
-/** Builds the environment of the command from the parent's. In strict mode, variables whose names look like a credential are dropped. */
+/** Builds the environment of the command from the parent's. In strict mode, variables that are likely to hold a credential are dropped. */
 export function environmentFor(parent: Environment, run: Run): Made {
   const set: Record<string, string> = { AGENT_BROKER_RUN_URL: run.url, AGENT_BROKER_RUN_KEY: run.placeholder };
   const files: Record<string, string> = {};
@@ -115,7 +116,7 @@ export function environmentFor(parent: Environment, run: Run): Made {
   }
   Object.assign(set, directTo127(parent));
   const rest = Object.entries(parent).filter(([name]) => !(name in set || removed.has(name) || OWN.test(name)));
-  const kept = rest.filter(([name]) => LIKE_A_CREDENTIAL.test(name)).map(([name]) => name);
+  const kept = rest.filter(([name, value]) => value && run.isCredential(name, value)).map(([name]) => name);
   const left = rest.filter(([name, value]) => value !== undefined && !(run.isStrict && kept.includes(name)));
   return {
     environment: { ...Object.fromEntries(left as [string, string][]), ...set },

@@ -6,6 +6,7 @@ import { createServer as createSocket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { recognise } from '../../bin/exposure/key-forms.ts';
+import { isCredential } from '../../bin/exposure/variables.ts';
 import { afterFile } from '../world/after-file.ts';
 import { commandHost } from '../world/command.ts';
 import { listenOnLoopback } from '../world/listen.ts';
@@ -294,4 +295,17 @@ test('reports credential helpers of git, an SSH agent, and a metadata address th
 test('a command without --exposure is wrong usage', async () => {
   const { code, stderr } = await hosted(['doctor', '--', 'ls'], { cwd, env: { HOME: home } });
   expect([code, stderr]).toEqual([2, expect.stringContaining('--exposure')]);
+});
+
+test('the advice for a variable says truthfully whether run --strict leaves it out', async () => {
+  const env = {
+    ...{ GH: `ghp_${MARK}${'a'.repeat(30)}`, AZURE_STORAGE_KEY: `${MARK}${'a'.repeat(30)}` },
+    HTTPS_PROXY: `http://me:${MARK}@proxy.example:3128`,
+  };
+  const found = Object.fromEntries((await findings(env)).map(({ where, advice }) => [where, advice]));
+  expect(Object.keys(found).sort()).toEqual(Object.keys(env).sort());
+  for (const [name, value] of Object.entries(env)) {
+    expect(isCredential(name, value), name).toBe(name !== 'HTTPS_PROXY');
+    expect(found[name]).toContain(name === 'HTTPS_PROXY' ? 'run keeps it.' : '--strict leaves it out');
+  }
 });

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { isCredential } from '../../bin/exposure/variables.ts';
 import { choose, codehostOf, environmentFor, type Granted, grantedOf } from '../../mcp/sidecar/environment.ts';
 import { addressOf, originOf, type PlatformAddress, platformAddresses } from '../../mcp/sidecar/platform-address.ts';
 import { proxyVariables } from '../../mcp/sidecar/proxy-variables.ts';
@@ -13,7 +14,7 @@ const granted = (name: string, platform: string, platformName = platform, isDefa
 });
 const run = (connections: readonly Granted[]) => ({
   ...{ url: 'http://127.0.0.1:7', placeholder: 'KEY', folder: '/f', socket: undefined, isStrict: false },
-  ...{ chosen: choose(connections), codeHosts: ['https://github.com/'] },
+  ...{ chosen: choose(connections), codeHosts: ['https://github.com/'], isCredential },
 });
 
 describe('the connection of a tool', () => {
@@ -70,6 +71,34 @@ describe('the environment', () => {
       NO_PROXY: 'x.example,127.0.0.1,localhost',
     });
     expect(environmentFor({}, connections).environment).not.toHaveProperty('NO_PROXY');
+  });
+});
+
+describe('variables that look like credentials', () => {
+  const credentials = {
+    ...{ DEPLOY_TOKEN: 'x', GH: `ghp_${'a'.repeat(36)}`, PAYMENTS: `sk_live_${'a'.repeat(24)}` },
+    ...{ DATABASE_URL: 'postgres://app:password@db.example/app', AZURE_STORAGE_KEY: 'a'.repeat(40) },
+  };
+  const needed = {
+    ...{ https_proxy: 'http://me:password@proxy.example:3128', GIT_CONFIG_COUNT: '1' },
+    ...{ GIT_CONFIG_KEY_0: `url.https://x:ghp_${'a'.repeat(36)}@github.com/.insteadOf`, GIT_CONFIG_VALUE_0: 'gh:' },
+  };
+  const parent = { ...credentials, ...needed, HOME: '/root', TOKENIZER: 'bpe' };
+
+  test('are listed, and removed in strict mode, by their names and by their content', () => {
+    const kept = environmentFor(parent, run([]));
+    expect(kept.kept.sort()).toEqual(Object.keys(credentials).sort());
+    expect(kept.environment).toMatchObject(parent);
+    const strict = environmentFor(parent, { ...run([]), isStrict: true });
+    expect(strict.kept).toEqual([]);
+    expect(Object.keys(strict.environment).filter((name) => name in credentials)).toEqual([]);
+    expect(strict.environment).toMatchObject({ ...needed, HOME: '/root', TOKENIZER: 'bpe' });
+  });
+
+  test('take no long time to find in a long value', () => {
+    const startedAt = Date.now();
+    expect(isCredential('LONG', 'a.'.repeat(60_000))).toBe(false);
+    expect(Date.now() - startedAt).toBeLessThan(2_000);
   });
 });
 
