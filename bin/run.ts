@@ -19,6 +19,7 @@ import {
   grantedOf,
   registryPathsOf,
 } from '../mcp/sidecar/environment.ts';
+import { withoutEnclosingRun } from '../mcp/sidecar/enclosing-run.ts';
 import type { Broker } from '../mcp/sidecar/forward.ts';
 import { readGitRules } from '../mcp/sidecar/git-rules.ts';
 import { newPlaceholder } from '../mcp/sidecar/placeholder.ts';
@@ -60,10 +61,11 @@ export async function run(
   const granted = named(await askGranted(broker), options.connection);
   const chosen = choose(granted);
   const isStrict = options.strict === true;
+  const parent = withoutEnclosingRun(process.env);
   const addresses = platformAddresses(granted, { chosen, isNamed: options.connection.length > 0 });
   const ports = readPorts(options.port, granted, addresses);
   const tell = options.verbose ? (line: string) => say(`agent-broker: ${line}`) : undefined;
-  const proxy = options.proxy ? await makeProxy(addresses, { parent: process.env, isStrict, tell }) : undefined;
+  const proxy = options.proxy ? await makeProxy(addresses, { parent, isStrict, tell }) : undefined;
   const folder = makeFolder();
   let close = () => {};
   try {
@@ -93,13 +95,13 @@ export async function run(
     });
     close = sidecar.close;
     const { url } = sidecar;
-    const made = environmentFor(process.env, {
+    const made = environmentFor(parent, {
       ...{ url, placeholder, folder, chosen, isStrict, isCredential },
       socket: codehost === undefined ? undefined : socket,
       codeHosts: addressesOf(CODE_HOST),
-      gitRules: codehost === undefined ? undefined : await readGitRules(process.env),
+      gitRules: codehost === undefined ? undefined : await readGitRules(parent),
     });
-    const proxied = proxy && variablesOf(proxy, { parent: process.env, url, placeholder, folder });
+    const proxied = proxy && variablesOf(proxy, { parent, url, placeholder, folder });
     const told = ports.map(({ variable }, i): [string, string] => [variable, String(sidecar.ports[i])]);
     if (socket !== undefined) told.push(['AGENT_BROKER_RUN_SOCKET', socket]);
     const environment = { ...made.environment, ...proxied?.environment, ...Object.fromEntries(told) };

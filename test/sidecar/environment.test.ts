@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { isCredential } from '../../bin/exposure/variables.ts';
+import { withoutEnclosingRun } from '../../mcp/sidecar/enclosing-run.ts';
 import { choose, codehostOf, environmentFor, type Granted, grantedOf } from '../../mcp/sidecar/environment.ts';
 import { addressOf, originOf, type PlatformAddress, platformAddresses } from '../../mcp/sidecar/platform-address.ts';
 import { proxyVariables } from '../../mcp/sidecar/proxy-variables.ts';
@@ -71,6 +72,31 @@ describe('the environment', () => {
       NO_PROXY: 'x.example,127.0.0.1,localhost',
     });
     expect(environmentFor({}, connections).environment).not.toHaveProperty('NO_PROXY');
+  });
+});
+
+test('an enclosing run leaves nothing but root certificates, and git keeps its own numbered settings', () => {
+  const own = { HOME: '/root', OPENAI_API_KEY: 'sk-own', no_proxy: '127.0.0.1,localhost' };
+  expect(withoutEnclosingRun(own)).toBe(own);
+  const chosen = choose([
+    granted('o', 'openai'),
+    granted('gh', 'codehost'),
+    granted('k', 'kubernetes'),
+    granted('n', 'npm'),
+  ]);
+  const outer = environmentFor(
+    { ...own, GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'core.pager', GIT_CONFIG_VALUE_0: 'cat' },
+    { ...run([]), chosen, url: 'http://127.0.0.1:4711', placeholder: 'PLACEHOLDER', folder: '/tmp/run-x' },
+  ).environment;
+  const parent = {
+    ...outer,
+    ...{ AGENT_BROKER_RUN_SOCKET: '/tmp/run-x/socket', SSL_CERT_FILE: '/tmp/run-x/roots.pem' },
+    ...{ HTTPS_PROXY: 'http://run:PLACEHOLDER@127.0.0.1:4711', GIT_CONFIG_SYSTEM: '/tmp/run-x/gitconfig' },
+  };
+  expect(withoutEnclosingRun(parent)).toEqual({
+    ...{ HOME: '/root', no_proxy: '127.0.0.1,localhost', SSL_CERT_FILE: '/tmp/run-x/roots.pem' },
+    ...{ GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'core.pager', GIT_CONFIG_VALUE_0: 'cat' },
+    ...{ YARN_UNSAFE_HTTP_WHITELIST: '127.0.0.1', npm_config_replace_registry_host: 'always' },
   });
 });
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { wholeNumber } from '../../bin/duration.ts';
 import type { TestAgent } from '../world/agent.ts';
+import { BIN } from '../world/checkout.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';
@@ -64,6 +65,24 @@ describe('a command that is run', () => {
     world.upstream.answer = undefined;
     expect(ended).toMatchObject({ code: 0, stdout: 'data: one\n\ndata: two\n\n' });
     expect(lastSeen()).toMatchObject({ method: 'POST', body: '{"n":1.10}' });
+  });
+
+  test('a run inside another run has none of the variables of the outer one, so its command acts as its own agent only', async () => {
+    const inner = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: { scopeList: ALL } } });
+    const start = `${process.execPath} ${BIN} run --profile ${profileOf(inner)}`;
+    const ended = await run(profile, sh(`echo "$AGENT_BROKER_RUN_KEY $AGENT_BROKER_RUN_URL"; ${start} -- env`), {
+      NO_PROXY: 'x.example',
+    });
+    expect(ended, ended.stderr).toMatchObject({ code: 0 });
+    const [outer = '', ...lines] = ended.stdout.trim().split('\n');
+    const [key = '', url = ''] = outer.split(' ');
+    const variables = lines.join('\n');
+    expect(key.length).toBeGreaterThan(16);
+    expect(variables).not.toContain(key);
+    expect(variables).not.toContain(url);
+    expect(variables).not.toMatch(/^OPENAI_/m);
+    expect(variables).toMatch(/^AGENT_BROKER_RUN_URL=http:/m);
+    expect(variables).toContain('NO_PROXY=x.example');
   });
 
   test("requests to the broker use the environment's proxy when NODE_USE_ENV_PROXY is set, and no proxy otherwise", async () => {
