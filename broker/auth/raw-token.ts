@@ -22,6 +22,14 @@ const MISSING: AuthRefusal = {
   detail:
     'Send the token of the agent as "X-Svc-Authorization: Bearer <token>", or as the API key where your client sends it, but not in the address.',
 };
+/** AWS Signature Version 4, "Authenticating requests: using query parameters". */
+const PRE_SIGNED = /[?&]X-Amz-Signature=/i;
+const IN_ADDRESS: AuthRefusal = {
+  kind: 'refused',
+  code: 'missing_token',
+  detail:
+    'Pre-signed URLs are not accepted: anyone who reads one could act as the agent. Send the request with its key in a header, as the client does without a pre-signed URL.',
+};
 const MALFORMED: AuthRefusal = {
   kind: 'refused',
   code: 'invalid_token',
@@ -36,7 +44,10 @@ const NO_STATIC_KEY: AuthRefusal = {
 };
 
 /** Reads the token from any header. Whether that header is allowed depends on the platform's manifest, which is not known yet. */
-export function readRawToken({ headersDistinct }: IncomingMessage): RawToken | { kind: 'twice' } | AuthRefusal {
+export function readRawToken({
+  headersDistinct,
+  url = '',
+}: IncomingMessage): RawToken | { kind: 'twice' } | AuthRefusal {
   for (const header of [OWN_HEADER, 'authorization']) {
     const [value, another] = headersDistinct[header] ?? [];
     if (another !== undefined) return { kind: 'twice' };
@@ -49,7 +60,7 @@ export function readRawToken({ headersDistinct }: IncomingMessage): RawToken | {
     const token = values.length === 1 ? OURS.exec(values[0] ?? '')?.[1] : undefined;
     if (token !== undefined) return { kind: 'token', token, header };
   }
-  return MISSING;
+  return PRE_SIGNED.test(url) ? IN_ADDRESS : MISSING;
 }
 
 /**

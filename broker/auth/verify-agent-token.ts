@@ -93,7 +93,7 @@ function whatIsWrongWith(
   }
   if (!agent.ownerIds.includes(claims.ownerId)) return refuseToken("The claim owner_id is not the agent's owner.");
   if (claims.subject !== undefined && !agent.acceptedSubjects.includes(claims.subject)) {
-    return refuseToken("The claim sub, when present, must be the agent's workload identity id.");
+    return refuseToken("The claim sub, when present, must be the agent's id, its DID or its workload identity id.");
   }
   if (claims.audience !== undefined && !claims.audience.includes(baseUrl)) {
     return refuseToken(`The claim aud, when present, must name this broker: ${baseUrl}`);

@@ -41,6 +41,14 @@ const WRONG_PLACEHOLDER = {
     'Only the command of this run can use this address. Send the value of AGENT_BROKER_RUN_KEY, or of the tool’s own variable, where the key of the platform goes.',
 };
 
+/** In a URL that a client of AWS has signed, the placeholder is the access key id. */
+const PRE_SIGNED = /[?&]X-Amz-Signature=/i;
+const IN_ADDRESS = {
+  ...WRONG_PLACEHOLDER,
+  detail:
+    'Pre-signed URLs are not accepted. Send the request with its key in a header, as the client does without a pre-signed URL.',
+};
+
 const NO_UPGRADE = {
   status: 501,
   error: 'not_implemented',
@@ -62,7 +70,7 @@ export const answerAt =
     // kubectl sends no key over plain HTTP, so its address contains the placeholder.
     const [, inPath, rest = ''] = (!entry.isShown && /^\/~([^/?]*)(.*)$/s.exec(target)) || [];
     if (!entry.isShown && !found.isShown && !(inPath !== undefined && isShown(inPath, placeholder)))
-      return void refuseStranger(response, WRONG_PLACEHOLDER);
+      return void refuseStranger(response, PRE_SIGNED.test(target) ? IN_ADDRESS : WRONG_PLACEHOLDER);
     const host = request.headers.host ?? '';
     const origin = `http://${host}${inPath === undefined ? '' : `/~${inPath}`}`;
     const asked = inPath === undefined ? target : rest;

@@ -130,7 +130,8 @@ describe('claims', () => {
 
   it('JW-16 a sub that is not the workload identity, DID or agent id is refused', () => {
     for (const sub of agent.acceptedSubjects) expect(present(token({ ...CLAIMS, sub })).ok).toBe(true);
-    for (const sub of ['', 'spiffe://other', OWNER_ID]) refused(token({ ...CLAIMS, sub }), 'sub');
+    for (const sub of ['', 'spiffe://other', OWNER_ID])
+      refused(token({ ...CLAIMS, sub }), "the agent's id, its DID or its workload identity id");
     for (const sub of [1, null, {}, [agent.acceptedSubjects[0]]]) refused(token({ ...CLAIMS, sub }), 'sub');
   });
 

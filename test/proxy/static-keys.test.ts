@@ -78,6 +78,15 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
       (one: { label: string }) => one.label === label,
     ).id;
 
+  test('is not accepted in a pre-signed URL, and the refusal says so', async () => {
+    const made = await issued({ connection: 'stored-main' });
+    const query = `X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=${made.key}%2F20261130%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Signature=00`;
+    const answer = await rawClient(() => agent)('GET', `/proxy/stored-main/bucket/a.txt?${query}`, { bare: true });
+    expect(answer.status, answer.text).toBe(401);
+    expect(answer.text).toContain('Pre-signed URLs are not accepted');
+    expect(answer.text).not.toContain(made.key);
+  });
+
   test('authenticates the agent on its connection, in every place of a token, and is never forwarded; row and receipt name it', async () => {
     const made = await issued();
     const keyed = await issued({ connection: 'keyed-main' });

@@ -96,7 +96,8 @@ describe('the port of a connection', () => {
         ask -H "$KEY" -H "X-Svc-Caller: id slack:U2" $AGENT_BROKER_RUN_URL/proxy/formed-main/items
         ask -H "$KEY" "$AGENT_BROKER_RUN_URL/proxy/formed-main/%2e%2e/x"
         ask -H "$KEY" $AGENT_BROKER_RUN_URL/proxy/demo-main/items
-        ask $at/v1/items`),
+        ask $at/v1/items
+        ask "$AGENT_BROKER_RUN_URL/proxy/formed-main/items?X-Amz-Credential=AKIA&X-Amz-Signature=00"`),
     ]);
     const told = ended.stdout
       .trim()
@@ -105,8 +106,8 @@ describe('the port of a connection', () => {
     expect(
       told.map(([, status]) => status),
       ended.stderr,
-    ).toEqual(['404', '403', '403', '404', '404', '403']);
-    const [path, caller, sameCaller, dots, other, stranger] = told.map(([body = '']) => JSON.parse(body));
+    ).toEqual(['404', '403', '403', '404', '404', '403', '403']);
+    const [path, caller, sameCaller, dots, other, stranger, preSigned] = told.map(([body = '']) => JSON.parse(body));
     expect(path.fault).toEqual({
       text: expect.stringMatching(/^agent-broker: not_found: There is no such address\. .* has: \/v1\.$/),
       ...{ code: 'not_found', status: 404 },
@@ -120,6 +121,7 @@ describe('the port of a connection', () => {
     // A connection that this run does not have, so the form of its platform's errors is unknown.
     expect(other).toMatchObject({ title: 'Not Found', status: 404, error: 'not_found' });
     expect(stranger).toEqual({ error: 'wrong_placeholder', detail: expect.stringContaining('AGENT_BROKER_RUN_KEY') });
+    expect(preSigned).toEqual({ error: 'wrong_placeholder', detail: expect.stringContaining('Pre-signed URLs') });
   });
 
   test('invalid arguments are reported before the command is started', async () => {
