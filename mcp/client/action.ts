@@ -13,15 +13,15 @@ export type Action = {
   method: Method;
   scope: string;
   /** Sent as the body; not with GET. A list or a text only where the operation takes one. */
-  data?: Readonly<Record<string, unknown>> | readonly unknown[] | string;
+  data?: object | string | undefined;
   /** `data` is a text that stands for bytes. */
-  encoding?: 'base64';
-  headers?: Readonly<Record<string, string>>;
+  encoding?: 'base64' | undefined;
+  headers?: Readonly<Record<string, string>> | undefined;
   /** Which connection, when the platform has several. */
-  connection_id?: string;
+  connection_id?: string | undefined;
   /** Why the agent makes the call; shown to the person who decides. */
-  reason?: string;
-  caller?: Caller;
+  reason?: string | undefined;
+  caller?: Caller | undefined;
 };
 
 /** Reasons of a refusal (specification, ActionDenied). */

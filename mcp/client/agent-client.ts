@@ -50,26 +50,26 @@ export type WaitOptions = { waitSeconds?: number | undefined; signal?: AbortSign
 /** `timeoutSeconds`: how long to wait for the final state; without a limit when it is absent. */
 export type SettledOptions = { timeoutSeconds?: number | undefined; signal?: AbortSignal | undefined };
 
-export type ConsentAsk = { platform: string; caller: Caller; connection_id?: string };
-export type AccessAsk = { platform: string; scope?: string; reason?: string };
+export type ConsentAsk = { platform: string; caller: Caller; connection_id?: string | undefined };
+export type AccessAsk = { platform: string; scope?: string | undefined; reason?: string | undefined };
 export type ChildAsk = {
-  name?: string;
-  ttl_seconds?: number;
+  name?: string | undefined;
+  ttl_seconds?: number | undefined;
   grants: {
     platform: string;
     scopes: string[];
-    connection_id?: string | null;
-    constraints?: Record<string, unknown>;
+    connection_id?: string | null | undefined;
+    constraints?: object | undefined;
   }[];
 };
 export type Report = {
   message: string;
-  severity?: 'info' | 'warning' | 'error';
-  code?: string;
-  platform?: string;
-  endpoint?: string;
-  correlation_id?: string;
-  context?: Record<string, unknown>;
+  severity?: 'info' | 'warning' | 'error' | undefined;
+  code?: string | undefined;
+  platform?: string | undefined;
+  endpoint?: string | undefined;
+  correlation_id?: string | undefined;
+  context?: object | undefined;
 };
 
 export type AgentClient = ReturnType<typeof agentClient>;

@@ -85,6 +85,9 @@ describe('agent-broker-client', () => {
          const now = await client.approval('id', { waitSeconds: seconds, signal });
          return now.ok ? now.value.corrected : await client.settled('id', { timeoutSeconds: seconds, signal });
        };
+       interface Refund { payment: string; amount: number }
+       export const refund = (client: AgentClient, data: Refund, reason: string | undefined) =>
+         client.call({ ...action, method: 'POST', data, reason });
        export const rest = async (client: AgentClient) => [
          await client.accessRequest('token'),
          await client.consent('token'),
