@@ -10,6 +10,7 @@ import { signedSend } from '../mcp/client/signed-send.ts';
 import { AgentKeyError, agentSigner } from '../mcp/client/signer.ts';
 import { type CallerOptions, callerHeader } from '../mcp/configured-caller.ts';
 import { ProfileError, readProfile } from '../mcp/profile.ts';
+import { withoutEnclosingRun } from '../mcp/sidecar/enclosing-run.ts';
 import {
   type Chosen,
   choose,
@@ -19,7 +20,6 @@ import {
   grantedOf,
   registryPathsOf,
 } from '../mcp/sidecar/environment.ts';
-import { withoutEnclosingRun } from '../mcp/sidecar/enclosing-run.ts';
 import type { Broker } from '../mcp/sidecar/forward.ts';
 import { readGitRules } from '../mcp/sidecar/git-rules.ts';
 import { newPlaceholder } from '../mcp/sidecar/placeholder.ts';
@@ -56,6 +56,7 @@ export async function run(
   options: RunOptions,
   say: (line: string) => void,
 ): Promise<number> {
+  if (command[0] === '') throw new WrongUsage('The command is empty: write it after --.');
   const broker = brokerOf(options.profile);
   const caller = callerOf(options);
   const granted = named(await askGranted(broker), options.connection);
@@ -125,9 +126,18 @@ export async function run(
 /** The longest path of a Unix socket in bytes, on the system with the lowest limit (macOS, unix(4)). */
 const LONGEST_SOCKET = 103;
 
-/** Creates the folder of a run, in a folder for temporary files where a socket's path is short enough. */
+/** Creates the folder of a run, in a folder for temporary files where a socket's path is short enough. @throws CommandFailed */
 function makeFolder(): string {
-  const make = (parent: string) => mkdtempSync(join(parent, 'agent-broker-run-'));
+  const make = (parent: string) => {
+    try {
+      return mkdtempSync(join(parent, 'agent-broker-run-'));
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      throw new CommandFailed(
+        `No folder can be created in ${parent} (${code}). Set TMPDIR to a folder that you may write to.`,
+      );
+    }
+  };
   const folder = make(tmpdir());
   if (process.platform === 'win32' || Buffer.byteLength(socketIn(folder)) <= LONGEST_SOCKET) return folder;
   rmSync(folder, { recursive: true });

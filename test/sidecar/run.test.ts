@@ -343,6 +343,19 @@ describe('a command that is run', () => {
     expect(ended).toMatchObject({ code: 127, stderr: 'agent-broker: no-such-command-anywhere: no such command.\n' });
   });
 
+  test('an empty command, and a folder for temporary files that does not exist, are reported with what to do', async () => {
+    expect(await run(profile, ['--', ''])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/command is empty/),
+    });
+    const missing = join(newFolder(), 'none');
+    const ended = await run(profile, ['--', 'true'], { TMPDIR: missing });
+    expect(ended).toMatchObject({
+      code: 1,
+      stderr: `No folder can be created in ${missing} (ENOENT). Set TMPDIR to a folder that you may write to.\n`,
+    });
+  });
+
   test('missing grants, an unreachable broker and a missing profile are reported before the command is started', async () => {
     const nothing = await organisation.agent({ rules: ALLOW_ALL, grants: {} });
     const refused: [string, readonly string[], RegExp][] = [
