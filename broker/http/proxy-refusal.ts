@@ -5,6 +5,7 @@ import type { JsonValue } from '../../json/json-value.ts';
 import { platformEffectOf } from '../audit/effect.ts';
 import { BLOCKED_DETAILS, type StreamOutcome } from '../audit/outcome.ts';
 import type { BlockedCause } from '../egress/answer.ts';
+import { BODY_CUT } from '../egress/unreachable.ts';
 import { hasSign } from '../platforms/error-sign.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Method } from '../policy/facts.ts';
@@ -110,13 +111,36 @@ export function outcomeRefusal(context: RefusalContext, outcome: StreamOutcome):
     case 'streamed':
       return outcome.ended === 'credential_found' || outcome.ended === 'not_masked'
         ? withheld(outcome.ended)
-        : refuse('upstream_unreachable', 'The response of the platform broke off before any of it could be forwarded.');
+        : unrepeated(
+            refuse(
+              'upstream_unreachable',
+              'The response of the platform broke off before any of it could be forwarded.',
+            ),
+            outcome,
+          );
     default:
-      return fromReply(outcomeReply(context, outcome), auditId, (code) =>
-        afterRefusal(code, callerOf(context), wantedOf(outcome)),
+      return unrepeated(
+        fromReply(outcomeReply(context, outcome), auditId, (code) =>
+          afterRefusal(code, callerOf(context), wantedOf(outcome)),
+        ),
+        outcome,
       );
   }
 }
+
+/**
+ * A call that may have been made, and that would be made a second time if its client repeated it, has a status after which no client does. PUT and DELETE
+ * are idempotent (RFC 9110 section 9.2.2): their 502 lets clients repeat a part of an upload whose connection was lost. A body that the broker cut is no
+ * complete call.
+ */
+function unrepeated(refusal: RawRefusal, outcome: StreamOutcome): RawRefusal {
+  if (refusal.code !== 'upstream_unreachable' || platformEffectOf(outcome) === 'none') return refusal;
+  const isCut = outcome.kind === 'unreachable' && CUT.includes(outcome.code);
+  const isIdempotent = !['POST', 'PATCH'].includes(outcome.call.asked.method ?? '');
+  return isCut || isIdempotent ? refusal : { ...refusal, status: UNREPEATED };
+}
+
+const CUT: readonly string[] = BODY_CUT;
 
 const TOO_LARGE_TO_HOLD =
   'This call needs an approval, but a body of more than 1 MiB or of unknown length cannot be stored until the decision. Send a smaller body with a Content-Length, or ask an owner for a policy that allows the call.';

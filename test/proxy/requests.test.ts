@@ -407,6 +407,28 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen.length).toBe(before);
   });
 
+  test('a POST or PATCH whose answer is lost gets a status that clients do not retry; a PUT, a read, and what was not sent a 502', async () => {
+    const scopes = { 'lossy:all': ['GET /**', 'POST /**', 'PATCH /**', 'PUT /**'] };
+    await organisation.platform({ id: 'lossy', manifest: { scopes } });
+    // Nothing listens on port 9 (discard).
+    await organisation.platform({ id: 'closed', manifest: { scopes, base_url: 'http://127.0.0.1:9' } });
+    const grants = { lossy: { scopeList: ['lossy:all'] }, closed: { scopeList: ['lossy:all'] } };
+    const other = await organisation.agent({ rules: ALLOW_ALL, grants });
+    world.upstream.answer = (request) => request.socket.destroy();
+    const lost = async (method: string, connection = 'lossy-main') => {
+      const options = method === 'GET' ? {} : { body: '{"n":1}' };
+      const answer = await rawClient(() => other)(method, `/proxy/${connection}/items/1`, options);
+      expect([answer.body.error, answer.headers.get('x-should-retry')]).toEqual(['upstream_unreachable', 'false']);
+      return [answer.status, /may have been made/.test(answer.body.detail)];
+    };
+    expect(await lost('POST')).toEqual([422, true]);
+    expect(await lost('PATCH')).toEqual([422, true]);
+    expect(await lost('PUT')).toEqual([502, true]);
+    expect(await lost('GET')).toEqual([502, false]);
+    world.upstream.answer = undefined;
+    expect(await lost('POST', 'closed-main')).toEqual([502, false]);
+  });
+
   test('a write whose outcome cannot be recorded answers with a status that clients do not retry; one that was not sent can be retried', async () => {
     let end = () => Promise.resolve();
     world.upstream.answer = async (_, response) => {
