@@ -16,7 +16,7 @@ export function addVerifyExport(verify: Command): void {
     .option('--key <file>', 'verifier keys saved from /.well-known/svc-log/<organisation>; a folder contains them')
     .option(
       '--checkpoint <file...>',
-      'checkpoints that you kept: the log has to go on from each of them (from /orgs/<organisation>/checkpoint, or a receipt)',
+      'checkpoints that you kept: the log has to go on from each of them (from /orgs/<organisation>/checkpoint, or inclusion.checkpoint of a receipt)',
     )
     .option(
       '--receipt-keys <file>',
@@ -27,9 +27,12 @@ export function addVerifyExport(verify: Command): void {
       'the export starts at this row (?first=): earlier rows may be missing, and checkpoints of fewer rows are not compared',
     )
     .option('--json', 'print JSON')
-    .action(async (given: string | undefined, options: Options) => {
-      const saved =
-        given !== undefined && statSync(given, { throwIfNoEntry: false })?.isDirectory() ? filesIn(given) : undefined;
+    .action(async (argument: string | undefined, options: Options) => {
+      const given = argument === '-' ? undefined : argument;
+      const stat = given === undefined ? undefined : statSync(given, { throwIfNoEntry: false });
+      if (given !== undefined && stat === undefined)
+        throw new CommandFailed(`The export ${given} cannot be read (ENOENT).`);
+      const saved = given !== undefined && stat?.isDirectory() ? filesIn(given) : undefined;
       const file = saved?.log ?? given;
       const key = options.key ?? saved?.key;
       if (key === undefined) throw new WrongUsage('Say with --key which keys sign the log.');
@@ -44,7 +47,10 @@ export function addVerifyExport(verify: Command): void {
       const bytes = Readable.toWeb(file === undefined ? process.stdin : createReadStream(file));
       const verdict = await verifyLogExport(linesOf(bytes.pipeThrough(new TextDecoderStream())), {
         keys,
-        checkpoints: [...(saved?.checkpoint ?? []), ...(options.checkpoint ?? [])].map(read),
+        checkpoints: [...(saved?.checkpoint ?? []), ...(options.checkpoint ?? [])].map((name) => ({
+          name,
+          note: read(name),
+        })),
         ...(receiptKeys !== undefined && { receiptKeys: keySetIn(receiptKeys) }),
         digest: (bytes) => hash('sha256', bytes, 'buffer'),
         first: indexIn(options.first),

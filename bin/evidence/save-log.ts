@@ -1,5 +1,5 @@
 /** Saves the copies that an auditor keeps apart from the broker: the receipt log, its verifier keys, its checkpoints and the keys of receipts. */
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import {
   createReadStream,
   existsSync,
@@ -8,7 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  writeFileSync,
+  statSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -17,6 +17,7 @@ import { parseStrictJson } from '../../json/strict.ts';
 import type { BrokerConnection, ConnectionOptions } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
+import { replaceFile } from '../replace-file.ts';
 import { saveDownload } from '../save-download.ts';
 
 /** Problems that cannot be checked without the keys of receipts, or that concern the saved files instead of the rows. */
@@ -27,6 +28,8 @@ const LOG = 'log.jsonl';
 const LOG_KEYS = 'log.key';
 const RECEIPT_KEYS = 'receipt-keys.json';
 const CHECKPOINTS = 'checkpoints';
+/** Age from which a partial download is one of a killed process. */
+const LEFT_MS = 24 * 3600 * 1000;
 
 /** `newReceiptKeys`: the `kid`s of keys that were not in the folder before. */
 export type SavedLog = { size: number; checkpoints: number; newLogKeys: number; newReceiptKeys: string[] };
@@ -56,26 +59,28 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
     throw new CommandFailed(
       `The broker signed another log of ${size} rows than the one of ${join(folder, CHECKPOINTS, `${size}`)}. Nothing was saved: rows were changed since, and this folder is the evidence of what they were. Keep it as it is, and save into another one.`,
     );
-  const known = receiptKeysIn(savedText(folder, RECEIPT_KEYS));
-  const published = receiptKeysIn(await textAt(broker, '/.well-known/svc-receipt-keys.json'));
+  const known = savedReceiptKeys(folder);
+  const published = receiptKeysIn(await textAt(broker, '/.well-known/svc-receipt-keys.json')) ?? [];
   const more = without(published, known);
   const keys = { keys: [...published, ...without(known, published)] };
   mkdirSync(join(folder, CHECKPOINTS), { recursive: true, mode: 0o700 });
-  const next = join(folder, `${LOG}.new`);
+  removeLeftovers(folder);
+  // A name of its own, since another process may be saving into the folder.
+  const next = join(folder, `.${LOG}.${randomUUID()}.new`);
   await saveDownload(await broker.download('/owner/log/export'), next);
   try {
     if (existsSync(join(folder, LOG))) await refuseOther(next, { folder, keys: served, note, size });
     // Before the log: a log without keys would not be taken for one that was saved here.
-    writeFileSync(join(folder, LOG_KEYS), `${served.join('\n')}\n`, { mode: 0o600 });
+    replaceFile(join(folder, LOG_KEYS), `${served.join('\n')}\n`);
     renameSync(next, join(folder, LOG));
   } finally {
     rmSync(next, { force: true });
   }
-  writeFileSync(join(folder, RECEIPT_KEYS), `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 });
-  writeFileSync(join(folder, CHECKPOINTS, `${size}`), note, { mode: 0o600 });
+  replaceFile(join(folder, RECEIPT_KEYS), `${JSON.stringify(keys, null, 2)}\n`);
+  replaceFile(join(folder, CHECKPOINTS, `${size}`), note);
   return {
     size,
-    checkpoints: readdirSync(join(folder, CHECKPOINTS)).length,
+    checkpoints: checkpointsIn(folder).length,
     newLogKeys: saved.length === 0 ? 0 : served.length - saved.length,
     newReceiptKeys: known.length === 0 ? [] : more.map(({ kid }) => `${kid}`),
   };
@@ -98,10 +103,14 @@ export const filesIn = (folder: string): { log: string; key: string; receiptKeys
   log: join(folder, LOG),
   key: join(folder, LOG_KEYS),
   receiptKeys: join(folder, RECEIPT_KEYS),
-  checkpoint: existsSync(join(folder, CHECKPOINTS))
-    ? readdirSync(join(folder, CHECKPOINTS)).map((name) => join(folder, CHECKPOINTS, name))
-    : [],
+  checkpoint: checkpointsIn(folder).map((name) => join(folder, CHECKPOINTS, name)),
 });
+
+/** Returns the names of the saved checkpoints, without hidden files, which other programs create (.DS_Store). */
+const checkpointsIn = (folder: string): string[] =>
+  existsSync(join(folder, CHECKPOINTS))
+    ? readdirSync(join(folder, CHECKPOINTS)).filter((name) => !name.startsWith('.'))
+    : [];
 
 /** Throws CommandFailed when an export does not continue the checkpoints of a folder. */
 async function refuseOther(
@@ -112,12 +121,12 @@ async function refuseOther(
   const { verifyLogExport } = await import('../../broker/console/static/verify/log-export.js');
   const { readVerifierKeys } = await import('../../broker/console/static/verify/note.js');
   // The checkpoint of this size was compared before, and may have been co-signed since.
-  const kept = readdirSync(join(folder, CHECKPOINTS)).filter((name) => name !== `${size}`);
+  const kept = checkpointsIn(folder).filter((name) => name !== `${size}`);
   const { problems } = await verifyLogExport(
     linesIn(Readable.toWeb(createReadStream(file)).pipeThrough(new TextDecoderStream())),
     {
       keys: await readVerifierKeys(keys.join('\n')),
-      checkpoints: [...kept.map((name) => savedText(folder, join(CHECKPOINTS, name))), note],
+      checkpoints: [...kept.map((name) => ({ name, note: savedText(folder, join(CHECKPOINTS, name)) })), note],
       digest: (bytes) => hash('sha256', bytes, 'buffer'),
     },
   );
@@ -129,14 +138,23 @@ async function refuseOther(
     );
 }
 
+/** Removes downloads of processes that were killed; one that still runs is not a day old. */
+function removeLeftovers(folder: string): void {
+  for (const name of readdirSync(folder).filter((one) => one.startsWith(`.${LOG}.`))) {
+    const modifiedAt = statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+    if (Date.now() - modifiedAt > LEFT_MS) rmSync(join(folder, name), { force: true });
+  }
+}
+
 /** Returns the text of a note without its signatures, which may be added to a checkpoint later. */
 const signedTextOf = (note: string): string => note.slice(0, note.lastIndexOf('\n\n') + 1);
 
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '');
 
+/** Returns the text of a saved file, empty if there is none. Line ends may have become CRLF since, as in a git work tree on Windows. */
 function savedText(folder: string, name: string): string {
   const path = join(folder, name);
-  return existsSync(path) ? readFileSync(path, 'utf8') : '';
+  return existsSync(path) ? readFileSync(path, 'utf8').replaceAll('\r\n', '\n') : '';
 }
 
 async function textAt(broker: BrokerConnection, path: string): Promise<string> {
@@ -147,9 +165,23 @@ async function textAt(broker: BrokerConnection, path: string): Promise<string> {
 
 type ReceiptKey = { kid?: string };
 
-function receiptKeysIn(keySet: string): ReceiptKey[] {
+/** Returns the keys in a key set; undefined: it is not one. */
+function receiptKeysIn(keySet: string): ReceiptKey[] | undefined {
   const parsed = parseStrictJson(keySet);
-  return parsed.ok ? ((parsed.value as { keys?: ReceiptKey[] } | null)?.keys ?? []) : [];
+  const { keys } = ((parsed.ok && parsed.value) || {}) as { keys?: unknown };
+  return Array.isArray(keys) ? keys : undefined;
+}
+
+/** Returns the saved keys of receipts. Throws CommandFailed when the file is damaged: replacing it would trust the keys that are published now. */
+function savedReceiptKeys(folder: string): ReceiptKey[] {
+  const path = join(folder, RECEIPT_KEYS);
+  if (!existsSync(path)) return [];
+  const keys = receiptKeysIn(savedText(folder, RECEIPT_KEYS));
+  if (keys === undefined)
+    throw new CommandFailed(
+      `${path} is no key set. Nothing was saved: a key that the broker publishes could not be compared with those that were saved before. Restore the file from a copy, or save into another folder.`,
+    );
+  return keys;
 }
 
 const without = (some: readonly ReceiptKey[], others: readonly ReceiptKey[]): ReceiptKey[] =>

@@ -5,6 +5,9 @@ import { type EcPublicJwk, ecThumbprint } from '../crypto/key-set.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { RECEIPT_TYPE } from './receipt.ts';
 
+/** As in the console: the key set was often saved before the key was rotated. */
+const NO_KEY = 'the key set has no key of that name; a receipt by a newer key needs a newer key set';
+
 export type ReceiptCheck = { ok: true; kid: string; payload: JsonObject } | { ok: false; error: string };
 
 /** Verifies a receipt, a compact JWS or the JSON form of the receipt route, with a JWK Set (`keySet`). Never throws. */
@@ -14,7 +17,7 @@ export function verifyReceipt(receipt: string, keySet: string): ReceiptCheck {
   const jws = readReceipt(receipt);
   if (jws === undefined) return { ok: false, error: 'it is neither a compact JWS nor the JSON of a receipt.' };
   const verified = verifyCompact(jws, keys, { typ: RECEIPT_TYPE });
-  if (!verified.ok) return { ok: false, error: `${verified.detail}.` };
+  if (!verified.ok) return { ok: false, error: `${verified.code === 'unknown_key' ? NO_KEY : verified.detail}.` };
   return { ok: true, kid: verified.kid, payload: verified.payload };
 }
 

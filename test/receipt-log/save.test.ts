@@ -1,5 +1,5 @@
 /** `verify save` into a folder with an earlier export, from a broker whose rows were changed since. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
@@ -19,6 +19,8 @@ async function startSaving() {
   const cwd = newFolder();
   const save = async (folder: string) =>
     await hosted(['verify', 'save', folder, '--url', world.running.baseUrl, '--owner-token', token], { cwd });
+  const check = async (folder: string, ...more: string[]) =>
+    await hosted(['verify', 'export', folder, ...more], { cwd });
   const called = async (reason: string) => {
     const { size } = (await organisation.ask('GET', '/owner/log')).body;
     expect((await agent.act({ ...READ, reason })).status).toBe(200);
@@ -29,7 +31,7 @@ async function startSaving() {
       })
       .toBeGreaterThan(size);
   };
-  return { world, cwd, save, called };
+  return { world, cwd, save, check, called };
 }
 
 test('does not replace a saved log by one whose rows were changed, but saves it to another folder', async () => {
@@ -83,4 +85,89 @@ test('does not overwrite files of others, and saves into the folder without them
   for (let i = 0; i < 2; i++) expect((await save('mine')).stderr).toBe('');
   expect(readFileSync(join(cwd, 'mine', 'notes.txt'), 'utf8')).toBe('not of the broker');
   expect((await hosted(['verify', 'export', 'mine'], { cwd })).stdout).toContain('Nothing was changed');
+});
+
+test('accepts a folder whose line ends became CRLF, and ignores hidden files', async () => {
+  const { cwd, save, check, called } = await startSaving();
+  await called('what was logged');
+  expect((await save('kept')).stderr).toBe('');
+  const [checkpoint = ''] = readdirSync(join(cwd, 'kept/checkpoints'));
+  for (const name of ['log.key', 'receipt-keys.json', `checkpoints/${checkpoint}`]) {
+    const file = join(cwd, 'kept', name);
+    writeFileSync(file, readFileSync(file, 'utf8').replaceAll('\n', '\r\n'));
+  }
+  writeFileSync(join(cwd, 'kept/checkpoints/.DS_Store'), 'of the Finder');
+  for (let i = 0; i < 2; i++) {
+    expect(await check('kept')).toMatchObject({ code: 0, stderr: '' });
+    expect(await save('kept')).toMatchObject({
+      stdout: expect.stringContaining('kept has 1 checkpoint of'),
+      stderr: '',
+    });
+  }
+});
+
+test('names the checkpoint that does not fit', async () => {
+  const { cwd, save, check, called } = await startSaving();
+  await called('what was logged');
+  await save('kept');
+  const [size = ''] = readdirSync(join(cwd, 'kept/checkpoints'));
+  const note = readFileSync(join(cwd, 'kept/checkpoints', size), 'utf8');
+  const kept = (name: string, text: string) => writeFileSync(join(cwd, 'kept/checkpoints', name), text);
+  kept('receipt', '{}');
+  kept('wrong', note.replace(`\n${size}\n`, '\n77\n'));
+  const both = await check('kept');
+  expect(both.stderr).toContain(
+    'The checkpoint kept/checkpoints/receipt is no signed note (of a receipt, use its inclusion',
+  );
+  expect(both.stderr).toMatch(/The checkpoint kept\/checkpoints\/wrong has a signature of \S+ that does not verify/);
+  for (const name of ['receipt', 'wrong']) rmSync(join(cwd, 'kept/checkpoints', name));
+  await called('one more');
+  await save('more');
+  const [more = ''] = readdirSync(join(cwd, 'more/checkpoints'));
+  const later = await check('kept', '--checkpoint', `more/checkpoints/${more}`);
+  expect(later.stderr).toContain(
+    `The checkpoint more/checkpoints/${more} is of ${more} rows, and the export has ${size}.`,
+  );
+  const missing = await check('no-such');
+  expect([missing.code, missing.stderr]).toEqual([1, 'The export no-such cannot be read (ENOENT).\n']);
+});
+
+test('does not replace a damaged key set of receipts, which would trust the keys that are published now', async () => {
+  const { cwd, save, check, called } = await startSaving();
+  await called('what was logged');
+  await save('kept');
+  const file = join(cwd, 'kept/receipt-keys.json');
+  const keys = readFileSync(file, 'utf8');
+  writeFileSync(file, keys.slice(0, 60));
+  expect((await check('kept')).code).toBe(1);
+  const refused = await save('kept');
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining('kept/receipt-keys.json is no key set. Nothing'),
+  ]);
+  expect(readFileSync(file, 'utf8')).toBe(keys.slice(0, 60));
+  writeFileSync(file, keys);
+  expect((await save('kept')).stderr).toBe('');
+});
+
+test('several saves into one folder may overlap, and leave nothing behind', async () => {
+  const { cwd, save, check, called } = await startSaving();
+  await called('what was logged');
+  for (let round = 0; round < 2; round++)
+    for (const { code, stderr } of await Promise.all([1, 2, 3].map(async () => await save('kept'))))
+      expect([code, stderr]).toEqual([0, '']);
+  // A download of a killed process is removed by a later run, and one that may still run is not.
+  const [killed, running] = ['.log.jsonl.1.new.part', '.log.jsonl.2.new.part'].map((name) => join(cwd, 'kept', name));
+  for (const file of [killed!, running!]) writeFileSync(file, '');
+  utimesSync(killed!, new Date(), new Date(Date.now() - 25 * 3600 * 1000));
+  await save('kept');
+  expect([existsSync(killed!), existsSync(running!)]).toEqual([false, true]);
+  rmSync(running!);
+  expect(readdirSync(join(cwd, 'kept')).toSorted()).toEqual([
+    'checkpoints',
+    'log.jsonl',
+    'log.key',
+    'receipt-keys.json',
+  ]);
+  expect((await check('kept')).code).toBe(0);
 });

@@ -364,7 +364,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     what: 'a checkpoint that cannot be read is told',
-    mutation: without("report('unsigned', `A checkpoint", "((..._) => {})('unsigned', `A checkpoint"),
+    mutation: without("report('unsigned', `$", "((..._) => {})('unsigned', `$"),
     tamper: (bench) => {
       const some = open(bench);
       return {

@@ -63,7 +63,7 @@ export async function verifyReceipt(jws, keys) {
   const { kid } = header;
   if (typeof kid !== 'string') return refuse('it names no key');
   const jwk = keys.find((one) => one.kid === kid);
-  if (!jwk) return refuse('the key that it names is not published by this broker', kid);
+  if (!jwk) return refuse('the key set has no key of that name; a receipt by a newer key needs a newer key set', kid);
   const published = keyOf(jwk);
   if ((await published.name) !== kid) return refuse('the published key is not the one that its name says', kid);
   const signed = new TextEncoder().encode(jws.slice(0, jws.lastIndexOf('.')));

@@ -17,7 +17,8 @@ import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-
 /** @typedef {import('./gaps.js').ProblemKind} ProblemKind */
 /** @typedef {import('./gaps.js').Report} Report */
 /** @typedef {import('./note.js').VerifierKey} VerifierKey */
-/** @typedef {import('./note.js').Checkpoint} Checkpoint */
+/** `called`: begins sentences about it. @typedef {import('./note.js').Checkpoint & { called: string }} Checkpoint */
+/** A signed note, and the name of its file. @typedef {{ name: string, note: string }} KeptCheckpoint */
 /** @typedef {import('./tile-tree.js').Digest} Digest */
 /** @typedef {import('./export-lines.js').Header} Header */
 /** @typedef {import('./export-lines.js').RowLine} RowLine */
@@ -51,8 +52,8 @@ export const webDigest = async (bytes) =>
 
 /**
  * @param {AsyncIterable<string> | Iterable<string>} lines of `GET /owner/log/export`
- * @param {{ keys: readonly VerifierKey[], checkpoints?: readonly string[], receiptKeys?: readonly import('../receipt/verify.js').Jwk[], digest?: Digest, first?: number }} by `checkpoints`: signed
- *   notes kept from earlier; `receiptKeys`: the key set of receipts, to check their signatures; without it no row counts as deleted; `first`: the
+ * @param {{ keys: readonly VerifierKey[], checkpoints?: readonly (string | KeptCheckpoint)[], receiptKeys?: readonly import('../receipt/verify.js').Jwk[], digest?: Digest, first?: number }} by `checkpoints`: signed
+ *   notes kept from earlier, with names that problems mention; `receiptKeys`: the key set of receipts, to check their signatures; without it no row counts as deleted; `first`: the
  *   row from which the export was requested on: earlier rows may be absent, and checkpoints of fewer rows cannot be compared
  * @returns {Promise<LogVerdict>}
  */
@@ -105,8 +106,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
       // The header comes first, since every other line is checked against it.
       if (one?.type !== 'log') break;
       header = one;
-      const own = header.checkpoint === null ? [] : [header.checkpoint];
-      heads = await readHeads([...own, ...checkpoints], keys, report);
+      heads = await readHeads(notesOf(header, checkpoints), keys, report);
       kept = new Set(heads.map(({ size }) => Math.floor(size / TILE_WIDTH)));
     } else if (one?.type === 'row') {
       const { index } = one;
@@ -176,11 +176,11 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
   const own = heads.find((head) => head.size === size && head.origin === origin);
   for (const head of heads) {
     if (head.origin !== header.origin)
-      report('forked', `A checkpoint is of the log ${head.origin}, and the export of ${header.origin}.`);
+      report('forked', `${head.called} is of the log ${head.origin}, and the export of ${header.origin}.`);
     else if (head.size > header.size)
       report(
         'truncated',
-        `A checkpoint is of ${head.size} rows, and the export has ${header.size}.`,
+        `${head.called} is of ${head.size} rows, and the export has ${header.size}.`,
         header.size,
         head.size - 1,
       );
@@ -253,20 +253,30 @@ async function tileOf(declared, derived, isKept, digest) {
   return { declared: [], derived: [], root, absent };
 }
 
-/** @param {readonly string[]} notes @param {readonly VerifierKey[]} keys @param {(kind: ProblemKind, detail: string) => void} report */
+/** Returns the checkpoints to compare with, and how sentences about them begin. @param {Header} header @param {readonly (string | KeptCheckpoint)[]} kept */
+const notesOf = ({ checkpoint }, kept) => [
+  ...(checkpoint === null ? [] : [{ called: 'The checkpoint in the export', note: checkpoint }]),
+  ...kept.map((one) =>
+    typeof one === 'string'
+      ? { called: 'A checkpoint', note: one }
+      : { called: `The checkpoint ${one.name}`, note: one.note },
+  ),
+];
+
+/** @param {readonly { called: string, note: string }[]} notes @param {readonly VerifierKey[]} keys @param {(kind: ProblemKind, detail: string) => void} report */
 async function readHeads(notes, keys, report) {
   /** @type {Checkpoint[]} */
   const heads = [];
-  for (const note of notes) {
+  for (const { called, note } of notes) {
     const head = await readCheckpoint(note, keys);
     if (typeof head === 'string') {
-      report('unsigned', `A checkpoint ${head}.`);
+      report('unsigned', `${called} ${head}.`);
       continue;
     }
     const other = heads.find(({ origin, size }) => origin === head.origin && size === head.size);
     if (other && !same(other.root, head.root))
-      report('forked', `Two signed checkpoints of ${head.size} rows have different roots.`);
-    if (!other) heads.push(head);
+      report('forked', `${called} is of ${head.size} rows, like another one that is signed, and has another root.`);
+    if (!other) heads.push({ ...head, called });
   }
   return heads;
 }
@@ -477,7 +487,7 @@ function nameDifferences(tiles, first, end, { report, gaps }) {
  *
  * @param {Map<string, Tile>} tiles @param {number} first @param {Checkpoint} head @param {{ digest: Digest, report: Report }} by
  */
-async function comparePrefix(tiles, first, { size, root }, { digest, report }) {
+async function comparePrefix(tiles, first, { called, size, root }, { digest, report }) {
   const edge = edgeOf(size);
   // An export that begins later lacks the lowest tile.
   if (edge.some(({ level, index }) => level === 0 && index * TILE_WIDTH < first)) return;
@@ -487,8 +497,8 @@ async function comparePrefix(tiles, first, { size, root }, { digest, report }) {
   if (hashes.some((one, at) => one.length < Number(edge[at]?.width)))
     report(
       'unknown',
-      `Whether the log of the checkpoint of ${size} rows is its beginning is unknown: hashes are missing.`,
+      `${called} is of ${size} rows. Whether these are the beginning of this log is unknown: hashes are missing.`,
     );
   else if (!same(size === 0 ? await digest(new Uint8Array()) : await rootOfEdge(hashes, digest), root))
-    report('forked', `The log of the checkpoint of ${size} rows is not the beginning of this one.`, 0, size - 1);
+    report('forked', `${called} is of ${size} rows that are not the beginning of this log.`, 0, size - 1);
 }

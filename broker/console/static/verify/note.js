@@ -57,15 +57,17 @@ export async function readVerifierKeys(text) {
 }
 
 /**
- * Returns the checkpoint in a note signed by one of the keys; otherwise a text with the reason why it is not valid.
+ * Returns the checkpoint in a note signed by one of the keys; otherwise a text with the reason why it is not valid. Line ends may be CRLF, which
+ * programs such as git write on Windows: a note contains no other CR.
  *
- * @param {string} note
+ * @param {string} kept
  * @param {readonly VerifierKey[]} keys
  * @returns {Promise<Checkpoint | string>}
  */
-export async function readCheckpoint(note, keys) {
+export async function readCheckpoint(kept, keys) {
+  const note = kept.replaceAll('\r\n', '\n');
   const split = note.lastIndexOf('\n\n');
-  if (split < 0) return 'is no signed note';
+  if (split < 0) return 'is no signed note (of a receipt, use its inclusion.checkpoint)';
   const text = note.slice(0, split + 1);
   const [origin = '', size = '', root = '', ...rest] = text.split('\n');
   if (!/^(0|[1-9]\d{0,15})$/.test(size) || !/^[A-Za-z0-9+/]{43}=$/.test(root) || rest.length !== 1)

@@ -20,7 +20,9 @@ async function verifyForm(form) {
   const [receiptKeys] = filesIn(form, 'receipt-keys');
   if (!log || !key) throw new Error('Choose the export and the verifier keys.');
   const keys = await readVerifierKeys(await textOf(key));
-  const checkpoints = await Promise.all(filesIn(form, 'checkpoint').map(textOf));
+  const checkpoints = await Promise.all(
+    filesIn(form, 'checkpoint').map(async (kept) => ({ name: kept.name, note: await textOf(kept) })),
+  );
   const set = receiptKeys && JSON.parse(await textOf(receiptKeys)).keys;
   if (receiptKeys && !Array.isArray(set)) throw new Error(`${receiptKeys.name} is no key set.`);
   const lines = linesOf(log.stream().pipeThrough(new TextDecoderStream()));
