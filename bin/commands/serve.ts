@@ -97,15 +97,17 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       );
 
       if (!stop.aborted) await once(stop, 'abort');
+      const { log } = running.broker;
       const draining = drainMs > 0 ? `taking calls for ${drainMs / 1000} s more, then ` : '';
-      process.stderr.write(
-        `${stop.reason}: ${draining}finishing what is in flight (10 s at most); again to stop immediately …\n`,
-      );
+      const stopping = `${draining}finishing what is in flight (10 s at most); again to stop immediately`;
+      // Without a terminal standard error is a log, whose lines programs parse.
+      if (process.stderr.isTTY) process.stderr.write(`${stop.reason}: ${stopping} …\n`);
+      else log.info({ signal: stop.reason }, stopping);
       await running.stop();
       await sandbox?.close();
       // process.exit waits for the threads of the pool, and one blocked by a file system does not return. Everything else is closed by now.
       if (running.broker.auditFolder?.isBusy()) {
-        process.stderr.write('AUDIT_FOLDER does not answer: killing this process, which cannot exit.\n');
+        log.error('AUDIT_FOLDER does not answer: killing this process, which cannot exit');
         process.kill(process.pid, 'SIGKILL');
       }
       process.exit(0);

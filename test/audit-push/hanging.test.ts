@@ -54,6 +54,7 @@ test.skipIf(!disk)(
         ...disk!.environment,
         PORT: new URL(world.running.baseUrl).port,
         DRAIN_SECONDS: '0',
+        LOG_LEVEL: 'error',
       },
       stdio: ['ignore', 'ignore', 'pipe'],
     });

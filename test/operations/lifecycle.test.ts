@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs
 import { Agent as HttpAgent, request as httpRequest, type ServerResponse } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
 import { readConfig } from '../../broker/environment/config.ts';
@@ -163,12 +164,20 @@ function launch(environment: Record<string, string>, within: readonly string[] =
   return { child, written: () => written, ended: once(child, 'exit') };
 }
 
-test('the first start prints its address, and logs nothing before', { timeout: 180_000 }, async () => {
-  const { child, written, ended } = launch({ AGENT_BROKER_DATA: newFolder() });
+test('the first start prints its address, logs nothing before, and logs its stop as JSON', {
+  timeout: 180_000,
+}, async () => {
+  const { child, written, ended } = launch({ AGENT_BROKER_DATA: newFolder(), DRAIN_SECONDS: '1' });
+  const logged: string[] = [];
+  createInterface({ input: child.stderr }).on('line', (text) => logged.push(text));
   await until('it is told', () => written().includes('A new master key is in'), 20_000);
   expect(written()).toMatch(/^\s*Agent Broker is running at http:/);
   child.kill('SIGTERM');
   expect(await ended, written()).toEqual([0, null]);
+  expect(logged.map((text) => JSON.parse(text).msg)).toEqual([
+    'taking calls for 1 s more, then finishing what is in flight (10 s at most); again to stop immediately',
+    'the broker has stopped',
+  ]);
 });
 
 test('SIGTERM while waiting for the database stops the process regularly, and it never serves', {
