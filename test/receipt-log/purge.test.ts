@@ -104,7 +104,10 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect(rows.reduce((sum: number, one: number) => sum + one, 0)).toBe(300);
     expect(events[0].flags.change).toMatchObject({ kind: 'reads', by: 'broker' });
     for (const id of [reads[0], reads.at(-1)])
-      expect((await agent.request('GET', `/v1/audit/${id}/receipt`)).status).toBe(404);
+      expect(await agent.request('GET', `/v1/audit/${id}/receipt`)).toMatchObject({
+        status: 404,
+        body: { detail: expect.stringContaining('deleted after its retention') },
+      });
     const denied = `/v1/audit/${refused.body._meta.audit_id}/receipt`;
     expect((await agent.request('GET', denied)).status).toBe(200);
 

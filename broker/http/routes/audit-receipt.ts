@@ -61,7 +61,7 @@ export const auditReceipt = route({
     if (!receipt)
       throw new Refusal(
         'not_found',
-        'There is no such row, or it has no receipt: its call has no outcome yet, or it is of a breaker transition or a connect event.',
+        'There is no such row, or it was deleted after its retention, or it has no receipt: its call has no outcome yet, or it is of a breaker transition or a connect event.',
       );
     if (prefersJose(request.headers.accept))
       return { status: 200, type: 'application/jose', headers: { Vary: 'Accept' }, body: receipt };
