@@ -43,6 +43,9 @@ describe('the packed package', () => {
   test('it contains JavaScript, and no source, test or key', () => {
     const files = readdirSync(join(folder, 'node_modules', 'agent-broker'), { recursive: true }).map(String);
     expect(files).toContain(join('dist', 'cli.js'));
+    // Named by docs/deploy.md and docs/observability.md for an installation from npm.
+    for (const file of ['grafana/agent-broker.json', 'prometheus/alerts.yaml', 'systemd/agent-broker.service'])
+      expect(files).toContain(join('deploy', file));
     const types = (file: string) => file.startsWith(join('dist', 'mcp', 'client')) && file.endsWith('.d.ts');
     expect(files.filter((file) => file.endsWith('.ts') && !types(file))).toEqual([]);
     // Anything that depends on this package would report its installation.
