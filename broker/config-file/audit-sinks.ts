@@ -43,7 +43,10 @@ const KINDS = {
       .describe('The bucket.'),
     prefix: z
       .string()
-      .regex(/^[A-Za-z0-9_-][A-Za-z0-9_.=-]*(\/[A-Za-z0-9_-][A-Za-z0-9_.=-]*)*$/, 'write names with "/" between them')
+      .regex(
+        /^[A-Za-z0-9_-][A-Za-z0-9_.=-]*(\/[A-Za-z0-9_-][A-Za-z0-9_.=-]*)*$/,
+        'write names of letters, digits, "_", "-", "." and "=", with "/" between them',
+      )
       .max(256)
       .optional()
       .describe('Prefix of the object keys.'),
