@@ -9,6 +9,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { COLUMNS } from '../../broker/console/static/verify/export-lines.js';
 import { verifyLogExport, WITHOUT_RECEIPT } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys, type VerifierKey } from '../../broker/console/static/verify/note.js';
+import { remarksOf } from '../../broker/console/static/verify/remarks.js';
 import { signCompact } from '../../broker/crypto/jws.ts';
 import { logSigner } from '../../broker/receipt-log/log-keys.ts';
 import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
@@ -98,6 +99,13 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     const later = (await fetched('/owner/log/export?first=280')).trim().split('\n');
     const part = await verifyLogExport(later, { keys, checkpoints: kept, digest, first: 280 });
     expect([part.problems, part.rows]).toEqual([[], whole.rows.length - 256]);
+    // A checkpoint from before the first row of a partial export proves nothing about it, and the verdict says so.
+    expect([verdict.uncompared, part.uncompared]).toEqual([
+      0,
+      kept.filter((note) => Number(note.split('\n')[1]) < 256).length,
+    ]);
+    expect(part.uncompared).toBeGreaterThan(0);
+    expect(remarksOf(part).join(' ')).toMatch(/checkpoints? (was|were) not compared/);
     expect((await verifyLogExport([], { keys, digest })).ok).toBe(false);
   });
 

@@ -8,9 +8,10 @@ import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-
 
 /**
  * `withoutReceipt`: number of events that never get a receipt, which anybody with write access to the database may have written.
- * `areReceiptsChecked`: whether the signatures of the receipts were checked; invalid ones are among the problems.
+ * `areReceiptsChecked`: whether the signatures of the receipts were checked; invalid ones are among the problems. `uncompared`: number of checkpoints
+ * of which a partial export lacks the last rows, so that they say nothing about it.
  *
- * @typedef {{ ok: boolean, origin: string | undefined, size: number, rows: number, purged: number, receipts: number, withoutReceipt: number, areReceiptsChecked: boolean, problems: LogProblem[], more: number }} LogVerdict
+ * @typedef {{ ok: boolean, origin: string | undefined, size: number, rows: number, purged: number, receipts: number, withoutReceipt: number, areReceiptsChecked: boolean, uncompared: number, problems: LogProblem[], more: number }} LogVerdict
  */
 
 /** @typedef {import('./gaps.js').LogProblem} LogProblem */
@@ -76,7 +77,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
     } else if (problems.length >= MOST) more++;
     else problems.push({ kind, detail, ...(first !== undefined && { first }), ...(last !== undefined && { last }) });
   };
-  const counts = { rows: 0, purged: 0, receipts: 0, withoutReceipt: 0 };
+  const counts = { rows: 0, purged: 0, receipts: 0, withoutReceipt: 0, uncompared: 0 };
   const gaps = new Gaps(receiptKeys !== undefined);
   /** @type {Map<string, Tile>} */
   const tiles = new Map();
@@ -197,7 +198,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
   if (isAuthentic)
     for (const head of heads)
       if (head !== own && head.origin === own.origin && head.size <= own.size)
-        await comparePrefix(tiles, header.first, head, { digest, report });
+        if (!(await comparePrefix(tiles, header.first, head, { digest, report }))) counts.uncompared++;
   return verdict();
 }
 
@@ -483,14 +484,14 @@ function nameDifferences(tiles, first, end, { report, gaps }) {
 }
 
 /**
- * Reports when the tree of a checkpoint is not a prefix of the tree whose tiles are verified.
+ * Reports when the tree of a checkpoint is not a prefix of the tree whose tiles are verified. Returns false when an export that begins later lacks its
+ * lowest tile, so that they cannot be compared.
  *
  * @param {Map<string, Tile>} tiles @param {number} first @param {Checkpoint} head @param {{ digest: Digest, report: Report }} by
  */
 async function comparePrefix(tiles, first, { called, size, root }, { digest, report }) {
   const edge = edgeOf(size);
-  // An export that begins later lacks the lowest tile.
-  if (edge.some(({ level, index }) => level === 0 && index * TILE_WIDTH < first)) return;
+  if (edge.some(({ level, index }) => level === 0 && index * TILE_WIDTH < first)) return false;
   const hashes = edge.map(({ level, index, width }) =>
     (tiles.get(`${level} ${index}`)?.declared ?? []).slice(0, width),
   );
@@ -501,4 +502,5 @@ async function comparePrefix(tiles, first, { called, size, root }, { digest, rep
     );
   else if (!same(size === 0 ? await digest(new Uint8Array()) : await rootOfEdge(hashes, digest), root))
     report('forked', `${called} is of ${size} rows that are not the beginning of this log.`, 0, size - 1);
+  return true;
 }
