@@ -46,6 +46,11 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
   const served = linesOf(await textAt(broker, `/.well-known/svc-log/${id}`));
   const saved = linesOf(savedText(folder, LOG_KEYS));
   if (saved.length === 0) refuseOthersFiles(folder);
+  const [ours, theirs] = [saved, served].map(([key]) => key?.split('+')[0]);
+  if (ours !== undefined && ours !== theirs)
+    throw new CommandFailed(
+      `${folder} has the log ${ours}, and the broker's is ${theirs}. Nothing was saved: each organisation has a log of its own, so save this one into another folder. If it should be the same log, find out why before you trust it: the name of a log never changes.`,
+    );
   const gone = saved.filter((key) => !served.includes(key));
   if (gone.length > 0)
     throw new CommandFailed(

@@ -171,3 +171,21 @@ test('several saves into one folder may overlap, and leave nothing behind', asyn
   ]);
   expect((await check('kept')).code).toBe(0);
 });
+
+test('does not save the log of another organisation into the folder', async () => {
+  const { world, cwd, save, called } = await startSaving();
+  await called('what was logged');
+  await save('kept');
+  const log = readFileSync(join(cwd, 'kept/log.jsonl'), 'utf8');
+  const { broker, baseUrl } = world.running;
+  const { id, owner } = await world.demoOrganisation();
+  const other = ['--url', baseUrl, '--owner-token', mintOwnerSession(broker, owner).token];
+  const refused = await hosted(['verify', 'save', 'kept', ...other], { cwd });
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      new RegExp(`^kept has the log \\S+, and the broker's is \\S+/orgs/${id}\\. Nothing was saved: each`),
+    ),
+  ]);
+  expect(readFileSync(join(cwd, 'kept/log.jsonl'), 'utf8')).toBe(log);
+});
