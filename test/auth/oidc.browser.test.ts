@@ -115,4 +115,30 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
     expect(await page.value('location.pathname')).toMatch(/^\/oauth\/consent\//);
   });
+
+  test('a person in several organisations sees in which one an MCP client would be an agent, and can switch', async () => {
+    const provider = await startLyingProvider();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    const world = await startWorld('sqlite', provider.settings);
+    const [oldest, other] = [await world.organisation(), await world.demoOrganisation({ name: 'globex' })];
+    for (const organisation of [oldest, other])
+      await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'admin' });
+    const { db } = world.running.broker.store;
+    await db.updateTable('organisations').set({ created_at: 1 }).where('id', '=', oldest.id).execute();
+    const client = new OAuthClient(world);
+    await client.register({ client_name: 'Claude Code', redirect_uris: ['http://127.0.0.1/callback'] });
+    const page = await openPage({ width: 800, height: 600 });
+    await page.open(client.address({ redirect_uri: 'http://127.0.0.1/callback' }));
+    await page.click('#sign-in');
+    await page.click('#at-provider');
+    await page.until(`document.querySelector('#organisation') !== null`);
+    expect(await text(page, '#organisation')).not.toBe('globex');
+    await page.click('.switch');
+    await page.until(`document.querySelector('#organisation')?.innerText === 'globex'`);
+    await page.click('#allow');
+    await page.until(`location.port === ''`);
+    const agents = async (organisation: typeof oldest) =>
+      (await organisation.ask('GET', '/owner/agents')).body.agents.map(({ name }: { name: string }) => name);
+    expect([await agents(oldest), await agents(other)]).toEqual([[], ['Claude Code']]);
+  });
 });

@@ -3,6 +3,8 @@
 import { z } from 'zod';
 import { consentOffer } from '../../admin/consent-offer.ts';
 import { consentToMcpClient, refuseMcpClient } from '../../admin/mcp-consent.ts';
+import { readOrganisation } from '../../admin/organisation.ts';
+import { otherOrganisations } from '../../auth/invited-owner.ts';
 import { AUTHORISATION_SECONDS, MCP_SCOPES, OAUTH_PATHS } from '../../oauth-server/metadata.ts';
 import { loadConsentRequest, reportConsentRefused, storeConsentGrant } from '../consent-request.ts';
 import { Refusal } from '../errors.ts';
@@ -11,6 +13,7 @@ import { AgentName, ScopesOn, ScopesOnPlatforms } from '../registration-request.
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
+const OrganisationNamed = z.object({ id: z.guid(), name: z.string() });
 const AgentNamed = z.object({ agent_id: z.string(), name: z.string() });
 
 const Offer = z.object({
@@ -46,6 +49,8 @@ const Asked = z.object({
   }),
   scopes: z.array(z.string()),
   owner: z.object({ id: z.guid(), email: z.string(), role: z.enum(['admin', 'approver', 'viewer']) }),
+  organisation: OrganisationNamed.describe('in which the client would be an agent'),
+  organisations: z.array(OrganisationNamed).describe('others of this owner, who signed in at an identity provider'),
   lasts_days: z.int(),
   decided: z.url().nullable().describe('where to send the browser, if it was decided already'),
   offer: Offer,
@@ -65,6 +70,8 @@ export const consentRequest = route({
   handle: async (context) => {
     const { client, asked, interaction } = await loadConsentRequest(context);
     const { services, who } = context;
+    const { broker } = services;
+    const { id, name } = await readOrganisation(broker.store.db, who.organisationId);
     return json(200, {
       client: {
         id: client.clientId,
@@ -75,9 +82,11 @@ export const consentRequest = route({
       },
       scopes: asked.scope.split(' '),
       owner: { id: who.owner.id, email: who.owner.email, role: who.role },
+      organisation: { id, name },
+      organisations: await otherOrganisations(broker, who),
       lasts_days: AUTHORISATION_SECONDS / 86_400,
       decided: interaction.result === undefined ? null : interaction.returnTo,
-      offer: await consentOffer(services.broker, who.organisationId, asked.client_name),
+      offer: await consentOffer(broker, who.organisationId, asked.client_name),
     });
   },
 });

@@ -20,7 +20,7 @@ const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
 /** @param {{ asked: Consent, decide: (decision: ConsentDecision) => Promise<void> }} props */
 export function ConsentForm({ asked, decide }) {
-  const { client, offer, owner, scopes } = asked;
+  const { client, offer, organisation, owner, scopes } = asked;
   const [agent, setAgent] = useState('');
   const [name, setName] = useState(offer.name);
   const [choice, setChoice] = useState('reads');
@@ -61,7 +61,10 @@ export function ConsentForm({ asked, decide }) {
         <dt>It asks to</dt>
         <dd><${Can} ...${{ scopes, given, setGiven, may: mayAllow }} /></dd>
         <dt>You are</dt>
-        <dd class="theirs">${visibleLine(owner.email)}</dd>
+        <dd class="theirs">${visibleLine(owner.email)}, ${owner.role} of <span id="organisation">${visibleLine(organisation.name)}</span>${asked.organisations.map(
+          ({ id, name: other }) =>
+            html`<br key=${id} /><a class="switch" href=${`/console/oidc/start?organisation=${id}&page=${location.pathname}`}>Switch to ${visibleLine(other)}</a>`,
+        )}</dd>
       </dl>
       <p class="notice" data-kind="wait">Did you just connect this application yourself? If somebody sent you here, deny it.</p>
       ${
