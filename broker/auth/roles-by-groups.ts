@@ -130,12 +130,15 @@ async function changeByGroups(services: Changing, by: ChangingOwner, owner: Owne
     );
 }
 
-/** Returns the id of the organisation with this id or name, undefined when it does not exist; without a name the oldest organisation. */
+/**
+ * Returns the id of the organisation with this id, or else with this name, undefined when it does not exist; without a name the oldest organisation. An
+ * admin may name an organisation like the id of another one.
+ */
 async function organisationOf(
   { store }: Pick<Broker, 'store'>,
   named: string | undefined,
 ): Promise<string | undefined> {
   const organisations = await listOrganisations(store.db);
-  return (named === undefined ? organisations[0] : organisations.find(({ id, name }) => id === named || name === named))
-    ?.id;
+  if (named === undefined) return organisations[0]?.id;
+  return (organisations.find(({ id }) => id === named) ?? organisations.find(({ name }) => name === named))?.id;
 }

@@ -297,6 +297,20 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     });
     expect((await stored(other.id)).oidc_subject).toBeNull();
   });
+
+  test('an invitation by an older organisation does not redirect the programs of a person who has signed in elsewhere', async () => {
+    const younger = await world.organisation();
+    const there = await invited('admin', younger);
+    const token = await provider.sign(provider.honest({ sub: there.sub, email: there.email, email_verified: true }));
+    expect((await ask(token)).body.id).toBe(there.id);
+    const baited = await invited('admin', organisation, there.email);
+    expect((await ask(token)).body).toMatchObject({ id: there.id, organisations: [{ id: organisation.id }] });
+    const connection = { method: 'POST', headers: { 'content-type': 'application/json' } };
+    const sent = await ask(token, '/owner/policies', { ...connection, body: '{"name":"theirs","rules":[]}' });
+    expect(sent.status, sent.text).toBe(201);
+    expect((await younger.ask('GET', '/owner/policies/theirs')).status).toBe(200);
+    expect((await stored(baited.id)).oidc_subject).toBeNull();
+  });
 });
 
 describe('without keys', () => {

@@ -316,6 +316,26 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     );
   });
 
+  test('an older organisation whose name is the id of the configured one gets no owners by groups', async () => {
+    const other = await world.demoOrganisation();
+    const groups = world.running.broker.config.oidc!.groups as { organisation: string | undefined };
+    const name = (to: string) =>
+      world.running.broker.store.db
+        .updateTable('organisations')
+        .set({ name: to })
+        .where('id', '=', organisation.id)
+        .execute();
+    const { name: former } = (await organisation.ask('GET', '/owner/me')).body.organisation;
+    onTestFinished(async () => {
+      groups.organisation = undefined;
+      await name(former);
+    });
+    groups.organisation = other.id;
+    await name(other.id);
+    expect((await (await signIn(['broker admins'])).me()).body.organisation.id).toBe(other.id);
+    expect(await member()).toBeUndefined();
+  });
+
   test('the last admin stays admin', async () => {
     await world.running.broker.store.db
       .updateTable('owners')

@@ -1,5 +1,5 @@
 /** Sign-in of owners at a real OpenID Connect provider: code flow with PKCE, from the sign-in page to the console. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
@@ -237,6 +237,33 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       await expectSignedOut(refused, visit, 403);
       expect(visit.text).toContain('not of that organisation');
     }
+  });
+
+  test('an invitation by an older organisation does not redirect the sign-ins of a person who has signed in elsewhere', async () => {
+    const younger = await world.organisation();
+    const ann = person();
+    const { id } = await invite(ann.email, 'approver', younger);
+    await provider.signIn(new Browser(), ann.login, start);
+    const bait = await invite(ann.email, 'admin');
+    const browser = new Browser();
+    await provider.signIn(browser, ann.login, start);
+    expect((await me(browser)).body).toMatchObject({ id, organisations: [{ id: organisation.id }] });
+    expect((await owner(bait.id)).oidc_subject).toBeNull();
+  });
+
+  test('an organisation whose name is the id of another one is not signed in to by that id', async () => {
+    const second = await world.organisation();
+    const ann = person();
+    await invite(ann.email, 'viewer');
+    const { id } = await invite(ann.email, 'viewer', second);
+    const before = await db().selectFrom('organisations').select('name').where('id', '=', organisation.id).execute();
+    await db().updateTable('organisations').set({ name: second.id }).where('id', '=', organisation.id).execute();
+    onTestFinished(async () => {
+      await db().updateTable('organisations').set(before[0]!).where('id', '=', organisation.id).execute();
+    });
+    const browser = new Browser();
+    await provider.signIn(browser, ann.login, `${start}?organisation=${second.id}`);
+    expect((await me(browser)).body.id).toBe(id);
   });
 
   test('concurrent sign-ins of one person lead to one owner', async () => {
