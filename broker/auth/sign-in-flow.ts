@@ -12,8 +12,6 @@ const SECONDS = 600;
 const MOST_PAGE = 512;
 /** Most concurrent sign-ins of one browser, in several tabs; beyond that the oldest are dropped. */
 const MOST_FLOWS = 4;
-/** Cookie path of both start and callback, so that a start can count the existing ones. */
-const PATH = '/console/oidc';
 
 const Flow = z.strictObject({
   state: z.string(),
@@ -33,8 +31,11 @@ const Flow = z.strictObject({
 
 export type SignInFlow = Omit<z.infer<typeof Flow>, 'until'>;
 
-/** Not `__Host-`, which would need the path `/`. */
-const prefixAt = (baseUrl: string): string => (baseUrl.startsWith('https:') ? '__Secure-svc_oidc_' : 'svc_oidc_');
+/**
+ * With the `__Host-` prefix a browser accepts the cookie only from this host and over https (RFC 6265bis section 4.1.3.2). Otherwise a sibling host could
+ * plant a sign-in that somebody else began, and sign the owner in as that person.
+ */
+const prefixAt = (baseUrl: string): string => (baseUrl.startsWith('https:') ? '__Host-svc_oidc_' : 'svc_oidc_');
 
 /** One cookie for each sign-in, named by its state, so that other tabs and links do not affect it. */
 const nameOf = (baseUrl: string, state: string): string => prefixAt(baseUrl) + sha256Hex(state).slice(0, 16);
@@ -66,7 +67,7 @@ export const endedFlowCookie = ({ baseUrl }: Pick<Broker, 'baseUrl'>, { state }:
   cookie(baseUrl, nameOf(baseUrl, state), '', 0);
 
 const cookie = (baseUrl: string, name: string, value: string, seconds: number): string =>
-  `${name}=${value}; Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
+  `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
 
 /** Returns this browser's flow with the state of this callback; undefined when there is none, or it has expired. */
 export function readFlow(

@@ -1,7 +1,9 @@
 /** Identity providers that are down, slow, faulty or hostile: nobody is signed in, and the broker stays available. */
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { runFile } from '../../broker/process/run-file.ts';
 import { send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { Browser, type Visit } from '../world/browser.ts';
@@ -443,6 +445,33 @@ test('CX-11 at log level trace no secret, code, state, cookie or token is logged
     broker.signal('SIGKILL');
     await broker.ended;
   }
+});
+
+test('AP-16 with https a sign-in that a sibling host planted in the browser is not finished', async () => {
+  const provider = await startLyingProvider();
+  provider.claims = { email: 'ann@acme.example', email_verified: true };
+  const world = await startWorld('sqlite', { ...provider.settings, BASE_URL: 'https://broker.acme.example' });
+  const { id } = await world.organisation();
+  const { config, store } = world.running.broker;
+  await store.db
+    .updateTable('owners')
+    .set({ email: 'ann@acme.example', origin: 'added' })
+    .where('organisation_id', '=', id)
+    .execute();
+  const here: string = JSON.parse(readFileSync(runFile(config.dataFolder), 'utf8')).url;
+  const begun = await fetch(`${here}/console/oidc/start`, { redirect: 'manual' });
+  const [set = ''] = begun.headers.getSetCookie();
+  // A browser takes a cookie of this prefix from no other host, nor from one for the whole domain (RFC 6265bis section 4.1.3.2).
+  expect(set).toMatch(/^__Host-svc_oidc_[0-9a-f]{16}=[\w-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/);
+  const back = new URL((await fetch(begun.headers.get('location')!, { redirect: 'manual' })).headers.get('location')!);
+  expect(back.origin).toBe('https://broker.acme.example');
+  const [cookie = ''] = set.split(';');
+  const callback = (sent: string) => send(`${here}${back.pathname}${back.search}`, { headers: { cookie: sent } });
+  for (const name of ['__Secure-svc_oidc_', 'svc_oidc_'])
+    expectEnvelope(await callback(cookie.replace('__Host-svc_oidc_', name)), 400, 'invalid_request');
+  const done = await callback(cookie);
+  expect(done.status, done.text).toBe(200);
+  expect(done.headers.getSetCookie()[0]).toMatch(/^__Host-svc_owner=/);
 });
 
 test('requests to the sign-in routes are limited by address', async () => {

@@ -57,7 +57,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     const cookies = visit.headers.getSetCookie();
     expect(cookies).toEqual([
       expect.stringMatching(/^svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/),
-      expect.stringMatching(/^svc_oidc_[0-9a-f]{16}=; Path=\/console\/oidc; Max-Age=0; HttpOnly; SameSite=Lax$/),
+      expect.stringMatching(/^svc_oidc_[0-9a-f]{16}=; Path=\/; Max-Age=0; HttpOnly; SameSite=Lax$/),
     ]);
     expect((await me(browser)).body).toMatchObject({
       id,
@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       code_challenge_method: 'S256',
     });
     const [kept] = browser.cookies;
-    expect(kept).toMatchObject({ name: expect.stringMatching(/^svc_oidc_[0-9a-f]{16}$/), path: '/console/oidc' });
+    expect(kept).toMatchObject({ name: expect.stringMatching(/^svc_oidc_[0-9a-f]{16}$/), path: '/' });
     // The values cannot be read from the cookie, and differ each time.
     expect(kept!.value).not.toContain(searchParams.get('state'));
     expect(Buffer.from(kept!.value, 'base64url').toString('latin1')).not.toContain(searchParams.get('nonce'));
