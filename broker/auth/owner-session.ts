@@ -154,14 +154,23 @@ export async function authenticateSession(
   };
 }
 
+/** Returns the owner who is signed in in this browser; undefined when nobody is, or the session is not valid. */
+export async function ownerInBrowser(
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,
+  request: IncomingMessage,
+): Promise<OwnerPrincipal | undefined> {
+  const token = readSessionCookie(request, broker.baseUrl);
+  const who = token === undefined ? undefined : await authenticateSession(broker, token);
+  return who?.kind === 'owner' ? who : undefined;
+}
+
 /** Returns the browser's current session as a row of ended sessions; undefined when there is none, or it is not valid. */
 export async function sessionInBrowser(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,
   request: IncomingMessage,
 ): Promise<EndedSessionTable | undefined> {
-  const token = readSessionCookie(request, broker.baseUrl);
-  const who = token === undefined ? undefined : await authenticateSession(broker, token);
-  return who?.kind === 'owner' ? endedForm(who) : undefined;
+  const who = await ownerInBrowser(broker, request);
+  return who && endedForm(who);
 }
 
 /** The credential of the command line on this machine: generated at each start, in a 0600 file, hashed in memory. */

@@ -93,6 +93,30 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
     );
   });
 
+  test('AP-16 a link of another owner replaces no session before the person in the browser agrees', async () => {
+    const [victim, other] = [
+      organisation.owner,
+      (await world.organisation({ name: `other-${crypto.randomUUID()}` })).owner,
+    ];
+    const cookie = `svc_owner=${mintOwnerSession(world.running.broker, victim).token}`;
+    const token = tokenOf(await local('/owner/link', { email: other.email }));
+    const me = (sent: string) => send(`${world.running.baseUrl}/owner/me`, { headers: { cookie: sent } });
+    const refused = await post('/owner/sign-in', { token }, { cookie });
+    expectEnvelope(refused, 409, 'conflict');
+    for (const named of [victim.email, other.email, 'the organisation other-'])
+      expect(refused.body.detail).toContain(named);
+    expect(refused.headers.get('set-cookie')).toBeNull();
+    expect((await me(cookie)).body.id).toBe(victim.id);
+    const agreed = await post('/owner/sign-in', { token, instead: true }, { cookie });
+    expect([agreed.status, agreed.body.email], agreed.text).toEqual([200, other.email]);
+    expectEnvelope(await me(cookie), 401, 'token_expired');
+    // Another link of the same owner, and a browser whose session ended, need no consent.
+    for (const sent of [cookieOf(agreed), cookie]) {
+      const link = await local('/owner/link', { email: other.email });
+      expect((await post('/owner/sign-in', { token: tokenOf(link) }, { cookie: sent })).status).toBe(200);
+    }
+  });
+
   test('a link whose sign-in could not be recorded can be used afterwards', async () => {
     const token = tokenOf(await local('/owner/link', { email: organisation.owner.email }));
     const end = await refuseAuditRows(world);

@@ -68,6 +68,25 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     expect(await stranger.value(`document.querySelector('#go-on')`)).toBeNull();
   });
 
+  test('AP-16 a link that somebody else sent does not sign the browser in as another owner without a question', async () => {
+    const stranger = (await world.organisation({ name: 'Strangers' })).owner;
+    const own = await openPage({ width: 800, height: 600 });
+    const shownOwner = (email: string) =>
+      own.until(`document.querySelector('.account .email')?.innerText === ${JSON.stringify(email)}`);
+    await own.open((await signInLink(world.running.broker, organisation.owner)).url);
+    await shownOwner(organisation.owner.email);
+    const { url } = await signInLink(world.running.broker, stranger);
+    await own.open(url);
+    await own.until(`document.querySelector('#other-owner') !== null`);
+    const asked = await own.value<string>(`document.querySelector('#notice').innerText`);
+    for (const named of [organisation.owner.email, stranger.email, 'Strangers']) expect(asked).toContain(named);
+    await own.click('#stay');
+    await shownOwner(organisation.owner.email);
+    await own.open(url);
+    await own.click('#instead');
+    await shownOwner(stranger.email);
+  });
+
   test.each([
     'https://evil.example/console',
     '//evil.example/console',

@@ -1,6 +1,6 @@
 // The sign-in page, for sign-in links and everybody without a session.
 /** @typedef {import('../answers.ts').SignInOptions} SignInOptions */
-import { asError, ask } from '/console/api.js';
+import { asError, ask, Refused } from '/console/api.js';
 import { byId, html, render, useEffect, useState } from '/console/html.js';
 import { signInWithPasskey, wasCancelled, withoutPasskeys } from '/console/passkeys/ceremony.js';
 import { takePlace } from '/console/place.js';
@@ -16,18 +16,23 @@ function takeToken() {
 
 function SignIn() {
   const [state, setState] = useState(
-    /** @type {{ kind: 'asking' | 'busy' } | { kind: 'failed', message: string, cancelled?: boolean, signedInAs?: string }} */ ({
+    /** @type {{ kind: 'asking' | 'busy' } | { kind: 'other', message: string, token: string } | { kind: 'failed', message: string, cancelled?: boolean, signedInAs?: string }} */ ({
       kind: 'asking',
     }),
   );
   const [options, setOptions] = useState(/** @type {SignInOptions | undefined} */ (undefined));
   const begin = () => {
     const token = takeToken();
-    if (!token) return;
+    if (token) signInWith({ token });
+  };
+  const signInWith = (/** @type {{ token: string, instead?: true }} */ link) => {
     setState({ kind: 'busy' });
-    ask('POST', '/owner/sign-in', { token }, { signIn: false }).then(
+    ask('POST', '/owner/sign-in', link, { signIn: false }).then(
       () => location.replace(takePlace()),
       async (thrown) => {
+        // Another owner is signed in: the link may come from somebody who wants to be sent what this person enters.
+        if (thrown instanceof Refused && thrown.code === 'conflict')
+          return setState({ kind: 'other', message: thrown.message, token: link.token });
         // A person who opens a used link again is often already signed in. The page does not continue silently, since the link may be another owner's.
         const me = await ask('GET', '/owner/me', undefined, { signIn: false }).catch(() => undefined);
         setState({ kind: 'failed', message: asError(thrown).message, ...(me && { signedInAs: me.email }) });
@@ -54,6 +59,7 @@ function SignIn() {
       <p class="brand"><img src="/console/icon.svg" alt="" width="28" height="28" />Agent Broker</p>
       <h1>${state.kind === 'busy' ? 'Signing you in…' : 'Sign in'}</h1>
       <div role="status" id="notice">
+        ${state.kind === 'other' && html`<p class="notice theirs" data-kind="wait" id="other-owner">${visibleLine(state.message)}</p>`}
         ${state.kind === 'failed' && html`<p class="notice" data-kind=${state.cancelled ? 'wait' : 'bad'}>${state.message}</p>`}
         ${
           state.kind === 'failed' &&
@@ -62,7 +68,12 @@ function SignIn() {
             <a class="button" id="go-on" href="/console">Go on to the console</a>`
         }
       </div>
-      ${state.kind !== 'busy' && options && (options.method === 'oidc' ? html`<${AtProvider} options=${options} />` : html`<${Locally} byPasskey=${byPasskey} />`)}
+      ${
+        state.kind === 'other' &&
+        html`<a class="button primary" id="stay" href="/console">Stay signed in</a>
+          <button type="button" id="instead" onClick=${() => signInWith({ token: state.token, instead: true })}>Sign in with the link</button>`
+      }
+      ${state.kind !== 'busy' && state.kind !== 'other' && options && (options.method === 'oidc' ? html`<${AtProvider} options=${options} />` : html`<${Locally} byPasskey=${byPasskey} />`)}
     </div>
   `;
 }

@@ -1,15 +1,17 @@
 /** Sign-in with the local issuer: a session for scripts, a link for the browser. */
 
 import { z } from 'zod';
+import { readOrganisation } from '../../../admin/organisation.ts';
 import { ownerNamed } from '../../../admin/owners.ts';
 import { CHALLENGE, localProof } from '../../../auth/local-proof.ts';
-import { mintOwnerSession, signOut } from '../../../auth/owner-session.ts';
+import { mintOwnerSession, ownerInBrowser, signOut } from '../../../auth/owner-session.ts';
+import type { OwnerPrincipal } from '../../../auth/principal.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { findSignInLink, signInLink } from '../../../auth/sign-in-link.ts';
 import { Refusal } from '../../errors.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
-import { route } from '../../route.ts';
+import { type Context, route } from '../../route.ts';
 import { SignedInSession, signedIn } from '../../signed-in.ts';
 
 const WhichOwner = z.strictObject({
@@ -105,6 +107,23 @@ const linkUsed = () =>
     'This link was used already, or is older than 15 minutes. Make a new one with: npx agent-broker owner link',
   );
 
+/**
+ * Refuses a link in a browser that is signed in as another owner. Whoever may make links can send one to somebody else, whose browser would then act for
+ * the maker's organisation, and give it what is entered.
+ */
+async function refuseOtherOwner(
+  { services: { broker }, request }: Pick<Context, 'services' | 'request'>,
+  owner: OwnerPrincipal['owner'],
+): Promise<void> {
+  const who = await ownerInBrowser(broker, request);
+  if (who === undefined || who.owner.id === owner.id) return;
+  const { name } = await readOrganisation(broker.store.db, owner.organisation_id);
+  throw new Refusal(
+    'conflict',
+    `This browser is signed in as ${who.owner.email}. The link is for ${owner.email} of the organisation ${name}: what you do after signing in with it, you do there.`,
+  );
+}
+
 /** POST /owner/sign-in: exchanges the token of a sign-in link for a session. */
 export const ownerSignIn = route({
   method: 'POST',
@@ -113,9 +132,17 @@ export const ownerSignIn = route({
   limit: { name: 'sign-in', perMinute: 10, per: 'address', counts: 'failures' },
   capability: 'owner.sign_in',
   summary: 'Exchanges a sign-in link for a session.',
-  body: z.strictObject({ token: z.string().max(128).describe('the fragment of the link, after #') }),
+  body: z.strictObject({
+    token: z.string().max(128).describe('the fragment of the link, after #'),
+    instead: z
+      .literal(true)
+      .optional()
+      .describe(
+        'also where the browser is signed in as another owner, whose session then ends; without it, that is a 409',
+      ),
+  }),
   answers: { 200: { description: 'Who signed in; the session is set as a cookie.', schema: SignedInSession } },
-  errors: ['invalid_request', 'forbidden', 'link_used', 'rate_limited', 'audit_unavailable'],
+  errors: ['invalid_request', 'forbidden', 'link_used', 'conflict', 'rate_limited', 'audit_unavailable'],
   handle: async (context) => {
     const { broker, provider } = context.services;
     if (provider)
@@ -125,6 +152,7 @@ export const ownerSignIn = route({
       );
     const link = await findSignInLink(broker, context.body.token);
     if (!link) throw linkUsed();
+    if (!context.body.instead) await refuseOtherOwner(context, link.owner);
     // When the sign-in cannot be recorded, nobody is signed in, and the link stays valid.
     return await signedIn(context, link.owner, 'link', async (tx) => {
       if (!(await link.use(tx))) throw linkUsed();
