@@ -29,7 +29,7 @@ export type NotSignedIn = { problem: 'stale' | 'declined' | 'failed'; detail: st
 export type ProviderSteps = {
   /** Returns the authorization URL, its redirect URI, and the state for the browser to keep. Default redirect URIs: those of owners. */
   begin(
-    wish: Pick<SignInFlow, 'page' | 'organisation' | 'replaces' | 'reauthenticate'>,
+    wish: Pick<SignInFlow, 'page' | 'organisation' | 'replaces' | 'reauthenticate' | 'sentHere'>,
     redirectUris?: RedirectUris,
   ): Promise<{ url: string; redirectUri: string; flow: SignInFlow } | NotSignedIn>;
   /**

@@ -61,6 +61,10 @@ export function foreignOrigin(request: IncomingMessage, baseUrl: string): string
   return undefined;
 }
 
+/** Whether the browser reports that a page of another site or host sent it here (Fetch Metadata). Not for an address that was entered, or opened from an app. */
+export const isSentByOthers = ({ headers }: IncomingMessage): boolean =>
+  headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';
+
 /**
  * Whether a browser's page or address bar sends the request (Fetch Metadata): a browser that opened a link with a token in it
  * would execute the response on the console's origin. Programs send none of these headers.

@@ -25,6 +25,8 @@ const Flow = z.strictObject({
   replaces: z.strictObject({ organisation_id: z.string(), session_id: z.string(), expires_at: z.number() }).nullable(),
   /** Set when the provider was asked to sign the person in again, regardless of its own session. */
   reauthenticate: z.literal(true).optional(),
+  /** Set when a page of another site sent the browser here, and named the organisation. */
+  sentHere: z.literal(true).optional(),
   /** Expiry in milliseconds since the epoch. */
   until: z.number(),
 });

@@ -29,12 +29,20 @@ export const textPage = (status: number, { title, text, link, leads }: PageText,
 
 /**
  * Leads on to a page of the console. A redirect would not work: on a navigation from another site the browser does not send the `SameSite=Strict`
- * cookie, so the owner would seem not to be signed in.
+ * cookie, so the owner would seem not to be signed in. `chosen`: where the owner signed in because another site said so; then the page leads on by a click
+ * only, because whoever made that link may want to be sent what the owner enters.
  */
-export const signedInPage = (to: string, cookies: string[]): Reply =>
+export const signedInPage = (to: string, cookies: string[], chosen?: { organisation: string; email: string }): Reply =>
   textPage(
     200,
-    { title: 'Signed in', text: 'You are signed in.', link: { to, text: 'Go to the console' }, leads: true },
+    {
+      title: 'Signed in',
+      text: chosen
+        ? `You are signed in to the organisation ${chosen.organisation} as ${chosen.email}. A link of another site chose it: what you do in the console now, you do there.`
+        : 'You are signed in.',
+      link: { to, text: 'Go to the console' },
+      leads: chosen === undefined,
+    },
     { 'Set-Cookie': cookies },
   );
 

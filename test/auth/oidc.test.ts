@@ -251,6 +251,34 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect((await owner(bait.id)).oidc_subject).toBeNull();
   });
 
+  test('AP-16 a link of another site does not lead into an organisation that the person did not choose without saying so', async () => {
+    const second = await world.organisation({ name: `<b>Second</b> ${crypto.randomUUID().slice(0, 8)}` });
+    const ann = person();
+    await invite(ann.email, 'admin');
+    const { id } = await invite(ann.email, 'admin', second);
+    const address = `${start}?organisation=${second.id}`;
+    const arrive = async (site?: string) => {
+      const browser = new Browser();
+      await provider.signIn(browser, ann.login, start);
+      return await browser.get(
+        address,
+        site === undefined ? {} : { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' },
+      );
+    };
+    for (const site of ['cross-site', 'same-site']) {
+      const visit = await arrive(site);
+      expect(visit.status, visit.text).toBe(200);
+      expect(visit.text).not.toContain('http-equiv="refresh"');
+      expect(visit.text).toContain('&#60;b&#62;Second&#60;/b&#62;');
+      expect(visit.text).toContain(ann.email);
+      expect(visit.text).toContain('href="/console"');
+    }
+    // By the console’s own menu, and by an address that was entered.
+    for (const site of ['same-origin', 'none', undefined])
+      expect((await arrive(site)).text).toContain('<meta http-equiv="refresh" content="0; url=/console">');
+    expect((await owner(id)).last_sign_in_at).not.toBeNull();
+  });
+
   test('an organisation whose name is the id of another one is not signed in to by that id', async () => {
     const second = await world.organisation();
     const ann = person();

@@ -1,4 +1,5 @@
 /** Sign-in at the identity provider: redirects there, and handles the callback. */
+import { readOrganisation } from '../../../admin/organisation.ts';
 import { AuditUnavailable } from '../../../audit/audit-unavailable.ts';
 import type { IdentityProvider } from '../../../auth/identity-provider.ts';
 import { invitedOwner } from '../../../auth/invited-owner.ts';
@@ -7,7 +8,7 @@ import { providerSessionOf } from '../../../auth/provider-session.ts';
 import type { NotSignedIn, SignedIn } from '../../../auth/provider-types.ts';
 import { authTimeOf } from '../../../auth/recent-sign-in.ts';
 import { settleRole } from '../../../auth/roles-by-groups.ts';
-import { sessionCookie } from '../../../auth/session-cookie.ts';
+import { isSentByOthers, sessionCookie } from '../../../auth/session-cookie.ts';
 import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../auth/sign-in-flow.ts';
 import { errorReply } from '../../envelope.ts';
 import { type ErrorCode, Refusal } from '../../errors.ts';
@@ -77,6 +78,7 @@ export const oidcStart = route({
         organisation,
         replaces,
         ...(again && { reauthenticate: true }),
+        ...(asked !== null && isSentByOthers(request) && { sentHere: true }),
       });
       if ('problem' in begun) throw refusalOf(begun);
       return {
@@ -143,7 +145,10 @@ export const oidcCallback = route({
         },
       });
       broker.log.info({ owner: found.owner.id, organisation: found.owner.organisation_id }, 'an owner signed in');
-      return signedInPage(flow.page, [sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl), ...ended]);
+      const cookies = [sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl), ...ended];
+      if (!flow.sentHere) return signedInPage(flow.page, cookies);
+      const { name } = await readOrganisation(broker.store.db, found.owner.organisation_id);
+      return signedInPage(flow.page, cookies, { organisation: name, email: found.owner.email });
     });
   },
 });
