@@ -151,7 +151,7 @@ async function performOnce(
   who: AgentPrincipal,
   { call, correlationId }: { call: Action; correlationId: string },
 ): Promise<AuditRow> {
-  const lease = services.budget.lease(familyOf(who));
+  const lease = services.budget.lease(familyOf(who), who.agent.organisation_id);
   try {
     const request = { asked: { ok: true as const, action: call }, correlationId, lease };
     const done = await perform(services, who, request, ({ call }) => ({ status: 0, auditId: call.auditId }));

@@ -46,7 +46,7 @@ export async function act(
     git: input.git && gitRecord(input.git),
     approval: replay && { id: replay.approvalId, provenance: replay.provenance },
   };
-  const lease = input.lease ?? services.budget.lease(familyOf(who));
+  const lease = input.lease ?? services.budget.lease(familyOf(who), who.agent.organisation_id);
   let attempt: Attempt = { ...input, who, now, asked: action, record, replay, watch, lease, spent: new Set() };
   let ended: Acted | undefined;
   try {

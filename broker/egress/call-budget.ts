@@ -1,41 +1,31 @@
 /**
- * Limits of one agent family (an agent with its children), and of all families together, in this process (docs/agents.md,
- * `too_many_calls`): concurrent calls to platforms, and bytes of answers in memory. Over the call limit a call is refused before the
+ * Limits of one agent family (an agent with its children), and of all families together, in this process, with a reserve for other organisations
+ * (docs/agents.md, `too_many_calls`): concurrent calls to platforms, and bytes of answers in memory. Over the call limit a call is refused before the
  * platform is contacted; over the byte limit an answer in flight waits, with back-pressure on the platform. The leases are also the list
  * of calls in flight, which can be stopped.
  */
 import type { Access, AccessEnded, LentCredential } from '../policy/access-ended.ts';
+import { BUDGET, type BudgetLimits, type BudgetShare } from './budget-limits.ts';
 
-const MIB = 1024 * 1024;
-
-/** `calls`: concurrent calls; `bytes`: bytes of answers that are read but not yet written to the client. */
-export type BudgetShare = { calls: number; bytes: number };
-export type BudgetLimits = { family: BudgetShare; all: BudgetShare };
-
-export const BUDGET: BudgetLimits = {
-  family: { calls: 16, bytes: 32 * MIB },
-  all: { calls: 256, bytes: 128 * MIB },
-};
-
-/** Multiplies all limits, for load tests. Factors below one are ignored, because a call needs a slot. */
-export function budgetOf(factor: number): BudgetLimits {
-  const share = ({ calls, bytes }: BudgetShare) => ({
-    calls: calls * Math.max(1, factor),
-    bytes: bytes * Math.max(1, factor),
-  });
-  return { family: share(BUDGET.family), all: share(BUDGET.all) };
-}
+/** Whose calls a lease is for: a family, and the organisation that it belongs to. */
+type Holder = { family: string; organisation: string };
 
 /** Above this number of families, idle ones are dropped from the map. */
 const KEPT_FAMILIES = 1_024;
 
-type Family = BudgetShare & { readonly name: string; readonly leases: CallLease[] };
+type Family = BudgetShare & {
+  readonly name: string;
+  readonly organisation: BudgetShare;
+  readonly leases: CallLease[];
+};
 
 /** The budget of a process. */
 export class CallBudget {
   readonly #limits: BudgetLimits;
   readonly #all: BudgetShare = { calls: 0, bytes: 0 };
   readonly #families = new Map<string, Family>();
+  /** Never removed: there are few organisations, and only the operator creates one. */
+  readonly #organisations = new Map<string, BudgetShare>();
   /** Leases whose answer waits for room, longest waiting first. */
   #waiting: { lease: CallLease; resume: () => void }[] = [];
   #leases = 0;
@@ -49,9 +39,9 @@ export class CallBudget {
     return { ...this.#all };
   }
 
-  /** Creates a lease of the family, which holds nothing until `begin`. */
-  lease(family: string): CallLease {
-    return new CallLease(this, family, this.#leases++);
+  /** Creates a lease of the family, which holds nothing until `begin`. `organisation`: the id of the family's organisation. */
+  lease(family: string, organisation: string): CallLease {
+    return new CallLease(this, { family, organisation }, this.#leases++);
   }
 
   /** Returns the leases of calls that began before this moment (of `performance.now()`), can be stopped, and are not stopped yet. */
@@ -62,35 +52,51 @@ export class CallBudget {
   }
 
   /** For `CallLease` only: takes a call slot of the family. Undefined when there are too many calls or bytes. */
-  takeCall(name: string, lease: CallLease): Family | undefined {
-    const family = this.#families.get(name) ?? { name, calls: 0, bytes: 0, leases: [] };
-    const { family: share, all } = this.#limits;
+  takeCall({ family: name, organisation }: Holder, lease: CallLease): Family | undefined {
+    const family = this.#families.get(name) ?? {
+      name,
+      organisation: this.#shareOf(organisation),
+      calls: 0,
+      bytes: 0,
+      leases: [],
+    };
+    const { family: share } = this.#limits;
     if (family.calls >= share.calls || family.bytes >= share.bytes) return undefined;
-    if (this.#all.calls >= all.calls || this.#all.bytes >= all.bytes) return undefined;
+    const most = this.#mostFor(family);
+    if (this.#all.calls >= most.calls || this.#all.bytes >= most.bytes) return undefined;
     this.#families.set(name, family);
-    family.calls++;
-    this.#all.calls++;
+    for (const used of [family, family.organisation, this.#all]) used.calls++;
     family.leases.push(lease);
     return family;
   }
 
+  #shareOf(organisation: string): BudgetShare {
+    const share = this.#organisations.get(organisation) ?? { calls: 0, bytes: 0 };
+    this.#organisations.set(organisation, share);
+    return share;
+  }
+
+  /** What all families together may use, as it applies to this one. */
+  #mostFor({ organisation: used }: Family): BudgetShare {
+    const { family: share, all, reserve } = this.#limits;
+    if (used.calls >= share.calls || used.bytes >= share.bytes) return all;
+    return { calls: all.calls + reserve.calls, bytes: all.bytes + reserve.bytes };
+  }
+
   /** For `CallLease` only. */
   giveCallBack(family: Family): void {
-    family.calls--;
-    this.#all.calls--;
+    for (const used of [family, family.organisation, this.#all]) used.calls--;
   }
 
   /** For `CallLease` only: adds bytes; negative to release them. */
   count(family: Family, bytes: number): void {
-    family.bytes += bytes;
-    this.#all.bytes += bytes;
+    for (const used of [family, family.organisation, this.#all]) used.bytes += bytes;
     if (bytes < 0) this.#resumeWaiting();
   }
 
   /** For `CallLease` only: removes a lease and releases its `bytes`. */
   forget(family: Family, lease: CallLease, bytes: number): void {
-    family.bytes -= bytes;
-    this.#all.bytes -= bytes;
+    for (const used of [family, family.organisation, this.#all]) used.bytes -= bytes;
     family.leases.splice(family.leases.indexOf(lease), 1);
     this.#waiting = this.#waiting.filter((waiting) => waiting.lease !== lease);
     if (family.leases.length === 0 && this.#families.size > KEPT_FAMILIES) this.#families.delete(family.name);
@@ -107,10 +113,11 @@ export class CallBudget {
    * most, the oldest and the one that took the last room.
    */
   hasRoom(family: Family, lease: CallLease): boolean {
-    const { family: share, all } = this.#limits;
+    const { family: share } = this.#limits;
     if (family.bytes >= share.bytes && oldest(family.leases) !== lease) return false;
     return (
-      this.#all.bytes < all.bytes || oldest([...this.#families.values()].flatMap(({ leases }) => leases)) === lease
+      this.#all.bytes < this.#mostFor(family).bytes ||
+      oldest([...this.#families.values()].flatMap(({ leases }) => leases)) === lease
     );
   }
 
@@ -147,7 +154,7 @@ export class CallLease {
   /** Set for calls that are stopped when their agent loses the access. */
   allowed: Allowed | undefined;
   readonly #budget: CallBudget;
-  readonly #name: string;
+  readonly #holder: Holder;
   /** Set from `begin` until `release`. */
   #family: Family | undefined;
   #isCalling = false;
@@ -157,9 +164,9 @@ export class CallLease {
   #ends: (() => void)[] | undefined;
 
   /** Use `CallBudget.lease`. */
-  constructor(budget: CallBudget, name: string, order: number) {
+  constructor(budget: CallBudget, holder: Holder, order: number) {
     this.#budget = budget;
-    this.#name = name;
+    this.#holder = holder;
     this.order = order;
   }
 
@@ -169,7 +176,7 @@ export class CallLease {
    */
   begin(): boolean {
     if (this.#family === undefined && !this.#isReleased) {
-      this.#family = this.#budget.takeCall(this.#name, this);
+      this.#family = this.#budget.takeCall(this.#holder, this);
       this.#isCalling = this.#family !== undefined;
       this.since = performance.now();
     }

@@ -7,8 +7,8 @@ import dns from 'node:dns';
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { type AnswerReader, makeAnswerReader } from './answer-reader.ts';
+import { BUDGET } from './budget-limits.ts';
 import { type Answer, BufferedExchange, type ExchangeLimits } from './buffered-exchange.ts';
-import { BUDGET } from './call-budget.ts';
 import type { ConnectorOptions, Lookup } from './connector.ts';
 import { type DialTo, dial } from './dial.ts';
 import { type Exchange, OpenExchanges } from './exchange.ts';
@@ -120,7 +120,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       target,
       rules: usedRules,
       ca: options.ca,
-      connections: options.connectionsPerOrigin ?? BUDGET.all.calls,
+      connections: options.connectionsPerOrigin ?? BUDGET.all.calls + BUDGET.reserve.calls,
       maxWaiting: options.maxWaitingPerOrigin ?? 1_000,
       maxHeaderBytes: options.maxHeaderBytes ?? 64 * 1024,
       keepAliveMs: options.keepAliveMs ?? 4_000,

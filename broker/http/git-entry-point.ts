@@ -42,7 +42,7 @@ const NO_CONNECTION = '00000000-0000-0000-0000-000000000000';
 /** Serves a request whose path was checked already. Never rejects. */
 export async function serveGit(context: GitContext, response: ServerResponse): Promise<void> {
   const { request, services, correlationId } = context;
-  const lease = services.budget.lease(familyOf(context.who));
+  const lease = services.budget.lease(familyOf(context.who), context.who.agent.organisation_id);
   const left = disconnectSignal(response);
   let body: ReadBody | undefined;
   const target = readTarget(request.method ?? '', request.url ?? '');

@@ -41,7 +41,7 @@ type Asking = { who: AgentPrincipal };
 /** Serves a request. Never rejects. */
 export async function serveProxy(context: RawContext, response: ServerResponse): Promise<void> {
   const { request, services, correlationId } = context;
-  const lease = services.budget.lease(familyOf(context.who));
+  const lease = services.budget.lease(familyOf(context.who), context.who.agent.organisation_id);
   const left = disconnectSignal(response);
   let asked: FoundConnection | undefined;
   try {

@@ -15,6 +15,7 @@ describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${po
   let organisation: Organisation;
   let agent: TestAgent;
   let other: TestAgent;
+  let baseUrl: string;
   /** Requests that the platform has received and not answered yet. */
   const waiting: http.ServerResponse[] = [];
   /** Paths that the platform received. */
@@ -33,7 +34,8 @@ describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${po
     const address = `127.0.0.1:${port}`;
     world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: address, AGENT_BROKER_LIMIT_FACTOR: '1' });
     organisation = await world.organisation();
-    await organisation.platform({ manifest: { base_url: `http://${address}` } });
+    baseUrl = `http://${address}`;
+    await organisation.platform({ manifest: { base_url: baseUrl } });
     const policy = await organisation.policy([
       { effect: 'require_approval', endpoints: ['/items/held'] },
       { effect: 'allow' },
@@ -65,6 +67,20 @@ describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${po
     expect((await Promise.all(many)).map(({ status }) => status)).toEqual(Array(16).fill(200));
     expect((await agent.act(READ)).status).toBe(200);
     await expect.poll(budget).toEqual({ calls: 0, bytes: 0 });
+  });
+
+  test('agents of one organisation that use all calls of the process do not stop those of another one', async () => {
+    const elsewhere = await world.organisation();
+    await elsewhere.platform({ manifest: { base_url: baseUrl } });
+    const policy = await elsewhere.policy([{ effect: 'allow' }]);
+    const stranger = await elsewhere.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
+    const { budget: calls } = world.running.services;
+    const leases = Array.from({ length: 256 }, (_, i) => calls.lease(`family ${i % 16}`, organisation.id));
+    expect(leases.filter((lease) => lease.begin())).toHaveLength(256);
+    expectEnvelope(await agent.act(READ), 429, 'too_many_calls');
+    expect((await stranger.act(READ)).status).toBe(200);
+    for (const lease of leases) lease.release();
+    expect((await agent.act(READ)).status).toBe(200);
   });
 
   test('a held call takes no slot', async () => {

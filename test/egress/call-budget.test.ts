@@ -1,15 +1,20 @@
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type BudgetLimits, CallBudget, type CallLease } from '../../broker/egress/call-budget.ts';
+import type { BudgetLimits } from '../../broker/egress/budget-limits.ts';
+import { CallBudget, type CallLease } from '../../broker/egress/call-budget.ts';
 import { fixedUpstream, get, httpUpstream, outboundTo } from './upstream.ts';
 
-const LIMITS: BudgetLimits = { family: { calls: 2, bytes: 100 }, all: { calls: 3, bytes: 250 } };
+const LIMITS: BudgetLimits = {
+  family: { calls: 2, bytes: 100 },
+  all: { calls: 3, bytes: 250 },
+  reserve: { calls: 2, bytes: 60 },
+};
 
 describe('concurrent calls', () => {
   test('are limited per family and in total', () => {
     const budget = new CallBudget(LIMITS);
-    const [a1, a2, a3, b1, c1] = ['a', 'a', 'a', 'b', 'c'].map((family) => budget.lease(family)) as CallLease[];
+    const [a1, a2, a3, b1, c1] = ['a', 'a', 'a', 'b', 'c'].map((family) => budget.lease(family, 'acme')) as CallLease[];
     expect([a1!.begin(), a2!.begin(), a3!.begin()]).toEqual([true, true, false]);
     expect([b1!.begin(), c1!.begin()]).toEqual([true, false]);
     a1!.endCall();
@@ -19,16 +24,38 @@ describe('concurrent calls', () => {
 
   test('have the documented limits', () => {
     const budget = new CallBudget();
-    const begun = Array.from({ length: 300 }, (_, i) => budget.lease(`${Math.floor(i / 20)}`).begin());
+    const begun = Array.from({ length: 300 }, (_, i) => budget.lease(`${Math.floor(i / 20)}`, 'acme').begin());
     expect(begun.slice(0, 20).filter(Boolean).length).toBe(16);
     expect(begun.filter(Boolean).length).toBe(240);
-    const more = Array.from({ length: 20 }, (_, i) => budget.lease(`more ${i}`).begin());
+    const more = Array.from({ length: 20 }, (_, i) => budget.lease(`more ${i}`, 'acme').begin());
     expect(more.filter(Boolean).length).toBe(16);
+  });
+
+  test('of one organisation leave a reserve to the others', () => {
+    const budget = new CallBudget(LIMITS);
+    const begin = (family: string, organisation: string) => budget.lease(family, organisation).begin();
+    expect(['a', 'b', 'c', 'd'].map((family) => begin(family, 'large'))).toEqual([true, true, true, false]);
+    // Each of the others has what a family may have, as long as the reserve is sufficient.
+    expect([begin('e', 'small'), begin('f', 'large'), begin('f', 'small'), begin('g', 'small')]).toEqual([
+      true,
+      false,
+      true,
+      false,
+    ]);
+    expect([begin('h', 'third'), budget.held.calls]).toEqual([false, 5]);
+  });
+
+  test('of one organisation may use everything, when no other calls', () => {
+    const budget = new CallBudget();
+    const begun = Array.from({ length: 400 }, (_, i) => budget.lease(`${i % 40}`, 'acme').begin());
+    expect(begun.filter(Boolean).length).toBe(256);
+    const others = Array.from({ length: 100 }, (_, i) => budget.lease(`other ${i}`, `other ${i % 10}`).begin());
+    expect(others.filter(Boolean).length).toBe(64);
   });
 
   test('a lease begins once, and releases once', () => {
     const budget = new CallBudget(LIMITS);
-    const lease = budget.lease('a');
+    const lease = budget.lease('a', 'acme');
     expect([lease.begin(), lease.begin(), budget.held.calls]).toEqual([true, true, 1]);
     lease.count(7);
     for (let i = 0; i < 3; i++) lease.endCall();
@@ -42,18 +69,34 @@ describe('concurrent calls', () => {
 describe('bytes of answers', () => {
   test('over the limit no call begins until bytes are released', () => {
     const budget = new CallBudget(LIMITS);
-    const first = budget.lease('a');
+    const first = budget.lease('a', 'acme');
     first.begin();
     first.count(100);
     first.endCall();
-    expect([budget.lease('a').begin(), budget.lease('b').begin()]).toEqual([false, true]);
+    expect([budget.lease('a', 'acme').begin(), budget.lease('b', 'acme').begin()]).toEqual([false, true]);
     first.release();
-    expect(budget.lease('a').begin()).toBe(true);
+    expect(budget.lease('a', 'acme').begin()).toBe(true);
+  });
+
+  test('of one organisation leave room for the answers of the others', () => {
+    const budget = new CallBudget(LIMITS);
+    const [first, second, small] = [budget.lease('a', 'large'), budget.lease('b', 'large'), budget.lease('c', 'small')];
+    for (const lease of [first, second]) lease.begin();
+    first.count(90);
+    second.count(90);
+    expect(small.begin()).toBe(true);
+    second.count(90);
+    expect([second.hasRoom, budget.lease('d', 'large').begin()]).toEqual([false, false]);
+    expect(small.hasRoom).toBe(true);
+    small.count(60);
+    expect(small.hasRoom).toBe(false);
+    for (const lease of [first, second, small]) lease.release();
+    expect(budget.held).toEqual({ calls: 0, bytes: 0 });
   });
 
   test('over the limit the oldest call continues, and the others wait', () => {
     const budget = new CallBudget(LIMITS);
-    const [one, two] = [budget.lease('a'), budget.lease('a')];
+    const [one, two] = [budget.lease('a', 'acme'), budget.lease('a', 'acme')];
     for (const lease of [one, two]) lease.begin();
     two.count(60);
     one.count(60);
@@ -71,7 +114,7 @@ describe('bytes of answers', () => {
 
   test('a released lease no longer waits', () => {
     const budget = new CallBudget(LIMITS);
-    const [one, two] = [budget.lease('a'), budget.lease('a')];
+    const [one, two] = [budget.lease('a', 'acme'), budget.lease('a', 'acme')];
     for (const lease of [one, two]) lease.begin();
     one.count(100);
     let resumed = 0;
@@ -86,7 +129,7 @@ describe('bytes of answers', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
         const budget = new CallBudget(LIMITS);
-        const leases = Array.from({ length: 10 }, (_, i) => budget.lease(`${i % 3}`));
+        const leases = Array.from({ length: 10 }, (_, i) => budget.lease(`${i % 3}`, `${i % 2}`));
         const open = new Set<CallLease>();
         for (const [i, what] of steps) {
           const lease = leases[i]!;
@@ -98,7 +141,7 @@ describe('bytes of answers', () => {
             open.delete(lease);
           }
           expect(open.size === 0 || [...open].some((one) => one.hasRoom)).toBe(true);
-          expect(budget.held.calls).toBeLessThanOrEqual(3);
+          expect(budget.held.calls).toBeLessThanOrEqual(5);
         }
         for (const lease of leases) lease.release();
         expect(budget.held).toEqual({ calls: 0, bytes: 0 });
@@ -114,8 +157,12 @@ describe('answers in flight', () => {
     await using upstream = await httpUpstream((_, response) => response.end(Buffer.alloc(2 * MIB, 'x')));
     await using outbound = outboundTo(upstream, { idleTimeoutMs: 1_000, totalTimeoutMs: 60_000 });
     const share = { calls: 16, bytes: 3 * MIB };
-    const budget = new CallBudget({ family: share, all: { calls: 16, bytes: 100 * MIB } });
-    const leases = Array.from({ length: 6 }, () => budget.lease('a'));
+    const budget = new CallBudget({
+      family: share,
+      all: { calls: 16, bytes: 100 * MIB },
+      reserve: { calls: 0, bytes: 0 },
+    });
+    const leases = Array.from({ length: 6 }, () => budget.lease('a', 'acme'));
     const answers = leases.map(async (lease) => {
       expect(lease.begin()).toBe(true);
       const answer = await outbound.send(get(upstream.url(), { lease }));
@@ -126,7 +173,7 @@ describe('answers in flight', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     // An answer that the budget pauses must not count as idle.
     expect(budget.held.bytes).toBeLessThan(5 * MIB + 6 * 64 * 1024);
-    expect(budget.lease('a').begin()).toBe(false);
+    expect(budget.lease('a', 'acme').begin()).toBe(false);
     for (const [i, lease] of leases.entries()) {
       expect(await answers[i]).toBe(2 * MIB);
       lease.release();
@@ -139,13 +186,17 @@ describe('answers in flight', () => {
     const head = `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${body.length}\r\n\r\n`;
     await using upstream = await fixedUpstream(Buffer.concat([Buffer.from(head), body]));
     await using outbound = outboundTo(upstream);
-    const budget = new CallBudget({ family: { calls: 16, bytes: MIB }, all: { calls: 16, bytes: 100 * MIB } });
+    const budget = new CallBudget({
+      family: { calls: 16, bytes: MIB },
+      all: { calls: 16, bytes: 100 * MIB },
+      reserve: { calls: 0, bytes: 0 },
+    });
     let most = 0;
     const watch = setInterval(() => {
       most = Math.max(most, budget.held.bytes);
     }, 1);
     const answers = Array.from({ length: 4 }, async () => {
-      const lease = budget.lease('a');
+      const lease = budget.lease('a', 'acme');
       expect(lease.begin()).toBe(true);
       const answer = await outbound.send(get(upstream.url(), { lease }));
       lease.release();
@@ -162,7 +213,7 @@ describe('answers in flight', () => {
     await using upstream = await fixedUpstream('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
     await using outbound = outboundTo(upstream);
     const budget = new CallBudget(LIMITS);
-    const lease = budget.lease('a');
+    const lease = budget.lease('a', 'acme');
     lease.begin();
     const answer = await outbound.stream(get(upstream.url(), { lease }));
     if (answer.kind !== 'stream') throw new Error(answer.detail);

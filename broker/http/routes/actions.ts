@@ -68,7 +68,7 @@ export async function performCall<Answer extends Reply>(
   request: WholeCallRequest,
   write: Write<Answer>,
 ): Promise<Answer | Reply> {
-  const lease = services.budget.lease(familyOf(who));
+  const lease = services.budget.lease(familyOf(who), who.agent.organisation_id);
   try {
     const reply = await performOnce({ services, who, correlationId }, { ...request, lease }, write);
     return { ...reply, lease };
