@@ -204,6 +204,55 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(changes).toContainEqual(expect.objectContaining({ kind: 'agent', name: 'by hand' }));
   });
 
+  test('only admins see the settings of channels and audit sinks, in files, plans and applies', async () => {
+    const receivers = (word: string) => `${FILE}channels:
+  ops: { kind: ntfy, server: "https://ntfy.example", topic: CANARY-${word} }
+  paged: { kind: ntfy, topic: CANARY-other, quiet: { from: "22:00", to: "07:00", zone: Europe/Berlin } }
+audit_sinks:
+  siem: { kind: webhook, url: "https://siem.example/CANARY-${word}", secret: { env: SIEM_KEY } }
+guardrails: [{ name: freeze, effect: deny, methods: [DELETE] }]
+`;
+    for (const word of ['first', 'second']) {
+      const given = body(receivers(word));
+      const values = { ...given.values, 'env:SIEM_KEY': `whsec_${'A'.repeat(43)}=` };
+      const applied = await organisation.ask('POST', '/owner/governance/apply', { ...given, values });
+      expect(applied.status, applied.text).toBe(200);
+    }
+    const paths = async () => {
+      const { applies } = (await organisation.ask('GET', '/owner/governance/applies')).body;
+      const before = applies.map(({ id }: { id: string }) => `/owner/governance/applies/${id}/before`);
+      return ['/owner/governance', '/owner/governance/applies', ...before];
+    };
+    const plan = { ...body(receivers('guessed')), without_secrets: true };
+    const seen = async (by = organisation.owner) => {
+      const answers = [await organisation.ask('POST', '/owner/governance/plan', plan, by)];
+      for (const path of await paths()) answers.push(await organisation.ask('GET', path, undefined, by));
+      for (const answer of answers) expect(answer.status, answer.text).toBe(200);
+      return answers;
+    };
+    for (const answer of (await seen()).slice(0, 4)) expect(answer.text).toMatch(/CANARY-(first|second)/);
+    for (const role of ['viewer', 'approver'] as const) {
+      const [planned, file, applies, ...before] = await seen(await organisation.addOwner(role));
+      for (const answer of [planned!, file!, applies!, ...before])
+        expect(answer.text).not.toMatch(/CANARY|ntfy\.example/);
+      // They still see that something differs, and everything else.
+      expect(planned!.body.changes).toContainEqual({
+        action: 'update',
+        kind: 'channel',
+        name: 'ops',
+        details: ['settings: changed; only admins see them'],
+      });
+      expect(planned!.body.changes).toContainEqual(expect.objectContaining({ kind: 'audit_sink', name: 'siem' }));
+      const { text } = file!.body;
+      expect(text).toMatch(/^# channels and audit_sinks are left out.*\npolicies:$/m);
+      for (const section of ['connections:', 'guardrails:', 'name: freeze']) expect(text).toContain(section);
+      // An apply of that file changes nothing.
+      expect(
+        (await organisation.ask('POST', '/owner/governance/plan', { text, keep_secrets: true })).body.changes,
+      ).toEqual([]);
+    }
+  });
+
   describe('undoing an apply', () => {
     const present = async () => (await organisation.ask('GET', '/owner/governance')).body.text as string;
     const applies = async (by = organisation.owner) =>

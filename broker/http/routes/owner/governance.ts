@@ -6,6 +6,7 @@ import { formatProblem, type Problem } from '../../../config-file/problems.ts';
 import { listApplies, MAX_FILE_CHARACTERS, readFileBefore } from '../../../config-plan/applies.ts';
 import { applyGovernance } from '../../../config-plan/apply-recorded.ts';
 import { exportGovernance } from '../../../config-plan/export.ts';
+import { changesFor, fileFor } from '../../../config-plan/for-role.ts';
 import { planGovernance } from '../../../config-plan/plan.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { Secret } from '../../../crypto/secret.ts';
@@ -95,7 +96,7 @@ export const governancePlan = route({
     );
     if (!planned.ok) return refuse(planned.problems);
     return await longJson(200, {
-      changes: planned.plan.changes,
+      changes: changesFor(who.role, planned.plan.changes),
       warnings: planned.plan.warnings.map(formatProblem),
       governance_version: planned.version,
       needs_values: planned.needs,
@@ -138,11 +139,14 @@ export const governanceExport = route({
   auth: 'owner_or_pipeline',
   role: 'viewer',
   capability: 'owner.governance.export',
-  summary: 'The present state as a governance file; secrets by their names only.',
+  summary:
+    'The present state as a governance file; secrets by their names only. Channels and audit sinks are for admins only.',
   answers: { 200: { description: 'The file.', schema: z.object({ text: z.string() }) } },
   errors: [],
   handle: async ({ services: { broker }, who }) =>
-    await longJson(200, { text: await exportGovernance(broker, who.organisationId, broker.clock()) }),
+    await longJson(200, {
+      text: fileFor(who.role, await exportGovernance(broker, who.organisationId, broker.clock())),
+    }),
 });
 
 const ApplyShown = z
@@ -175,7 +179,7 @@ export const governanceApplies = route({
         made_by: { by: one.made_by, how: one.how, audit_id: one.id },
         detail: one.detail,
         change_count: one.changeCount,
-        changes: one.changes,
+        changes: changesFor(who.role, one.changes),
         has_file: one.hasFile,
       })),
     }),
@@ -196,6 +200,6 @@ export const governanceBefore = route({
     const text = await readFileBefore(broker.store.db, who.organisationId, storedUuid(params.id));
     if (text === undefined) throw new Refusal('not_found', 'There is no such apply, or it is no longer stored.');
     if (text === null) throw new Refusal('not_found', 'The previous state was longer than 8 MiB, and was not stored.');
-    return await longJson(200, { text });
+    return await longJson(200, { text: fileFor(who.role, text) });
   },
 });
