@@ -34,8 +34,9 @@ export const listFormer = (db: Db, organisationId: string): Promise<FormerOwnerT
   listFormerOwners(db, organisationId);
 
 /**
- * Returns the owner with this address, in the named organisation or else in the oldest one that has such an owner; without an address, the first
- * admin of the named organisation or of the only one. For the operator. Throws ChangeRefused.
+ * Returns the owner with this address, in the named organisation or else in the only one that has such an owner; without an address, the first admin of
+ * the named organisation or of the only one. For the operator. Throws ChangeRefused, also where several organisations have such an owner: every admin can
+ * invite every address, and what the operator applies for one organisation, secrets included, must not get to another one because of that.
  */
 export async function ownerNamed(
   broker: Pick<Broker, 'store'>,
@@ -50,9 +51,14 @@ export async function ownerNamed(
     return admin;
   }
   const inside = organisation === undefined ? undefined : await organisationNamed(broker, organisation);
-  const found = (await findOwnersByEmail(db, email)).find(
+  const [found, ...more] = (await findOwnersByEmail(db, email)).filter(
     (one) => inside === undefined || one.organisation_id === inside,
   );
+  if (more.length > 0)
+    throw new ChangeRefused(
+      'invalid_request',
+      `${email} is an owner of several organisations: name one with --organisation. See: npx agent-broker organisation list`,
+    );
   if (found) return found;
   const where = inside === undefined ? '' : ` --organisation ${JSON.stringify(organisation)}`;
   throw new ChangeRefused(

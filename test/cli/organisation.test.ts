@@ -60,13 +60,22 @@ describe('agent-broker organisation', () => {
     expect(await bad('agent', 'list', '--organisation', 'elsewhere')).toMatch(/^1 .*organisation list/);
   });
 
-  test('a person in both acts in the oldest one, or in the one that is named', async () => {
+  test('a person in both acts in the one that is named, and nowhere without a name', async () => {
     expect(await good('owner', 'add', 'eve@beta.example', '--role', 'viewer', '--organisation', 'acme')).toContain(
       'Sign in with: npx agent-broker owner link --email eve@beta.example --organisation acme',
     );
     const roleIn = async (...words: string[]) =>
       (await cli.json('owner', 'token', '--email', 'eve@beta.example', ...words)).role;
-    expect(await roleIn()).toBe('viewer');
+    const file = join(cli.folder, 'eve.yaml');
+    writeFileSync(file, 'connections: {}\n');
+    for (const words of [
+      ['owner', 'token'],
+      ['owner', 'link'],
+      ['plan', file],
+    ])
+      expect(await bad(...words, '--email', 'eve@beta.example')).toMatch(
+        /^1 .*is an owner of several organisations: name one with --organisation/,
+      );
     expect(await roleIn('--organisation', 'acme')).toBe('viewer');
     expect(await roleIn(...BETA)).toBe('admin');
     expect(await bad('owner', 'token', '--email', 'zoe@beta.example', ...BETA)).toContain(

@@ -20,7 +20,7 @@ const WhichOwner = z.strictObject({
     .string()
     .max(100)
     .optional()
-    .describe('its name, when there are several; by default the oldest one that has the owner'),
+    .describe('its name, when there are several; not needed where only one of them has the owner'),
 });
 
 /** POST /owner/local-proof: called before the command line sends the local credential. */
