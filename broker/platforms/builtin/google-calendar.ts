@@ -15,6 +15,13 @@ const cancelled = [{ pointer: '/status', unless: ['confirmed', 'tentative'], sco
 /** Events, `attendeesOmitted`: existing attendees stay invited, and the call does not name them. */
 const othersStay = { pointer: '/attendeesOmitted', format: 'text' as const, optional: true };
 
+/** Events of the types `outOfOffice` and `focusTime`: the message is sent to everybody who invites the person to a time within the event. */
+const declined = ['outOfOfficeProperties', 'focusTimeProperties'].map((name) => ({
+  pointer: `/${name}/declineMessage`,
+  format: 'text' as const,
+  optional: true,
+}));
+
 export const googleCalendar = {
   kind: 'rest',
   name: 'Google Calendar',
@@ -99,13 +106,13 @@ export const googleCalendar = {
     'google-calendar:settings.read': [scope('.settings.readonly'), scope('.readonly'), everything],
   },
   recipients: {
-    'POST /calendars/*/events': [{ pointer: '/attendees/*/email', optional: true }],
-    'POST /calendars/*/events/import': [{ pointer: '/attendees/*/email', optional: true }],
+    'POST /calendars/*/events': [{ pointer: '/attendees/*/email', optional: true }, ...declined],
+    'POST /calendars/*/events/import': [{ pointer: '/attendees/*/email', optional: true }, ...declined],
     // The text contains all the people whom it invites.
     'POST /calendars/*/events/quickAdd': [{ pointer: '/text', format: 'text' }],
     // A change is mailed to existing attendees: the call must list all attendees, and must not omit any.
-    'PUT /calendars/*/events/*': ['/attendees/*/email', othersStay],
-    'PATCH /calendars/*/events/*': ['/attendees/*/email', othersStay],
+    'PUT /calendars/*/events/*': ['/attendees/*/email', othersStay, ...declined],
+    'PATCH /calendars/*/events/*': ['/attendees/*/email', othersStay, ...declined],
     // In the query, where Google requires it. `destination` is the id of a calendar; for a person's own calendar, that is their address.
     'POST /calendars/*/events/*/move': [{ pointer: '/destination', optional: true }],
     'POST /calendars/*/transferOwnership': [{ pointer: '/newDataOwner', optional: true }],
