@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { bodyKindsProblem } from '../policy/body-kinds.ts';
 import { followProblem } from '../policy/follow-redirects.ts';
 import { compileFreeRule } from '../policy/free-members.ts';
+import { maskProblems } from '../policy/mask.ts';
 import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';
 import { compileRefRule } from '../policy/ref-rules.ts';
@@ -115,6 +116,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
     ...refProblems(manifest),
     ...followProblems(manifest),
     ...bodyProblems(manifest),
+    ...maskedProblems(manifest),
     ...freeProblems(manifest),
     ...sentenceProblems(manifest),
   ];
@@ -180,6 +182,13 @@ function bodyProblems({ bodies = {} }: Fields): Problem[] {
     const message = typeof operation === 'string' ? undefined : bodyKindsProblem(operation, [kinds].flat());
     return message === undefined ? [] : [{ path: ['bodies', text], message }];
   });
+}
+
+/** Finds masked members that are neither a name nor a path, and would mask nothing. */
+function maskedProblems({ masks = {} }: Fields): Problem[] {
+  return Object.entries(masks).flatMap(([text, members]) =>
+    maskProblems({ members }).map(({ path: [, i], message }) => ({ path: ['masks', text, i ?? 0], message })),
+  );
 }
 
 /** Finds malformed free members. Malformed operations are reported by `operationProblems`. */

@@ -45,6 +45,9 @@ export function maskProblems({ members, values }: MaskSource): { path: (string |
     const path = ['members', i];
     if (member.startsWith('/') ? /(?:^\/$|\/\/)/.test(member) : member.trim() === '')
       problems.push({ path, message: 'write a name such as "email", or a path such as "/contacts/*/email"' });
+    else if (/^\/.*\/$/s.test(member))
+      // The step after it would be a member whose name is empty, which no answer has: the rule would mask nothing.
+      problems.push({ path, message: `a path does not end with "/": write "${member.slice(0, -1)}"` });
     else if (!member.startsWith('/') && member.includes('/'))
       problems.push({ path, message: `a path begins with "/": write "/${member}", or "/**/${member}" for any depth` });
   }

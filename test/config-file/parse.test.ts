@@ -483,6 +483,20 @@ describe('a governance file', () => {
     ]);
   });
 
+  it('is refused with a mask that would mask nothing: its path ends with a slash', () => {
+    const text = `${CRM}    masks: { "GET /contacts": ["/data/token/", "a/b", token, "/data/*/key"] }
+guardrails: [{ name: g, effect: mask, mask: { members: ["/contacts/", "/contacts/*/email/", "/", "/contacts/**"] } }]`;
+    expect(problemsOf(text.replace(/ {4}masks.*\n/, '')).map((problem) => problem.replace(/^.*?members/, ''))).toEqual([
+      '[0]: a path does not end with "/": write "/contacts".',
+      '[1]: a path does not end with "/": write "/contacts/*/email".',
+      '[2]: write a name such as "email", or a path such as "/contacts/*/email".',
+    ]);
+    expect(problemsOf(text).filter((problem) => problem.includes('platforms.crm.masks'))).toEqual([
+      'governance.yaml:10:32: platforms.crm.masks["GET /contacts"][0]: a path does not end with "/": write "/data/token".',
+      'governance.yaml:10:48: platforms.crm.masks["GET /contacts"][1]: a path begins with "/": write "/a/b", or "/**/a/b" for any depth.',
+    ]);
+  });
+
   it('gets a warning for recipients that are not checked, and for grants without a usable connection', () => {
     const text = `${CRM.replace(/ {4}recipients.*\n/, '')}connections: {}\nagents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], recipients: ["@a.example"] } } }`;
     expect(warningsOf(text)).toEqual([
