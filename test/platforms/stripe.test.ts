@@ -31,6 +31,9 @@ test.each<[string, JsonObject, string[] | undefined]>([
   expect(refuseRecipients(['@acme.example'], rulesOf('stripe'), call)?.violating).toEqual(violating);
 });
 
+const transferring = (automatic_transfer_rules_by_currency: JsonObject): JsonObject => ({
+  payments: { payouts: { automatic_transfer_rules_by_currency } },
+});
 const toOther = { transfer_data: { destination: 'acct_evil' } };
 
 test.each<[string, JsonObject, string[] | undefined]>([
@@ -38,6 +41,12 @@ test.each<[string, JsonObject, string[] | undefined]>([
   ['/v1/transfers', { amount: 1, currency: 'eur', destination: 'acct_evil' }, ['acct_evil']],
   ['/v1/payouts', { amount: 1, currency: 'eur' }, undefined],
   ['/v1/payouts', { amount: 1, currency: 'eur', destination: 'ba_evil' }, ['ba_evil']],
+  ['/v1/payouts', { amount: 1, currency: 'eur', payout_method: 'fa_evil' }, ['fa_evil']],
+  ['/v1/payouts', { amount: 1, currency: 'eur', payout_method: 'acct_ok' }, undefined],
+  ['/v1/balance_settings', { payments: { payouts: { schedule: { interval: 'daily' } } } }, undefined],
+  ['/v1/balance_settings', transferring({ eur: [{ type: 'transfer_all', payout_method: 'fa_evil' }] }), ['fa_evil']],
+  ['/v1/balance_settings', transferring({ eur: { 0: { payout_method: 'fa_evil' } } }), ['fa_evil']],
+  ['/v1/balance_settings', transferring({ eur: [{ payout_method: 'acct_ok' }] }), undefined],
   ['/v1/treasury/outbound_payments', { destination_payment_method: 'pm_evil' }, ['pm_evil']],
   [
     '/v1/treasury/outbound_payments',

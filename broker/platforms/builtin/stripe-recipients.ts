@@ -1,5 +1,5 @@
 /**
- * Recipients of Stripe calls: people by mail, and whoever receives money, by the id of an account, a bank account or a payment method. Names of members from
+ * Recipients of Stripe calls: people by mail, and whoever receives money, by the id of an account, a bank account, a financial account or a payment method. Names of members from
  * the types of Stripe's own clients.
  */
 import type { ManifestInput } from '../manifest.ts';
@@ -46,7 +46,9 @@ export const stripeRecipients = {
   'POST /v1/quotes/*': [passedOn],
   'POST /v1/transfers': [id('/destination')],
   // Without a destination, the money goes to the account's own bank account.
-  'POST /v1/payouts': [optionalId('/destination')],
+  'POST /v1/payouts': [optionalId('/destination'), optionalId('/payout_method')],
+  // Financial accounts that automatically receive the balance, by currency.
+  'POST /v1/balance_settings': [optionalId('/payments/payouts/automatic_transfer_rules_by_currency/*/*/payout_method')],
   // May also go to a bank account that only the call describes, and that has no id: refused under a recipient constraint.
   'POST /v1/treasury/outbound_payments': [
     id('/destination_payment_method'),
