@@ -30,7 +30,7 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
   const value = valueAt(root, path);
   const belongs = () => {
     const description = descriptionAt(schema, path);
-    return description === undefined ? '' : ` ${description}`;
+    return description === undefined ? '' : ` ${asSentence(description)}`;
   };
   switch (issue.code) {
     case 'unrecognized_keys': {
@@ -76,10 +76,17 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
           { path, message: between(schema, path, issue.inclusive === false ? 'more than' : 'at least', issue.minimum) },
         ];
       return [{ path, message: `is empty or too short.${belongs()}` }];
+    case 'invalid_format':
+      if (issue.format === 'guid' || issue.format === 'uuid') return [{ path, message: 'must be a UUID.' }];
+      return [{ path, message: `${issue.message}.` }];
     default:
       return [{ path, message: `${issue.message}.` }];
   }
 }
+
+/** Descriptions of a governance file are sentences, those of the API are not. Several findings may follow one another in one text. */
+const asSentence = (description: string): string =>
+  `${description.slice(0, 1).toUpperCase()}${description.slice(1)}${/[.?!:]$/.test(description) ? '' : '.'}`;
 
 /** A name may be known to one alternative, and another member that only another alternative has. */
 function unknownName(key: string, members: readonly string[]): string {

@@ -209,6 +209,13 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
       'guardrails[0].effect',
     ],
     ['no method', { ...READ, method: undefined }, 'invalid_request', 'method: is missing'],
+    ['no platform', { ...READ, platform: undefined }, 'invalid_request', 'platform: is missing. Platform id.'],
+    [
+      'a connection by its name',
+      { ...READ, connection_id: 'main' },
+      'invalid_request',
+      'connection_id: must be a UUID.',
+    ],
     ['an unknown member', { ...READ, reason: 'x' }, 'invalid_request', 'reason'],
   ])('%s: refused', async (_name, body, code, says) => {
     const answer = await ask(body);

@@ -100,7 +100,7 @@ describe('a governance file', () => {
     [
       'an unknown role',
       'owners:\n  - { email: a@b.example, role: boss }',
-      '2:33: owners[0].role: "boss" is not allowed; write "admin", "approver" or "viewer". admin changes things, approver decides on held calls, viewer reads.',
+      '2:33: owners[0].role: "boss" is not allowed; write "admin", "approver" or "viewer". Admin changes things, approver decides on held calls, viewer reads.',
     ],
     [
       'an unknown kind of channel',
@@ -270,17 +270,17 @@ describe('a governance file', () => {
     [
       'a part of an automatic suspension',
       'auto_suspend: { refusals: 100 }',
-      '1:1: auto_suspend.within_seconds: is missing. within how much time; it begins with the first of them',
+      '1:1: auto_suspend.within_seconds: is missing. Within how much time; it begins with the first of them.',
     ],
     [
       'an automatic suspension after a text of refusals',
       'auto_suspend: { refusals: "100", within_seconds: 60 }',
-      '1:27: auto_suspend.refusals: a number belongs here, not text. how many refused calls of an agent and its children are too many',
+      '1:27: auto_suspend.refusals: a number belongs here, not text. How many refused calls of an agent and its children are too many.',
     ],
     [
       'days as text',
       'retention: { reads_days: "90" }',
-      '1:26: retention.reads_days: a number belongs here, not text. how long allowed calls by GET and HEAD are kept; null: for ever',
+      '1:26: retention.reads_days: a number belongs here, not text. How long allowed calls by GET and HEAD are kept; null: for ever.',
     ],
     [
       'a connection that waits longer than it may',
