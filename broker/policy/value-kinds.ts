@@ -20,13 +20,24 @@ const LONGEST_LOCAL_PART = 64;
 const BEHIND_ESCAPE = String.raw`(?<=\\[nrtbf])`;
 const ESCAPE = /\\[nrtbf]$/;
 const begin = (border: string): string => `(?:${border}|${BEHIND_ESCAPE})`;
-const PHONE = new RegExp(String.raw`${begin(String.raw`(?<![\w+])`)}\+[1-9](?:[ ().-]{0,2}\d){7,14}(?!\d)`, 'g');
+/** Blanks and hyphens between groups, also those at which no line is broken: address books and web pages write numbers with these. */
+const BLANK = String.raw` \u00a0\u2007\u2009\u202f`;
+const HYPHEN = String.raw`\-\u2010-\u2013`;
+const PHONE = new RegExp(
+  String.raw`${begin(String.raw`(?<![\w+])`)}\+[1-9](?:[${BLANK}().${HYPHEN}]{0,2}\d){7,14}(?!\d)`,
+  'g',
+);
 /** Digits in groups; a card number may begin and end at each group, as other numbers may stand beside it. */
-const CARD = /(?<!\d\.?)\d(?:[ -]?\d){12,}(?!\.?\d)/g;
-const IBAN_BEGIN = new RegExp(String.raw`${begin(String.raw`(?<!\w)`)}[A-Z]{2}\d{2}(?= ?[A-Z0-9])`, 'g');
-const IBAN = /^[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}(?![A-Z0-9])/;
+const CARD = new RegExp(String.raw`(?<!\d\.?)\d(?:[${BLANK}${HYPHEN}]?\d){12,}(?!\.?\d)`, 'g');
+const IBAN_BEGIN = new RegExp(String.raw`${begin(String.raw`(?<!\w)`)}[A-Z]{2}\d{2}(?=[${BLANK}]?[A-Z0-9])`, 'g');
+const IBAN = new RegExp(String.raw`^[A-Z]{2}\d{2}(?:[${BLANK}]?[A-Z0-9]){11,30}(?![A-Z0-9])`);
+const BLANKS = new RegExp(`[${BLANK}]`, 'g');
+const LAST_BLANK = new RegExp(`[${BLANK}][^${BLANK}]*$`);
 const LONGEST_IBAN = 64;
-const US_SSN = /(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])/g;
+const US_SSN = new RegExp(
+  String.raw`(?<![\d${HYPHEN}])(?!000|666|9)\d{3}[${HYPHEN}](?!00)\d{2}[${HYPHEN}](?!0000)\d{4}(?![\d${HYPHEN}])`,
+  'g',
+);
 
 /** Keys of services with a recognisable prefix, tokens in the form of a JWT, and private keys. */
 const API_KEY = new RegExp(
@@ -101,8 +112,8 @@ const hasDigits = (text: string): boolean => /\d{2}/.test(text);
 /** Yields the IBAN that begins at an offset: a match may extend into the following words, so shorter ones are tried, too. */
 function* ibanIn(_: string, at: number, text: string): Generator<ValueSpan, void> {
   const [match = ''] = IBAN.exec(text.slice(at, at + LONGEST_IBAN)) ?? [];
-  for (let to = match.length; to > 0; to = match.lastIndexOf(' ', to - 1)) {
-    if (!isIban(match.slice(0, to).replaceAll(' ', ''))) continue;
+  for (let to = match.length; to > 0; to = match.slice(0, to).search(LAST_BLANK)) {
+    if (!isIban(match.slice(0, to).replace(BLANKS, ''))) continue;
     yield { from: at, to: at + to };
     return;
   }

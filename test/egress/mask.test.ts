@@ -125,6 +125,12 @@ describe('masked values', () => {
     ['card', 'card 5500-0000-0000-0004.', 'card [masked].'],
     ['card', 'n 7 4111111111111111', 'n 7 [masked]'],
     ['iban', 'to DE89 3704 0044 0532 0130 00 AND more', 'to [masked] AND more'],
+    // With the blanks and hyphens of address books, at which no line is broken.
+    ['phone', 'call +1\u00a0(415)\u00a0555\u20112671.', 'call [masked].'],
+    ['phone', 'call +33\u202f6\u202f12\u202f34\u202f56\u202f78.', 'call [masked].'],
+    ['card', 'card 5500\u00a00000\u20090000\u00a00004.', 'card [masked].'],
+    ['iban', 'to DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000\u00a0AND more', 'to [masked]\u00a0AND more'],
+    ['national_id', 'is 078\u201105\u20111120.', 'is [masked].'],
     ['national_id', 'id 123-45-6789', 'id [masked]'],
     ['api_key', 'use ghp_abcdefghijklmnopqrstuvwxyz0123456789!', 'use [masked]!'],
     ['api_key', 'AKIAIOSFODNN7EXAMPLE', '[masked]'],
