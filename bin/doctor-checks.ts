@@ -1,4 +1,5 @@
 /** Checks what an agent needs to call the broker, in order; each failed check includes advice. */
+import { inWords as durationInWords } from '../broker/console/static/shell/duration.js';
 import { addressWarning } from '../broker/reach.ts';
 import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
@@ -210,7 +211,7 @@ const isUnconnected = ({ connections }: Platform): boolean =>
 
 function inWords({ platformId, scopes, requireApproval, approvalScopes = [], expiresInSeconds }: Platform): string {
   const held = requireApproval ? scopes.length : approvalScopes.length;
-  const until = expiresInSeconds === undefined ? '' : `, for ${Math.ceil(expiresInSeconds / 3600)} h more`;
+  const until = expiresInSeconds === undefined ? '' : `, for ${durationInWords(expiresInSeconds * 1000)} more`;
   return `${platformId}: ${scopes.length} ${scopes.length === 1 ? 'scope' : 'scopes'}${held > 0 ? `, ${held} of them wait for a person` : ''}${until}`;
 }
 

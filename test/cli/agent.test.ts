@@ -489,6 +489,9 @@ describe('doctor', () => {
     });
     expect(of('links').advice).toContain('set BASE_URL');
     expect(of('grants').detail).toContain('sandbox: 2 scopes');
+    expect((await run(['grant', 'change', agentId, 'sandbox', '--expires', '45m'])).code).toBe(0);
+    expect((await doctor()).of('grants').detail).toMatch(/^sandbox: 2 scopes.*, for 4[45] min more$/);
+    expect((await run(['grant', 'change', agentId, 'sandbox', '--expires', 'never'])).code).toBe(0);
     const { code, stdout } = await run(['doctor', '--profile', profile]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ok {4}status {3}patient is active$/m);
