@@ -76,6 +76,8 @@ const NOTHING_DONE = 'Nothing was done.';
 /** After an error; `written`: the call may have an effect. `otherwise`: what is said when this attempt had none. */
 export function afterError(error: BrokerError, written: boolean, otherwise = NOTHING_DONE): string {
   const { code, retryAfterSeconds, clockAheadSeconds } = error;
+  if (code === 'upstream_response_blocked' && !written)
+    return `Do not repeat it: its response would be withheld again. ${TELL} what you wanted to read; if a rule masks it, an owner can change the rule.`;
   switch (code) {
     case 'unreachable':
     case 'unexpected_answer':

@@ -1,6 +1,7 @@
 /** The advice for a model after a refusal. */
 import { expect, test } from 'vitest';
-import { afterDenial } from '../../mcp/tools/advice.ts';
+import { BrokerError } from '../../mcp/client/broker-error.ts';
+import { afterDenial, afterError } from '../../mcp/tools/advice.ts';
 
 const about = { platform: 'codehost', scope: 'codehost:issues.read' };
 const denied = (violating: string[]) =>
@@ -44,4 +45,11 @@ test('a call that no scope covers, such as of a changed tool: the advice is not 
   );
   expect(next).toContain('no scope helps: do not ask for one');
   expect(next).toContain('If an owner has to accept the tool, tell the person');
+});
+
+test('a response that is withheld: the advice is not to repeat a read, and to check the platform after a write', () => {
+  const read = new BrokerError('upstream_response_blocked', 'A rule masks it.', { mayHaveActed: false });
+  expect(afterError(read, false)).toMatch(/^Do not repeat it: its response would be withheld again\./);
+  const write = new BrokerError('upstream_response_blocked', 'A rule masks it.', { mayHaveActed: true });
+  expect(afterError(write, true)).toContain('may have been made: check the platform with read_platform');
 });
