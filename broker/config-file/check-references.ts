@@ -8,6 +8,7 @@ import { canBeInRepositories } from '../policy/repos.ts';
 import { didYouMean, similarNames } from '../runtime/did-you-mean.ts';
 import { atOnce } from '../runtime/pace.ts';
 import type { Checked } from './check-document.ts';
+import { checkOperations } from './check-operations.ts';
 import { checkRuleNames } from './check-rule-names.ts';
 import { entriesOf, termsOf } from './governance.ts';
 import { listNames, type Path } from './problems.ts';
@@ -56,6 +57,11 @@ export function* referencesOf(document: GovernanceDocument, around: Surroundings
   for (const [name, { platform }] of entriesOf(document.connections)) {
     if (around.platforms && !around.platforms.has(platform))
       unknown(['connections', name, 'platform'], 'platform', platform, around.platforms.keys());
+  }
+  for (const [id, entry] of entriesOf(document.platforms)) {
+    const manifest = around.platforms?.get(id);
+    if (manifest) checkOperations(entry, manifest, ['platforms', id], found);
+    yield;
   }
   for (const [name, policy] of entriesOf(document.policies)) {
     checkRuleNames(policy.rules, ['policies', name, 'rules'], around, found);

@@ -77,7 +77,7 @@ platforms:
         - POST /contacts
         - PATCH /contacts/*
     recipients:
-      POST /messages:
+      POST /contacts:
         - /to
 caller_issuers: []
 connections:

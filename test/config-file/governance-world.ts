@@ -149,5 +149,5 @@ export const CRM = `platforms:
     scopes:
       crm:contacts.read: ["GET /contacts", "GET /contacts/*"]
       crm:contacts.write: ["POST /contacts", "PATCH /contacts/*"]
-    recipients: { "POST /messages": ["/to"] }
+    recipients: { "POST /contacts": ["/to"] }
 `;

@@ -20,7 +20,7 @@ platforms:
     scopes:
       crm:contacts.read:  ["GET /contacts", "GET /contacts/*"]
       crm:contacts.write: ["POST /contacts", "PATCH /contacts/*"]
-    recipients: { "POST /messages": ["/to", "/cc/*"] }
+    recipients: { "POST /contacts": ["/to", "/cc/*"] }
   issues:
     kind: graphql
     base_url: https://api.issues.example/graphql
@@ -494,6 +494,33 @@ guardrails: [{ name: g, effect: mask, mask: { members: ["/contacts/", "/contacts
     expect(problemsOf(text).filter((problem) => problem.includes('platforms.crm.masks'))).toEqual([
       'governance.yaml:10:32: platforms.crm.masks["GET /contacts"][0]: a path does not end with "/": write "/data/token".',
       'governance.yaml:10:48: platforms.crm.masks["GET /contacts"][1]: a path begins with "/": write "/a/b", or "/**/a/b" for any depth.',
+    ]);
+  });
+
+  it('gets a warning for what a platform states about operations that no scope of it has', () => {
+    const text = `platforms:
+  zz:
+    kind: rest
+    base_url: https://zz.example
+    auth: { type: bearer }
+    scopes: { "zz:write": ["POST /messages", "GET /messages/*", "mutation send*"] }
+    graphql: { path: /graphql }
+    recipients: { "mutation sendMail": [/to], "mutation mail": [/to] }
+  zy:
+    kind: rest
+    base_url: https://zy.example
+    auth: { type: bearer }
+    scopes: { "zy:write": ["POST /messages", "GET /messages/*"] }
+    recipients: { "POST /messages": [/to], "POST /mesages": [/to], "POST /**": [/to] }
+    content_scopes: { "PUT /messages": [{ pointer: /x, scope: null }], "PATCH /x/**": [{ scope: null }] }
+    refs: { "POST /mesages": [] }
+    masks: { "GET /messages/*/x": [token] }
+  s3: { use: s3, base_url: https://s3.example, content_scopes: { "GET /admin/**": [] } }`;
+    expect(warningsOf(text)).toEqual([
+      'governance.yaml:8:47: platforms.zz.recipients["mutation mail"]: no scope of the platform has such an operation, so this applies to no call.',
+      'governance.yaml:14:44: platforms.zy.recipients["POST /mesages"]: no scope of the platform has such an operation, so this applies to no call. Did you mean "POST /messages"?',
+      'governance.yaml:15:23: platforms.zy.content_scopes["PUT /messages"]: no scope of the platform has such an operation, so this applies to no call. Did you mean "POST /messages"?',
+      'governance.yaml:17:14: platforms.zy.masks["GET /messages/*/x"]: no scope of the platform has such an operation, so this applies to no call. Did you mean "GET /messages/*"?',
     ]);
   });
 
