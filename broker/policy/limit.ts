@@ -76,6 +76,6 @@ export function periodAt(per: Period, now: number): { start: number; end: number
 export const describeLimit = ({ most, per, of, together }: LimitSource): string =>
   `${most} a${per === 'hour' ? 'n' : ''} ${per}${of === undefined ? '' : ` of ${of}`}${together ? ', of all agents together' : ''}`;
 
-/** Formats: `20 of 20 a day are used; the next day begins at 2026-11-28T00:00:00.000Z`. */
+/** Formats: `20 of 20 a day are used; the next day begins at 2026-11-28T00:00:00.000Z`. The amount is left out for one more where nothing is left. */
 export const describeLimitUse = ({ used, asked, most, per, resets_at }: ReportedLimit): string =>
-  `${used} of ${most} a${per === 'hour' ? 'n' : ''} ${per} are used${asked === null || asked === 1 ? '' : `, and it is ${asked}`}; the next ${per} begins at ${resets_at}`;
+  `${used} of ${most} a${per === 'hour' ? 'n' : ''} ${per} are used${asked === null || (asked === 1 && used >= most) ? '' : `, and it is ${asked}`}; the next ${per} begins at ${resets_at}`;

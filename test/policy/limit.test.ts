@@ -47,6 +47,10 @@ test('a limit is reported in fields and in words', () => {
   expect(describeLimitUse(told)).toBe(
     '80 of 100 an hour are used, and it is 30; the next hour begins at 2026-11-27T16:00:00.000Z',
   );
+  const one = (used: number) =>
+    describeLimitUse(reportedLimit({ ...charge, amount: 1, used }, at('2026-11-27T15:10:00Z')));
+  expect(one(99.5)).toMatch(/^99\.5 of 100 an hour are used, and it is 1; /);
+  expect(one(100)).toMatch(/^100 of 100 an hour are used; /);
   expect(describeLimit({ most: 100, per: 'day', of: 'request.body.amount', together: true })).toBe(
     '100 a day of request.body.amount, of all agents together',
   );
