@@ -1,4 +1,4 @@
-/** Warns of what a platform's entry states about operations that none of its scopes has: a misspelt one limits, masks or refuses nothing. */
+/** Warns of what a platform's entry states about operations that none of its scopes has, and about members that no body has: it limits, masks or refuses nothing. */
 import type { Manifest } from '../platforms/manifest.ts';
 import { parseOperation } from '../policy/operation.ts';
 import { type Pattern, relate } from '../policy/pattern.ts';
@@ -24,6 +24,7 @@ export function checkOperations(
   const operations = [...texts].map(parseOperation);
   for (const field of FIELDS) {
     for (const [text, stated] of Object.entries(entry[field] ?? {})) {
+      warnOfPointers(stated, [...path, field, text], found);
       if (texts.has(text) || isWithoutEffect(stated)) continue;
       const stating = parseOperation(text);
       if (isOfGraphqlEndpoint(stating, manifest) || operations.some((one) => mayBeSame(stating, one))) continue;
@@ -33,6 +34,19 @@ export function checkOperations(
         message: `no scope of the platform has such an operation, so this applies to no call.${didYouMean(text, texts)}`,
       });
     }
+  }
+}
+
+/** Warns of JSON pointers that end with a slash: they are of a member without a name, which no body has. */
+function warnOfPointers(stated: unknown, path: Path, found: Checked): void {
+  if (!Array.isArray(stated)) return;
+  for (const [i, one] of stated.entries()) {
+    const pointer = typeof one === 'string' ? one : (one?.pointer ?? one?.at);
+    if (typeof pointer !== 'string' || !/^\/.*\/$/s.test(pointer)) continue;
+    found.warnings.push({
+      path: [...path, i],
+      message: `"${pointer}" ends with "/", so it is of a member without a name. Write "${pointer.slice(0, -1)}".`,
+    });
   }
 }
 

@@ -524,6 +524,19 @@ guardrails: [{ name: g, effect: mask, mask: { members: ["/contacts/", "/contacts
     ]);
   });
 
+  it('gets a warning for JSON pointers of a platform that end with a slash, which are of no member', () => {
+    const text = CRM.replace('["/to"]', '["/to/", { pointer: /cc/*/, optional: true }, "/bcc/*"]').replace(
+      / {4}recipients/,
+      '    content_scopes: { "POST /contacts": [{ pointer: /admin/, scope: null }] }\n    refs: { "POST /contacts": [{ in: body, at: /b/, prefix: refs/heads/, action: create }] }\n$&',
+    );
+    expect(warningsOf(text).map((warning) => warning.replace(/^.*?crm\./, ''))).toEqual([
+      'content_scopes["POST /contacts"][0]: "/admin/" ends with "/", so it is of a member without a name. Write "/admin".',
+      'refs["POST /contacts"][0]: "/b/" ends with "/", so it is of a member without a name. Write "/b".',
+      'recipients["POST /contacts"][0]: "/to/" ends with "/", so it is of a member without a name. Write "/to".',
+      'recipients["POST /contacts"][1]: "/cc/*/" ends with "/", so it is of a member without a name. Write "/cc/*".',
+    ]);
+  });
+
   it('gets a warning for recipients that are not checked, and for grants without a usable connection', () => {
     const text = `${CRM.replace(/ {4}recipients.*\n/, '')}connections: {}\nagents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], recipients: ["@a.example"] } } }`;
     expect(warningsOf(text)).toEqual([
