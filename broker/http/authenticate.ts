@@ -25,6 +25,13 @@ const PIPELINE_ELSEWHERE: AuthRefusal = {
   detail: 'A pipeline plans, applies and exports governance files, and does nothing else.',
 };
 
+const OWNER_ELSEWHERE: AuthRefusal = {
+  kind: 'refused',
+  code: 'invalid_token',
+  detail:
+    'This is the token of an owner, which is not accepted here. Send a token that the agent signed with its own key, or the bearer of a child identity.',
+};
+
 const AGENTS_ALONE: ReadonlySet<Route['auth']> = new Set<Route['auth']>(['agent', 'mcp_client', 'git', 'raw']);
 
 /**
@@ -124,13 +131,20 @@ async function recognise(
   if (route.auth === 'mcp_client' && !claimsAgent(services.broker.baseUrl, token))
     return await services.authenticateMcpClient(token, source);
   const asAgent = () => bearers.check(token, source, () => services.authenticateAgent(token, platform, source));
-  if (AGENTS_ALONE.has(route.auth)) return await asAgent();
+  if (AGENTS_ALONE.has(route.auth)) {
+    const who = await asAgent();
+    return who.kind === 'refused' && isAnOwners(services, token) ? OWNER_ELSEWHERE : who;
+  }
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
   if (orAgent && !isOwnersToken(services.broker.baseUrl, services.provider, token)) return await asAgent();
   if (OWNERS.has(route.auth) && claimsPipeline(services.broker.baseUrl, token))
     return route.auth === 'owner_or_pipeline' ? await services.authenticatePipeline(token) : PIPELINE_ELSEWHERE;
   return await services.authenticateOwner(token);
 }
+
+/** Whether a token that is no agent's claims to be an owner's: what is wrong with it as an agent's is then beside the point. Unverified. */
+const isAnOwners = ({ broker, provider }: Services, token: string): boolean =>
+  !claimsAgent(broker.baseUrl, token) && isOwnersToken(broker.baseUrl, provider, token);
 
 /**
  * RFC 6750 section 3: no error code when no credential was presented. `where`: how to get a token. git is asked for a password only when it sent none

@@ -180,7 +180,9 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
 
   test('JW-23 a provider’s token is not accepted as an agent’s, and an agent’s token or our session not as the provider’s', async () => {
     const token = await provider.sign(verified());
-    expectEnvelope(await ask(token, '/v1/agents/me'), 401, 'invalid_token');
+    const withToken = await ask(token, '/v1/agents/me');
+    expectEnvelope(withToken, 401, 'invalid_token');
+    expect(withToken.body.detail).toMatch(/^This is the token of an owner, which is not accepted here\./);
     const claims = { agent_id: agent.agentId, owner_id: agent.ownerId };
     const both = await provider.sign(verified(claims));
     expect((await ask(both, '/v1/agents/me')).status).toBe(401);
@@ -190,7 +192,9 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     // A session of the broker itself is accepted, but not as an agent's token.
     const session = mintOwnerSession(world.running.broker, organisation.owner).token;
     expect((await ask(session)).status).toBe(200);
-    expectEnvelope(await ask(session, '/v1/agents/me'), 401, 'invalid_token');
+    const withSession = await ask(session, '/v1/agents/me');
+    expectEnvelope(withSession, 401, 'invalid_token');
+    expect(withSession.body.detail).toMatch(/^This is the token of an owner, which is not accepted here\./);
     // Routes for agents and owners accept each as what it is.
     const receipt = `/v1/audit/${crypto.randomUUID()}/receipt`;
     expectEnvelope(await ask(token, receipt), 404, 'not_found');
@@ -200,15 +204,15 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
 
   test('a route for agents and owners authenticates a token only as the kind that it claims to be', async () => {
     const { services } = world.running;
-    const [asOwner, asAgent] = [vi.spyOn(services, 'authenticateOwner'), vi.spyOn(services, 'authenticateAgent')];
+    const [asOwner, withSession] = [vi.spyOn(services, 'authenticateOwner'), vi.spyOn(services, 'authenticateAgent')];
     const receipt = `/v1/audit/${crypto.randomUUID()}/receipt`;
     expectEnvelope(await ask(agent.token(), receipt), 404, 'not_found');
-    expect([asOwner.mock.calls.length, asAgent.mock.calls.length]).toEqual([0, 1]);
+    expect([asOwner.mock.calls.length, withSession.mock.calls.length]).toEqual([0, 1]);
     const session = mintOwnerSession(world.running.broker, organisation.owner).token;
     expectEnvelope(await ask(session, receipt), 404, 'not_found');
     expectEnvelope(await ask(await provider.sign(verified()), receipt), 404, 'not_found');
     expectEnvelope(await ask(`${session.slice(0, -8)}AAAAAAAA`, receipt), 401, 'invalid_signature');
-    expect([asOwner.mock.calls.length, asAgent.mock.calls.length]).toEqual([3, 1]);
+    expect([asOwner.mock.calls.length, withSession.mock.calls.length]).toEqual([3, 1]);
     expect((await ask('x', receipt)).status).toBe(401);
     vi.restoreAllMocks();
   });
