@@ -31,7 +31,9 @@ export async function startConsent(
   if (!perPerson?.enabled)
     return {
       kind: 'unsuitable',
-      detail: `${platformId} does not hold one token per person. Make the call without a consent.`,
+      detail: loaded.platform
+        ? `${platformId} does not hold one token per person. Make the call without a consent.`
+        : `The organisation has no platform "${platformId}".`,
     };
   const connection = connectionOfConsent(loaded, platformId, asked.connectionId, now);
   if (typeof connection === 'string') return { kind: 'unsuitable', detail: connection };

@@ -97,11 +97,17 @@ describe('consents of people', () => {
     expect([answer.status, answer.body.reason, answer.body.consent_url]).toEqual([412, 'not_consented', undefined]);
   });
 
-  test.each([
-    ['a platform with a token of the organisation', { platform: 'demo', caller: ANN }],
-    ['an unknown platform', { platform: 'nothing', caller: ANN }],
-  ])('POST /v1/consent/caller/start → 409: %s', async (_what, body) => {
-    expectEnvelope(await begin(body), 409, 'conflict');
+  test('POST /v1/consent/caller/start → 409: a platform with a token of the organisation', async () => {
+    const other = await (await world.demoOrganisation()).agent();
+    const answer = await begin({ platform: 'demo', caller: ANN }, other);
+    expectEnvelope(answer, 409, 'conflict');
+    expect(answer.body.detail).toBe('demo does not hold one token per person. Make the call without a consent.');
+  });
+
+  test('POST /v1/consent/caller/start → 409: an unknown platform', async () => {
+    const answer = await begin({ platform: 'nothing', caller: ANN });
+    expectEnvelope(answer, 409, 'conflict');
+    expect(answer.body.detail).toBe('The organisation has no platform "nothing".');
   });
 
   test('POST /v1/consent/caller/start → 429: 20 are pending', async () => {
