@@ -7,7 +7,7 @@ import type { FactsRow } from '../store/facts-columns.ts';
 import type { factsReaders } from '../store/facts-reader.ts';
 import { type ParsedAgentToken, parseAgentToken, type RefusedAgentToken } from './agent-token.ts';
 import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';
-import { claimedWorkload } from './authenticate-workload.ts';
+import { claimedWorkload, refuseOtherAudience } from './authenticate-workload.ts';
 import { kindOf } from './bearer.ts';
 import { claimsOf } from './claimed.ts';
 import type { AuthenticateAgent, AuthRefusal } from './principal.ts';
@@ -80,7 +80,7 @@ export function agentAuthenticator(
     const parsed = parseAgentToken(bearer);
     if (!parsed.ok)
       return claimedWorkload(broker.baseUrl, bearer) === undefined
-        ? refused(parsed)
+        ? (refuseOtherAudience(broker.baseUrl, bearer) ?? refused(parsed))
         : await authenticateWorkload(bearer, platform, source);
     const { token } = parsed;
     const { agentId } = token.claims;

@@ -8,6 +8,7 @@ import type { NotedUses } from '../runtime/noted-uses.ts';
 import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { findWorkload } from '../store/workloads.ts';
+import { claimsOf } from './claimed.ts';
 import { audienceBelow, type VerifyIssued } from './issued-token.ts';
 import type { AgentPrincipal, AuthenticateAgent, AuthRefusal } from './principal.ts';
 
@@ -18,6 +19,18 @@ export const audienceOfAgent = (baseUrl: string, agentId: string): string => `${
 export function claimedWorkload(baseUrl: string, token: string): string | undefined {
   const agentId = audienceBelow(audienceOfAgent(baseUrl, ''), token);
   return agentId !== undefined && AGENT_ID_PATTERN.test(agentId) ? agentId : undefined;
+}
+
+/**
+ * Returns the refusal of a token that some issuer made for a workload (`iss`, and no `agent_id`) with another audience; undefined for other tokens. What
+ * such a token lacks as one that an agent signed would mislead: often its platform issued it for its default audience.
+ */
+export function refuseOtherAudience(baseUrl: string, token: string): AuthRefusal | undefined {
+  const { iss, agent_id: agentId } = claimsOf(token);
+  if (typeof iss !== 'string' || agentId !== undefined) return undefined;
+  return refused(
+    `The token has no claim agent_id, as tokens that agents sign do, and its audience (aud) is not that of an agent's workload: it has to be ${audienceOfAgent(baseUrl, 'agt_…')} with the id of the agent, and nothing else.`,
+  );
 }
 
 /** Whether an agent that authenticated by a token of its workload still trusts that workload; true for other agents. */

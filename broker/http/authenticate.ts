@@ -29,7 +29,7 @@ const OWNER_ELSEWHERE: AuthRefusal = {
   kind: 'refused',
   code: 'invalid_token',
   detail:
-    'This is the token of an owner, which is not accepted here. Send a token that the agent signed with its own key, or the bearer of a child identity.',
+    'This is the session of an owner, which is not accepted here. Send a token that the agent signed with its own key, or the bearer of a child identity.',
 };
 
 const AGENTS_ALONE: ReadonlySet<Route['auth']> = new Set<Route['auth']>(['agent', 'mcp_client', 'git', 'raw']);
@@ -133,7 +133,9 @@ async function recognise(
   const asAgent = () => bearers.check(token, source, () => services.authenticateAgent(token, platform, source));
   if (AGENTS_ALONE.has(route.auth)) {
     const who = await asAgent();
-    return who.kind === 'refused' && isAnOwners(services, token) ? OWNER_ELSEWHERE : who;
+    // A provider's token may be one of a workload, so only a session of this broker is an owner's for certain.
+    const isSession = who.kind === 'refused' && isOwnersToken(services.broker.baseUrl, undefined, token);
+    return isSession ? OWNER_ELSEWHERE : who;
   }
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
   if (orAgent && !isOwnersToken(services.broker.baseUrl, services.provider, token)) return await asAgent();
@@ -141,10 +143,6 @@ async function recognise(
     return route.auth === 'owner_or_pipeline' ? await services.authenticatePipeline(token) : PIPELINE_ELSEWHERE;
   return await services.authenticateOwner(token);
 }
-
-/** Whether a token that is no agent's claims to be an owner's: what is wrong with it as an agent's is then beside the point. Unverified. */
-const isAnOwners = ({ broker, provider }: Services, token: string): boolean =>
-  !claimsAgent(broker.baseUrl, token) && isOwnersToken(broker.baseUrl, provider, token);
 
 /**
  * RFC 6750 section 3: no error code when no credential was presented. `where`: how to get a token. git is asked for a password only when it sent none

@@ -182,7 +182,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     const token = await provider.sign(verified());
     const withToken = await ask(token, '/v1/agents/me');
     expectEnvelope(withToken, 401, 'invalid_token');
-    expect(withToken.body.detail).toMatch(/^This is the token of an owner, which is not accepted here\./);
+    expect(withToken.body.detail).toMatch(/^The token has no claim agent_id, .* not that of an agent's workload/);
     const claims = { agent_id: agent.agentId, owner_id: agent.ownerId };
     const both = await provider.sign(verified(claims));
     expect((await ask(both, '/v1/agents/me')).status).toBe(401);
@@ -194,7 +194,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     expect((await ask(session)).status).toBe(200);
     const withSession = await ask(session, '/v1/agents/me');
     expectEnvelope(withSession, 401, 'invalid_token');
-    expect(withSession.body.detail).toMatch(/^This is the token of an owner, which is not accepted here\./);
+    expect(withSession.body.detail).toMatch(/^This is the session of an owner, which is not accepted here\./);
     // Routes for agents and owners accept each as what it is.
     const receipt = `/v1/audit/${crypto.randomUUID()}/receipt`;
     expectEnvelope(await ask(token, receipt), 404, 'not_found');

@@ -145,12 +145,14 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
   test('a token for the broker itself, for several audiences, or for another agent is refused', async () => {
     const aud = await audience();
     const neighbour = await organisation.agent({ rules: ALLOW_ALL });
-    for (const one of [
-      world.running.baseUrl,
-      [aud, 'https://other.example'],
-      `${world.running.baseUrl}/agents/${neighbour.agentId}`,
-    ])
-      expect((await me(await tokenFor(one))).status, String(one)).toBe(401);
+    const ofNeighbour = `${world.running.baseUrl}/agents/${neighbour.agentId}`;
+    expect((await me(await tokenFor(ofNeighbour))).status).toBe(401);
+    // Not as a token that lacks a claim which agents set, or that is signed with the wrong algorithm.
+    for (const one of [world.running.baseUrl, [aud, 'https://other.example'], undefined]) {
+      const { status, body } = await me(await tokenFor(one));
+      expect([status, body.error], String(one)).toEqual([401, 'invalid_token']);
+      expect(body.detail, String(one)).toContain(`${world.running.baseUrl}/agents/agt_… with the id of the agent`);
+    }
   });
 
   test('a suspended agent is halted, a revoked one permanently; refused tokens open no breaker', async () => {
