@@ -9,6 +9,7 @@ import { present } from '../runtime/present.ts';
 import { findPipeline, notePipelineUse } from '../store/pipelines.ts';
 import { findRestored } from '../store/restored.ts';
 import type { PipelineTable } from '../store/tables/organisations.ts';
+import { isIssuedElsewhere } from './claimed.ts';
 import { audienceBelow, shown, type VerifyIssued } from './issued-token.ts';
 import type { AuthRefusal, PipelinePrincipal, ProviderUnavailable } from './principal.ts';
 
@@ -23,6 +24,16 @@ export const audienceOfPipeline = (baseUrl: string, id: string): string => `${ba
 /** Whether a token claims to be a pipeline's, by its audience. Unverified; the result only selects how the token is authenticated. */
 export const claimsPipeline = (baseUrl: string, token: string): boolean =>
   audienceBelow(audienceOfPipeline(baseUrl, ''), token) !== undefined;
+
+/** Returns the refusal of a token that another party issued with another audience than that of a pipeline; undefined for other tokens. */
+export const refuseOtherPipelineAudience = (baseUrl: string, token: string): AuthRefusal | undefined =>
+  isIssuedElsewhere(baseUrl, token)
+    ? {
+        kind: 'refused',
+        code: 'invalid_token',
+        detail: `This is no session of an owner, and its audience (aud) is not that of a pipeline: it has to be the address of the pipeline, ${audienceOfPipeline(baseUrl, '…')}, and nothing else.`,
+      }
+    : undefined;
 
 /** Returns the authenticator. */
 export function pipelineAuthenticator(

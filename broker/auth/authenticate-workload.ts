@@ -8,7 +8,7 @@ import type { NotedUses } from '../runtime/noted-uses.ts';
 import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { findWorkload } from '../store/workloads.ts';
-import { claimsOf } from './claimed.ts';
+import { isIssuedElsewhere } from './claimed.ts';
 import { audienceBelow, type VerifyIssued } from './issued-token.ts';
 import type { AgentPrincipal, AuthenticateAgent, AuthRefusal } from './principal.ts';
 
@@ -22,16 +22,15 @@ export function claimedWorkload(baseUrl: string, token: string): string | undefi
 }
 
 /**
- * Returns the refusal of a token that some issuer made for a workload (`iss`, and no `agent_id`) with another audience; undefined for other tokens. What
- * such a token lacks as one that an agent signed would mislead: often its platform issued it for its default audience.
+ * Returns the refusal of a token that another party issued with another audience than that of a workload, often its default one; undefined for other
+ * tokens. What such a token lacks as one that an agent signed would mislead.
  */
-export function refuseOtherAudience(baseUrl: string, token: string): AuthRefusal | undefined {
-  const { iss, agent_id: agentId } = claimsOf(token);
-  if (typeof iss !== 'string' || agentId !== undefined) return undefined;
-  return refused(
-    `The token has no claim agent_id, as tokens that agents sign do, and its audience (aud) is not that of an agent's workload: it has to be ${audienceOfAgent(baseUrl, 'agt_…')} with the id of the agent, and nothing else.`,
-  );
-}
+export const refuseOtherAudience = (baseUrl: string, token: string): AuthRefusal | undefined =>
+  isIssuedElsewhere(baseUrl, token)
+    ? refused(
+        `The token has no claim agent_id, as tokens that agents sign do, and its audience (aud) is not that of an agent's workload: it has to be ${audienceOfAgent(baseUrl, 'agt_…')} with the id of the agent, and nothing else.`,
+      )
+    : undefined;
 
 /** Whether an agent that authenticated by a token of its workload still trusts that workload; true for other agents. */
 export async function trustsWorkload({ store }: Pick<Broker, 'store'>, who: AgentPrincipal): Promise<boolean> {

@@ -11,3 +11,12 @@ export function partOf(token: string, part: 0 | 1): Record<string, unknown> {
 }
 
 export const claimsOf = (token: string): Record<string, unknown> => partOf(token, 1);
+
+/**
+ * Whether a token claims to be issued by another party than this broker or an agent (`iss`, and no `agent_id`), such as the platform on which a workload
+ * or pipeline runs. Unverified; selects only what a refusal says.
+ */
+export function isIssuedElsewhere(baseUrl: string, token: string): boolean {
+  const { iss, agent_id: agentId } = claimsOf(token);
+  return typeof iss === 'string' && iss !== baseUrl && agentId === undefined;
+}

@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import { ROLE_RANKS } from '../audit/author-role.ts';
 import { claimsAgent } from '../auth/authenticate-agent.ts';
 import { isOwnersToken } from '../auth/authenticate-owner.ts';
-import { claimsPipeline } from '../auth/authenticate-pipeline.ts';
+import { claimsPipeline, refuseOtherPipelineAudience } from '../auth/authenticate-pipeline.ts';
 import { STATIC_KEY_ELSEWHERE } from '../auth/authenticate-static-key.ts';
 import { readBasic } from '../auth/basic.ts';
 import { kindOf, readBearer, sendsBearer } from '../auth/bearer.ts';
@@ -141,7 +141,13 @@ async function recognise(
   if (orAgent && !isOwnersToken(services.broker.baseUrl, services.provider, token)) return await asAgent();
   if (OWNERS.has(route.auth) && claimsPipeline(services.broker.baseUrl, token))
     return route.auth === 'owner_or_pipeline' ? await services.authenticatePipeline(token) : PIPELINE_ELSEWHERE;
-  return await services.authenticateOwner(token);
+  const who = await services.authenticateOwner(token);
+  // A token of the identity provider is refused as such.
+  const mayBePipelines =
+    route.auth === 'owner_or_pipeline' && !isOwnersToken(services.broker.baseUrl, services.provider, token);
+  return (
+    (who.kind === 'refused' && mayBePipelines && refuseOtherPipelineAudience(services.broker.baseUrl, token)) || who
+  );
 }
 
 /**

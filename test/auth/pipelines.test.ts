@@ -226,7 +226,10 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     const { audience } = await added();
     for (const aud of [world.running.baseUrl, [audience, 'https://other.example'], undefined]) {
       const refused = await plan(await tokenFor(aud));
-      expect(refused.status, String(aud)).toBe(401);
+      expect([refused.status, refused.body.error], String(aud)).toEqual([401, 'invalid_token']);
+      expect(refused.body.detail, String(aud)).toContain(
+        `the address of the pipeline, ${world.running.baseUrl}/pipelines/…`,
+      );
     }
     expect(issuer.seen).toEqual([]);
   });
