@@ -11,9 +11,9 @@ const REPORTED = /^(?:git|JGit)\//;
 const REAL_GIT = /^git\/\d/;
 
 /**
- * Formats a refusal for the client. git shows only the status of an error to a POST. So a push gets a report that names the reason for each ref, a
- * fetch gets an error of the protocol, and a probe gets an empty success: the push that follows it is refused with the reason. Other clients get the
- * HTTP error.
+ * Formats a refusal for the client. git shows only the status of an error to a POST. So a push gets a report that names the reason for each ref, or a
+ * fatal error if its commands could not be read, a fetch gets an error of the protocol, and a probe gets an empty success: the push that follows it is
+ * refused with the reason. Other clients get the HTTP error.
  */
 export function formatGitRefusal(
   request: IncomingMessage,
@@ -32,7 +32,8 @@ export function formatGitRefusal(
   const line = String(reply.body);
   if (target.service === 'git-upload-pack') return REAL_GIT.test(agent) ? answer(refusedFetch(line)) : reply;
   if (body?.ok && body.step === 'probe') return REAL_GIT.test(agent) ? answer('') : reply;
-  if (!body?.push) return reply;
+  // The commands could not be read, or are more than a push may have.
+  if (!body?.push) return body?.ok === false && REAL_GIT.test(agent) ? answer(refusedUnread(line)) : reply;
   const [, code = 'refused'] = /^\S+ (\w+) - /.exec(line) ?? [];
   const report = refusedPush(body.push.capabilities, body.push.refs, { code, line });
   return report === undefined ? reply : answer(report);

@@ -17,7 +17,7 @@ import { refuseAuditRows } from '../world/faults.ts';
 import { git } from '../world/git-host.ts';
 import { clone, type GitRun, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';
 
 const LISTING = ['ls-remote'];
@@ -179,6 +179,22 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
       ]);
       expect(await reported.text()).toContain('ng refs/heads/main denied_by_policy');
     }
+  });
+
+  test('git shows why a push of too many refs, or a signed one, is refused', async () => {
+    const agent = await given.agent();
+    git(given.host.repository('acme/signs'), 'config', 'receive.certNonceSeed', 'seed');
+    const folder = await clone(agent, 'acme/signs');
+    const branches = Array.from({ length: 1_001 }, (_, i) => `HEAD:refs/heads/many/${i}`);
+    const many = await runGit(['push', 'origin', ...branches], { folder });
+    await expectLine(many, agent, 'invalid_request', /it changes more than 1000 refs; push fewer at a time/);
+    const signer = join(newFolder(), 'sign');
+    writeFileSync(signer, '#!/bin/sh\ncat > /dev/null\nprintf "\\n[GNUPG:] SIG_CREATED \\n" >&2\necho signature\n', {
+      mode: 0o755,
+    });
+    const config = { 'gpg.program': signer, 'user.signingKey': 'A' };
+    const signed = await runGit(['push', '--signed', 'origin', 'HEAD:signed'], { folder, config });
+    await expectLine(signed, agent, 'invalid_request', /signed pushes are not supported; push without --signed/);
   });
 
   test('a refused probe: git gets 200 and the reason for its push; other clients get the HTTP error', async () => {
