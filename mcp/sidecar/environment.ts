@@ -153,10 +153,10 @@ function gitSettings(parent: Environment, { url, placeholder, codeHosts }: Run):
   return { GIT_CONFIG_COUNT: String(there + settings.length), ...Object.fromEntries(pairs) };
 }
 
-/** Where a proxy is set, excludes the sidecar's address from it. */
+/** Excludes the sidecar's address from proxies: those of the environment, and those in the settings of git, npm or curl, which follow these variables, too. */
 function directTo127(parent: Environment): Record<string, string> {
-  if (!Object.keys(parent).some((name) => /^(?:https?|all)_proxy$/i.test(name))) return {};
-  const others = parent.no_proxy ?? parent.NO_PROXY;
-  const value = [...(others ? [others] : []), '127.0.0.1', 'localhost'].join(',');
+  const others = (parent.no_proxy ?? parent.NO_PROXY ?? '').split(/[\s,]+/).filter((one) => one !== '');
+  // Tools accept the asterisk only alone.
+  const value = others.includes('*') ? '*' : [...new Set([...others, '127.0.0.1', 'localhost'])].join(',');
   return { no_proxy: value, NO_PROXY: value };
 }

@@ -63,7 +63,7 @@ describe('the environment', () => {
     });
   });
 
-  test('excludes the sidecar from a proxy that is set, and sets no proxy', () => {
+  test('excludes the sidecar from proxies of the environment and of settings, and sets no proxy', () => {
     const connections = run([granted('o', 'openai')]);
     const { environment } = environmentFor({ HTTPS_PROXY: 'http://p', no_proxy: 'x.example' }, connections);
     expect(environment).toMatchObject({
@@ -71,7 +71,9 @@ describe('the environment', () => {
       no_proxy: 'x.example,127.0.0.1,localhost',
       NO_PROXY: 'x.example,127.0.0.1,localhost',
     });
-    expect(environmentFor({}, connections).environment).not.toHaveProperty('NO_PROXY');
+    const direct = { no_proxy: '127.0.0.1,localhost', NO_PROXY: '127.0.0.1,localhost' };
+    expect(environmentFor({}, connections).environment).toMatchObject(direct);
+    expect(environmentFor({ NO_PROXY: '*' }, connections).environment).toMatchObject({ no_proxy: '*', NO_PROXY: '*' });
   });
 });
 
@@ -94,7 +96,12 @@ test('an enclosing run leaves nothing but root certificates, and git keeps its o
     ...{ HTTPS_PROXY: 'http://run:PLACEHOLDER@127.0.0.1:4711', GIT_CONFIG_SYSTEM: '/tmp/run-x/gitconfig' },
   };
   expect(withoutEnclosingRun(parent)).toEqual({
-    ...{ HOME: '/root', no_proxy: '127.0.0.1,localhost', SSL_CERT_FILE: '/tmp/run-x/roots.pem' },
+    ...{
+      HOME: '/root',
+      no_proxy: '127.0.0.1,localhost',
+      NO_PROXY: '127.0.0.1,localhost',
+      SSL_CERT_FILE: '/tmp/run-x/roots.pem',
+    },
     ...{ GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'core.pager', GIT_CONFIG_VALUE_0: 'cat' },
     ...{ YARN_UNSAFE_HTTP_WHITELIST: '127.0.0.1', npm_config_replace_registry_host: 'always' },
   });

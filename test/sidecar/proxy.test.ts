@@ -270,7 +270,7 @@ describe('the proxy of a run', () => {
   });
 
   test('without --proxy no variables are set, and conflicting settings are reported', async () => {
-    const none = await run(profile, sh('env | grep -i "proxy=\\|cert\\|bundle\\|cainfo"'));
+    const none = await run(profile, sh('env | grep -vi "no_proxy=" | grep -i "proxy=\\|cert\\|bundle\\|cainfo"'));
     expect(none).toMatchObject({ code: 1, stdout: '' });
     for (const name of ['all_proxy', 'HTTP_PROXY']) {
       const other = await proxied(sh('echo started'), { [name]: 'http://proxy.example' });
