@@ -1,7 +1,7 @@
 /** Rules of git that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`), and their precedence. */
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { gitConfig, REWRITES, type Setting, settingsIn } from '../mcp/git-config.ts';
+import { baseOf, gitConfig, REWRITES, readRewrites, type Setting, settingsIn } from '../mcp/git-config.ts';
 
 /** Whether a setting is such a rule. */
 export const isRewrite = ({ name }: Setting): boolean => /\.(?:push)?insteadof$/i.test(name);
@@ -18,16 +18,51 @@ export function goesBefore(rule: Setting, added: readonly Setting[]): boolean {
   return added.some((one) => isRewrite(one) && kindOf(one) === kindOf(rule) && rule.value.startsWith(one.value));
 }
 
+/**
+ * Whether a rule leads to addresses that the added rules match, from addresses that they do not match (`gh:acme/app`). Git rewrites an address only once, so
+ * these bypass the broker.
+ */
+export function bypasses(rule: Setting, added: readonly Setting[]): boolean {
+  const base = baseOf(rule);
+  const governed = added.filter((one) => isRewrite(one) && kindOf(one) === kindOf(rule)).map(({ value }) => value);
+  const bypassing = governed.flatMap((address) => {
+    if (address.startsWith(base))
+      return [rule.value + address.slice(base.length).replace(/^\//, base.endsWith(':') ? '' : '/')];
+    return base.startsWith(address) ? [rule.value] : [];
+  });
+  return bypassing.some((one) => !governed.some((address) => one.startsWith(address)));
+}
+
 const kindOf = ({ name }: Setting): string => name.slice(name.lastIndexOf('.') + 1).toLowerCase();
 
-/** A rule in a file that git reads only under a condition. */
-export type ConditionalRewrite = Setting & { file: string };
+/** A rule that somebody else wrote. `file`: set where git reads it only under a condition. */
+export type OtherRewrite = Setting & { file?: string };
 
 /**
- * Returns the rules in files that git includes under a condition (`includeIf`), whether or not it holds in this folder, and in their own includes: in
- * another clone it may hold. Empty when git or a file cannot be read.
+ * Returns the rules that apply in this folder, and, if asked, those in files that git includes under a condition (`includeIf`), whether or not it holds in
+ * this folder, because in another clone it may. Empty when git or a file cannot be read.
  */
-export async function readConditionalRewrites(env: NodeJS.ProcessEnv): Promise<ConditionalRewrite[]> {
+export async function readOtherRewrites(
+  env: NodeJS.ProcessEnv,
+  { includesConditional, isOwn }: { includesConditional: boolean; isOwn: (rule: Setting) => boolean },
+): Promise<OtherRewrite[]> {
+  const here = (await readRewrites(env)) ?? [];
+  const elsewhere = includesConditional ? await readConditionalRewrites(env) : [];
+  return [...here, ...elsewhere].filter((one) => !isOwn(one));
+}
+
+/** Returns a line for each rule, without the user in its address, who may be a key. */
+export const listedRewrites = (rules: readonly OtherRewrite[]): string[] => [
+  ...new Set(
+    rules.map(({ name, value, file }) => {
+      const where = file === undefined ? '' : ` (in ${file}, which an includeIf names)`;
+      return `${name.replace(/(https?:\/\/)[^/@]*@/, '$1…@')} = ${value}${where}`;
+    }),
+  ),
+];
+
+/** Returns the rules in files that git includes under a condition, and in their own includes. */
+async function readConditionalRewrites(env: NodeJS.ProcessEnv): Promise<OtherRewrite[]> {
   const files = new Set(await conditionalFiles([], env));
   // The loop also visits files that are added during it.
   for (const file of files)

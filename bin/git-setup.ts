@@ -1,9 +1,9 @@
 /** Configures git to send its requests for a code host to the broker, with a credential helper that signs for it. */
-import { readRewrites, type Setting } from '../mcp/git-config.ts';
+import type { Setting } from '../mcp/git-config.ts';
 import { type Profile, ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { addressesOf, hostOf } from './git-addresses.ts';
-import { goesBefore, isRewrite, isSame, readConditionalRewrites } from './git-rewrites.ts';
+import { bypasses, goesBefore, isRewrite, isSame, listedRewrites, readOtherRewrites } from './git-rewrites.ts';
 import {
   changeSettings,
   covers,
@@ -43,6 +43,8 @@ export type GitSetupDone = {
   dryRun: boolean;
   /** Repositories whose rule also matches other repositories, because git compares prefixes of addresses. */
   prefixes: string[];
+  /** Rules of git, such as `url.git@github.com:.insteadof = gh:`, that lead to the repositories without the broker. */
+  bypassing: string[];
   /** When there was nothing to remove: the profiles that have settings. */
   others: (string | undefined)[];
   /** Set when the agent is halted for now. */
@@ -91,23 +93,20 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
     (one) => !gone.has(one) && [...sections].some((section) => covers(section, `credential.${one.address}`)),
   );
   const moved = settingsOf([], narrower);
-  const others = ((await readRewrites(process.env)) ?? []).filter((one) => !removed.some((gone) => isSame(gone, one)));
-  const prefix = `url.${broker}/git/`;
-  const isFirst = (one: Setting) => !one.name.startsWith(prefix) && goesBefore(one, added);
-  // A condition that does not hold here may hold in another clone.
-  const conditional = scope === 'global' ? await readConditionalRewrites(process.env) : [];
-  const first = [
-    ...others.filter(isFirst).map(inLine),
-    ...conditional.filter(isFirst).map((one) => `${inLine(one)} (in ${one.file}, which an includeIf names)`),
-  ];
+  const others = await readOtherRewrites(process.env, {
+    includesConditional: scope === 'global',
+    isOwn: (one) => one.name.startsWith(`url.${broker}/git/`) || removed.some((gone) => isSame(gone, one)),
+  });
+  const first = listedRewrites(others.filter((one) => goesBefore(one, added)));
   if (first.length > 0)
     throw new CommandFailed(
       `These settings of git take precedence over those of the broker, so requests that match them would bypass it:\n${first.map(indent).join('\n')}\nTake them out (git config --show-origin --get-regexp '^url' says where they are), and run this again. Nothing was written.`,
     );
   if (!options.dryRun) await changeSettings(scope, { removed: [...removed, ...moved], added: [...added, ...moved] });
   const prefixes = repositories.filter((one) => !one.endsWith('/*'));
+  const bypassing = listedRewrites(others.filter((one) => bypasses(one, added)));
   const halted = warning === undefined ? {} : { warning };
-  return { ...doneBy(scope, options, removed), broker, profile, added, prefixes, ...halted };
+  return { ...doneBy(scope, options, removed), broker, profile, added, prefixes, bypassing, ...halted };
 }
 
 /** Removes settings by what was written, not by the broker's current address: the broker may be unreachable or moved, and the profile deleted. */
@@ -133,7 +132,7 @@ async function undo(repositories: readonly string[], options: GitSetupOptions): 
 
 const doneBy = (scope: Scope, { dryRun = false }: GitSetupOptions, removed: readonly Setting[]) => ({
   scope,
-  ...{ added: [], removed: [...new Set(removed.map(sectionOf))], dryRun, prefixes: [], others: [] },
+  ...{ added: [], removed: [...new Set(removed.map(sectionOf))], dryRun, prefixes: [], bypassing: [], others: [] },
 });
 
 /** Rules come before their helper settings, by which the rules are recognised. */
@@ -204,7 +203,7 @@ function signedFor(broker: string, repository: string): string[] {
 
 /** Describes the result and the next steps. */
 export function describeGitSetup(done: GitSetupDone): string {
-  const { scope, profile, added, removed, dryRun, prefixes, others, warning } = done;
+  const { scope, profile, added, removed, dryRun, prefixes, bypassing, others, warning } = done;
   const where = scope === 'local' ? 'this clone' : 'all of your clones on this machine';
   const would = dryRun ? 'would be ' : '';
   const lines: string[] = [];
@@ -226,6 +225,7 @@ export function describeGitSetup(done: GitSetupDone): string {
     lines.push(
       `Git compares beginnings: the rule for ${one} sends ${one}-anything to the broker too, where nobody signs for it unless it is named as well.`,
     );
+  if (bypassing.length > 0) lines.push(WHAT_BYPASSES, ...bypassing.map(indent));
   if (added.length > 0) lines.push(`Take it out again with: ${undoOf(profile)}`, WHAT_A_PUSH_NEEDS);
   if (warning !== undefined) lines.push(warning);
   return lines.join('\n');
@@ -238,6 +238,9 @@ const undoOf = (profile: string | undefined): string =>
 const WHAT_A_PUSH_NEEDS = `A push that a policy holds for an approval, as "default" does, is refused: git cannot wait. To let the agent push branches under agent/, an owner gives it a policy with the rule
   { effect: allow, platforms: [codehost], scopes: ["codehost:contents.*"] }
 and refs: ["agent/*"] in its grant.`;
+
+const WHAT_BYPASSES =
+  'Git rewrites a URL only once, so URLs that match these settings bypass the broker. Do not use them for the agent, or take them out:';
 
 const inLine = ({ name, value }: Setting): string => `${name} = ${value === '' ? '(none of the others)' : value}`;
 

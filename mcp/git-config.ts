@@ -7,6 +7,10 @@ export type Setting = { name: string; value: string };
 /** Names of rules that rewrite addresses, for `git config --get-regexp`. */
 export const REWRITES = '^url\\..*\\.(push)?insteadof$';
 
+/** Returns the address that a rule rewrites to, without a user or key in it (`https://ghp_…@github.com/`). */
+export const baseOf = ({ name }: Pick<Setting, 'name'>): string =>
+  name.slice(name.indexOf('.') + 1, name.lastIndexOf('.')).replace(/^(https?:\/\/)[^/@]*@/, '$1');
+
 const GIVEN_UP_AFTER_MS = 5_000;
 const MOST_BYTES = 1024 * 1024;
 

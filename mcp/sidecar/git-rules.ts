@@ -2,16 +2,17 @@
  * Rules of git that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`), with the run's rules before all others. Of the matching rules git takes
  * the longest; of equally long ones the first, and the system's file is read first of all. So the run's rules are in a file that replaces the system's
  * and
- * includes it. Where the user has rules for longer prefixes of the code host's addresses, the run adds rules for those prefixes, too.
+ * includes it. Where the user has rules for longer prefixes of the code host's addresses, the run adds rules for those prefixes, too; and for those that lead to
+ * the code host (`gh:acme/app`), because git rewrites an address only once.
  */
-import { gitConfig, readRewrites } from '../git-config.ts';
+import { baseOf, gitConfig, readRewrites, type Setting } from '../git-config.ts';
 
 /** The git configuration of the user, without the run's. */
 export type GitRules = {
   /** Path of the system's configuration file; undefined when there is none. */
   system: string | undefined;
-  /** Prefixes of addresses that are rewritten. */
-  rewritten: readonly string[];
+  /** Rules that rewrite addresses. */
+  rules: readonly Setting[];
 };
 
 /** Reads the rules by running git as the command would from this folder; undefined when git cannot be run. */
@@ -21,7 +22,7 @@ export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules 
   if (system === undefined || rules === undefined) return undefined;
   return {
     system: parent.GIT_CONFIG_NOSYSTEM ? undefined : /^file:([^\0]+)\0/.exec(system)?.[1],
-    rewritten: rules.map(({ value }) => value),
+    rules,
   };
 }
 
@@ -31,21 +32,36 @@ export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules 
  * @param repositories address where the code host's repositories are, with a slash at the end
  * @param codeHosts prefixes of the code host's addresses
  */
-export function gitRulesFile(
-  { system, rewritten }: GitRules,
-  repositories: string,
-  codeHosts: readonly string[],
-): string {
-  const parts = codeHosts.flatMap((from) =>
-    [
-      '',
-      ...rewritten.flatMap((one) => (one.length > from.length && one.startsWith(from) ? [one.slice(from.length)] : [])),
-    ].map((part) => ({ base: repositories + part, from: from + part })),
-  );
-  const sections = parts.map(
-    ({ base, from }) => `[url ${quoted(base)}]\n\tinsteadOf = ${quoted(from)}\n\tpushInsteadOf = ${quoted(from)}\n`,
+export function gitRulesFile({ system, rules }: GitRules, repositories: string, codeHosts: readonly string[]): string {
+  const sections = [
+    ...rules.flatMap((rule) => leadingTo(rule, codeHosts, repositories)),
+    ...codeHosts.flatMap((from) => {
+      const longer = rules.flatMap(({ value }) =>
+        value.length > from.length && value.startsWith(from) ? [value.slice(from.length)] : [],
+      );
+      return ['', ...longer].map((part) => ({ base: repositories + part, from: from + part, kinds: KINDS }));
+    }),
+  ].map(
+    ({ base, from, kinds }) =>
+      `[url ${quoted(base)}]\n${kinds.map((kind) => `\t${kind} = ${quoted(from)}\n`).join('')}`,
   );
   return [...sections, ...(system === undefined ? [] : [`[include]\n\tpath = ${quoted(system)}\n`])].join('');
+}
+
+const KINDS = ['insteadOf', 'pushInsteadOf'];
+
+/** Returns the run's rules for the addresses that a rule of the user rewrites to the code host. */
+function leadingTo(rule: Setting, codeHosts: readonly string[], repositories: string) {
+  const [base, kinds] = [
+    baseOf(rule),
+    KINDS.filter((kind) => rule.name.toLowerCase().endsWith(`.${kind.toLowerCase()}`)),
+  ];
+  const [within] = codeHosts.filter((host) => base.startsWith(host)).sort((a, b) => b.length - a.length);
+  if (within !== undefined) return [{ base: repositories + base.slice(within.length), from: rule.value, kinds }];
+  // A rule may lead to more than the code host, such as `https://` in place of `git://`.
+  return codeHosts
+    .filter((host) => host.startsWith(base))
+    .map((host) => ({ base: repositories, from: rule.value + host.slice(base.length), kinds }));
 }
 
 /** git-config(1), Syntax: in quotes, backslashes and quotes are escaped. */

@@ -65,6 +65,7 @@ describe('git-setup', () => {
     const { code, stdout, stderr } = await setup('acme/app');
     expect(code, stderr).toBe(0);
     expect(stdout).toContain('.pushInsteadOf = https://github.com/acme/app');
+    expect(stdout).not.toContain('bypass the broker. Do not');
     const clone = join(home, 'clone');
     const git = (...words: string[]) => execFileSync('git', words, { cwd: clone, env, encoding: 'utf8' }).trim();
     mkdirSync(clone);
@@ -79,13 +80,38 @@ describe('git-setup', () => {
     ['insteadOf', 'git@github.com:', 'https://github.com/'],
     ['pushInsteadOf', 'git@github.com:', 'https://github.com/'],
     ['insteadOf', 'git@github.com:acme/', 'https://github.com/acme/'],
-    ['insteadOf', 'https://x@github.com/', 'git@github.com:'],
+    ['insteadOf', 'https://ann:ghp_own@github.com/', 'git@github.com:'],
   ])('writes nothing when another rule takes precedence: %s', async (rule, base, from) => {
     writeFileSync(join(home, '.gitconfig'), `[url "${base}"]\n\t${rule} = ${from}\n`);
     const { code, stderr } = await setup();
     expect(code).toBe(1);
-    expect(stderr).toContain(`url.${base}.${rule.toLowerCase()} = ${from}`);
+    expect(stderr).toContain(`url.${base.replace('ann:ghp_own@', '…@')}.${rule.toLowerCase()} = ${from}`);
     expect(config()).not.toContain(BROKER);
+  });
+
+  test('names the rules that lead to the code host from other addresses, because git rewrites an address only once', async () => {
+    const rules = [
+      ['git@github.com:', 'insteadOf', 'gh:'],
+      ['https://ann:ghp_own@github.com/acme/', 'pushInsteadOf', 'acme:'],
+      ['https://', 'insteadOf', 'git://'],
+      ['https://gitlab.example/', 'insteadOf', 'gl:'],
+    ].map(([base, rule, from]) => `[url "${base}"]\n\t${rule} = ${from}\n`);
+    writeFileSync(join(home, 'work'), '[url "ssh://git@github.com/"]\n\tinsteadOf = w:\n');
+    writeFileSync(join(home, '.gitconfig'), `${rules.join('')}[includeIf "gitdir:~/work/"]\n\tpath = work\n`);
+    for (const repositories of [[], ['acme/app']]) {
+      const { code, stdout, stderr } = await setup('--json', ...repositories);
+      expect(code, stderr).toBe(0);
+      expect(JSON.parse(stdout).bypassing).toEqual([
+        'url.git@github.com:.insteadof = gh:',
+        'url.https://…@github.com/acme/.pushinsteadof = acme:',
+        'url.https://.insteadof = git://',
+        `url.ssh://git@github.com/.insteadof = w: (in ${join(home, 'work')}, which an includeIf names)`,
+      ]);
+    }
+    expect((await setup('other/app')).stdout).toContain('bypass the broker. Do not use them for the agent');
+    expect(JSON.parse((await setup('--json', 'other/app')).stdout).bypassing).not.toContainEqual(
+      expect.stringContaining('acme:'),
+    );
   });
 
   test('writes nothing when a rule in a conditionally included file takes precedence', async () => {

@@ -317,6 +317,10 @@ describe('a command that is run', () => {
       ['git@github.com:', 'pushInsteadOf', 'https://github.com/'],
       ['https://x:ghp_own@github.com/', 'insteadOf', 'https://github.com/'],
       ['git@github.com:acme/', 'insteadOf', 'https://github.com/acme/'],
+      ['git@github.com:', 'insteadOf', 'gh:'],
+      ['git@github.com:/', 'pushInsteadOf', 'mirror:'],
+      ['https://x:ghp_own@github.com/acme/', 'insteadOf', 'acme:'],
+      ['https://', 'insteadOf', 'git://'],
     ].map(([base, rule, from]) => `[url "${base}"]\n\t${rule} = ${from}\n`);
     writeFileSync(join(home, '.gitconfig'), `${rules.join('')}[user]\n\tname = Ann\n`);
     writeFileSync(join(home, 'system'), `${rules[1]}[color]\n\tui = never\n`);
@@ -326,15 +330,21 @@ describe('a command that is run', () => {
         git config url.git@github.com:.pushInsteadOf https://github.com/
         git remote add origin https://github.com/acme/app
         git remote get-url origin; git remote get-url --push origin
-        git ls-remote --get-url git@github.com:other/app; git config user.name; git config color.ui`),
+        git ls-remote --get-url git@github.com:other/app
+        git ls-remote --get-url gh:acme/app; git ls-remote --get-url acme:app; git ls-remote --get-url git://github.com/acme/app
+        git ls-remote --get-url git://example.org/x; git ls-remote --get-url mirror:acme/app
+        git remote add mirror mirror:acme/app; git remote get-url --push mirror; git config user.name; git config color.ui`),
       { HOME: home, GIT_CONFIG_SYSTEM: join(home, 'system') },
     );
-    const [fetch, push, another, name, color] = ended.stdout.split('\n');
+    const [fetch, push, another, gh, acme, old, elsewhere, mirror, toMirror, name, color] = ended.stdout.split('\n');
     expect([fetch, push], ended.stderr).toEqual([
       expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/git\/acme\/app$/),
       fetch,
     ]);
     expect(another).toBe(fetch!.replace('acme', 'other'));
+    // Git rewrites an address only once, so rules that lead to the code host would bypass the broker.
+    expect([gh, acme, old, toMirror]).toEqual([fetch, fetch, fetch, fetch]);
+    expect([elsewhere, mirror]).toEqual(['https://example.org/x', 'mirror:acme/app']);
     expect([name, color]).toEqual(['Ann', 'never']);
   });
 
