@@ -51,7 +51,7 @@ export type GitSetupDone = {
   warning?: string;
 };
 
-const REPOSITORY = /^[A-Za-z0-9._-]{1,100}\/(?:[A-Za-z0-9._-]{1,100}|\*)$/;
+const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)(?:[A-Za-z0-9._-]{1,100}|\*)$/;
 
 /**
  * Writes the settings, or removes them. Settings of an earlier run are replaced for the same repositories, and kept for others.

@@ -42,12 +42,14 @@ export function gitOutcomeReply(outcome: GitOutcome, repository: string, caller:
     case 'unreachable':
       return answer(502, 'upstream_unreachable', `${repository}: ${sentence(outcome.detail)}${mayBePushed(outcome)}`);
     case 'not_passed_on': {
-      const [status, code, what] =
-        outcome.cause === 'auth_refused' && outcome.call.caller ? REFUSED_OF_PERSON : NOT_PASSED_ON[outcome.cause];
+      const { cause, upstreamStatus } = outcome;
+      const ofCredential = upstreamStatus === 403 ? FORBIDDEN : NOT_PASSED_ON.auth_refused;
+      const ofRefusal = outcome.call.caller ? REFUSED_OF_PERSON : ofCredential;
+      const [status, code, what] = cause === 'auth_refused' ? ofRefusal : NOT_PASSED_ON[cause];
       return answer(
         status,
         code,
-        `${repository}${what}${outcome.cause === 'unexpected' ? ` It answered ${outcome.upstreamStatus}.` : ''}${mayBePushed(outcome)}`,
+        `${repository}${what}${cause === 'unexpected' ? ` It answered ${upstreamStatus}.` : ''}${mayBePushed(outcome)}`,
       );
     }
     case 'streamed':
@@ -122,6 +124,13 @@ const NOT_PASSED_ON: Record<NotPassedOn, [status: number, code: string, what: st
   ],
   unexpected: [502, 'upstream_unreachable', ': the response of the code host is not a git response.'],
 };
+
+/** A credential that the code host accepts: connecting it again would not help. */
+const FORBIDDEN: (typeof NOT_PASSED_ON)[NotPassedOn] = [
+  502,
+  'upstream_auth_failed',
+  ': the code host does not let the stored credential do this (403). It may lack the permission, or the repository is archived. Ask an owner.',
+];
 
 const REFUSED_OF_PERSON: (typeof NOT_PASSED_ON)[NotPassedOn] = [
   502,

@@ -60,6 +60,12 @@ describe('git-setup', () => {
     expect(config()).toBe('');
   });
 
+  test.each(['acme', '../..', 'acme/..', './app', 'acme/app/x'])('takes %s for no repository', async (given) => {
+    const { code, stderr } = await setup(given);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`${given}: write a repository as owner/repo`)]);
+    expect(config()).toBe('');
+  });
+
   test('sends pushes to the broker, too, despite a shorter pushInsteadOf rule', async () => {
     writeFileSync(join(home, '.gitconfig'), '[url "git@github.com:"]\n\tpushInsteadOf = https://github.com/\n');
     const { code, stdout, stderr } = await setup('acme/app');

@@ -251,7 +251,13 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
       [401, { 'content-type': 'text/html' }, 'upstream_auth_failed', /An owner has to/, 'platform_reauth_needed'],
       // The credential in a binary answer: none of it is passed on.
       [401, {}, 'upstream_auth_failed', /An owner has to/, 'platform_reauth_needed'],
-      [403, {}, 'upstream_auth_failed', /refused the stored credential/, 'upstream_auth_failed'],
+      [
+        403,
+        {},
+        'upstream_auth_failed',
+        /\(403\)\. It may lack the permission, or the repository is archived\. Ask/,
+        'upstream_auth_failed',
+      ],
       [302, { location: 'https://elsewhere.example/' }, 'upstream_unreachable', /redirects/, 'upstream_unreachable'],
       [200, { 'content-type': 'text/html' }, 'upstream_unreachable', /not a git response/, 'upstream_unreachable'],
       [503, {}, 'upstream_unreachable', /It answered 503/, 'upstream_unreachable'],
