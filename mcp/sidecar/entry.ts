@@ -84,7 +84,8 @@ export const answerAt =
     if (isUpgrade(request)) return void refuse(response, NO_UPGRADE, form);
     const person = personOf(request, caller);
     if ('error' in person) return void refuse(response, { status: 403, ...person }, form);
-    const headers = entry.isShown ? withoutCredentials(found.headers) : found.headers;
+    // git sends headers of its settings (http.extraHeader) to every host, such as a key for another one.
+    const headers = entry.isShown || route.isGit ? withoutCredentials(found.headers) : found.headers;
     if (wait !== undefined && request.headers[WAIT.toLowerCase()] === undefined) headers.push(WAIT, String(wait));
     forward(request, response, {
       path: route.path,

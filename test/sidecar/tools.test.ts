@@ -474,6 +474,22 @@ describe('git', () => {
     expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '', stdout: 'refs/heads/agent/x\nyes\n' });
   });
 
+  test('the proxy and the key for other hosts in the settings of git are not used for the sidecar', async () => {
+    const profile = profileOf(await given.agent());
+    const settings = { 'http.proxy': 'http://127.0.0.1:9', 'http.extraHeader': 'Authorization: Bearer own' };
+    const variables = Object.entries(settings).flatMap(([name, value], i) => [
+      [`GIT_CONFIG_KEY_${i}`, name],
+      [`GIT_CONFIG_VALUE_${i}`, value],
+    ]);
+    const environment = { ...GIT_ENVIRONMENT, GIT_CONFIG_COUNT: '2', ...Object.fromEntries(variables) };
+    const ended = await run(profile, sh('git ls-remote -q --heads https://github.com/acme/app main'), environment);
+    expect(ended, ended.stderr).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringContaining('refs/heads/main'),
+    });
+  });
+
   test('while git waits for an answer, no process of its run has a key', async () => {
     const profile = profileOf(await given.agent());
     const trees: ProcessEnviron[][] = [];
