@@ -22,7 +22,8 @@ export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules 
   if (system === undefined || rules === undefined) return undefined;
   return {
     system: parent.GIT_CONFIG_NOSYSTEM ? undefined : /^file:([^\0]+)\0/.exec(system)?.[1],
-    rules,
+    // A line break cannot be written into the name of a section, and no address has one.
+    rules: rules.filter(({ value }) => !/\p{Cc}/u.test(value)),
   };
 }
 

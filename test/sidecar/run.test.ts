@@ -321,6 +321,7 @@ describe('a command that is run', () => {
       ['git@github.com:/', 'pushInsteadOf', 'mirror:'],
       ['https://x:ghp_own@github.com/acme/', 'insteadOf', 'acme:'],
       ['https://', 'insteadOf', 'git://'],
+      ['git@github.com:', 'insteadOf', '"https://github.com/a\\nb"'],
     ].map(([base, rule, from]) => `[url "${base}"]\n\t${rule} = ${from}\n`);
     writeFileSync(join(home, '.gitconfig'), `${rules.join('')}[user]\n\tname = Ann\n`);
     writeFileSync(join(home, 'system'), `${rules[1]}[color]\n\tui = never\n`);
