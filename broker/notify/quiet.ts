@@ -4,13 +4,17 @@ import type { Instant } from '../policy/facts.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
-/** Limit of adjacent quiet periods, such as whole days. Nothing is held back longer than that. */
-const MOST_IN_A_ROW = 8;
+/** No clock is set forward by more than this at a daylight saving change. */
+const LONGEST_CHANGE_MINUTES = 60;
+/** Limit of adjacent quiet periods, such as whole days. */
+const LONGEST_MS = 8 * DAY_MINUTES * MINUTE_MS;
 
 const minutes = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
 
-/** Returns day of the week (0 is Monday) and minute of the day in the time zone. */
-function localTime(at: Instant, zone: string): { day: number; minute: number } {
+type LocalTime = { day: number; minute: number };
+
+/** Returns a function that computes the day of the week (0 is Monday) and the minute of the day in the time zone. */
+function clockOf(zone: string): (at: Instant) => LocalTime {
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone: zone,
     weekday: 'short',
@@ -18,13 +22,15 @@ function localTime(at: Instant, zone: string): { day: number; minute: number } {
     minute: '2-digit',
     hourCycle: 'h23',
   });
-  const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]));
-  const day = DAYS.indexOf((parts.weekday ?? '').toLowerCase() as (typeof DAYS)[number]);
-  return { day, minute: Number(parts.hour) * 60 + Number(parts.minute) };
+  return (at) => {
+    const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]));
+    const day = DAYS.indexOf((parts.weekday ?? '').toLowerCase() as (typeof DAYS)[number]);
+    return { day, minute: Number(parts.hour) * 60 + Number(parts.minute) };
+  };
 }
 
 /** Returns the minutes until the end of the current quiet period; undefined when there is none. */
-function remaining({ day, minute }: { day: number; minute: number }, quiet: QuietHours): number | undefined {
+function remaining({ day, minute }: LocalTime, quiet: QuietHours): number | undefined {
   const [from, to] = [minutes(quiet.from), minutes(quiet.to)];
   const begins = (which: number) => quiet.days === undefined || quiet.days.includes(DAYS[(which + 7) % 7] ?? 'mon');
   const overnight = to <= from;
@@ -33,17 +39,24 @@ function remaining({ day, minute }: { day: number; minute: number }, quiet: Quie
   return undefined;
 }
 
-/** Returns when the current quiet hours end; undefined when `now` is outside of them. */
+/**
+ * Returns when the current quiet hours end: the first whole minute after `now` that is not quiet, at most 8 days later; undefined when `now` is outside of
+ * them. The result is never before `now`, also where a daylight saving change skips or repeats the end.
+ */
 export function quietUntil(quiet: QuietHours | undefined, now: Instant): Instant | undefined {
   if (!quiet) return undefined;
+  const localTime = clockOf(quiet.zone);
   let at = now;
-  for (let turn = 0; turn < MOST_IN_A_ROW; turn++) {
-    const left = remaining(localTime(at, quiet.zone), quiet);
+  let local = localTime(at);
+  while (at - now < LONGEST_MS) {
+    const left = remaining(local, quiet);
     if (left === undefined) break;
-    const end = Math.floor(at / MINUTE_MS) * MINUTE_MS + left * MINUTE_MS;
-    // Corrects the end when a daylight saving change lies in between.
-    const off = (localTime(end, quiet.zone).minute - minutes(quiet.to) + DAY_MINUTES * 1.5) % DAY_MINUTES;
-    at = end - (off - DAY_MINUTES / 2) * MINUTE_MS;
+    const from = Math.floor(at / MINUTE_MS) * MINUTE_MS;
+    const after = (pause: number) => from + pause * MINUTE_MS;
+    const isRegular = localTime(after(left)).minute === (local.minute + left) % DAY_MINUTES;
+    // Around a change of the clock the end is searched by the minute.
+    at = after(isRegular ? left : Math.max(1, left - LONGEST_CHANGE_MINUTES));
+    local = localTime(at);
   }
   return at === now ? undefined : at;
 }

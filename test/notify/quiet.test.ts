@@ -21,6 +21,24 @@ test.each([
     '2026-01-17T07:00:00+01:00',
   ],
   ['at noon', { from: '12:00', to: '13:00', zone: 'UTC' }, '2026-01-14T12:30:00Z', '2026-01-14T13:00:00Z'],
+  [
+    'when the end is an hour that does not exist',
+    { ...night, to: '02:30' },
+    '2026-03-29T01:40:00+01:00',
+    '2026-03-29T03:00:00+02:00',
+  ],
+  [
+    'when the end is a midnight that does not exist',
+    { from: '22:00', to: '00:00', zone: 'America/Santiago' },
+    '2026-09-05T23:50:00-04:00',
+    '2026-09-06T01:00:00-03:00',
+  ],
+  [
+    'when the end comes twice',
+    { from: '01:00', to: '02:30', zone: 'Europe/Berlin' },
+    '2026-10-25T02:10:00+01:00',
+    '2026-10-25T02:30:00+01:00',
+  ],
   ['over whole days', weekend, '2026-01-17T09:00:00Z', '2026-01-19T00:00:00Z'],
 ])('%s', (_when, quiet, now, end) => {
   const found = quietUntil(quiet, Date.parse(now));
