@@ -7,7 +7,7 @@ import { makeSharedSemaphore } from '../runtime/semaphore.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { findChannel } from '../store/notice-channels.ts';
 import { listDue, listDueChannels } from '../store/notice-outbox.ts';
-import type { NoticeDeliveryTable } from '../store/tables/notices.ts';
+import type { NoticeChannelTable, NoticeDeliveryTable } from '../store/tables/notices.ts';
 import { backoffMs, type Delivered, deliver } from './deliver.ts';
 import { fanOut } from './fan-out.ts';
 
@@ -32,14 +32,26 @@ export type Sender = {
   stop(): Promise<void>;
 };
 
-/** The state of one channel on which something is being sent. `answers`: its last message was sent, so several may be sent at a time. */
+/**
+ * The state of one channel on which something is being sent. `answers`: its last message was sent, so several may be sent at a time. `pausedAs`: the
+ * channel as it was when it was paused.
+ */
 type Lane = {
   answers: boolean;
   isSlow: boolean;
   pausedUntil: number;
+  pausedAs: NoticeChannelTable | undefined;
   failures: number;
   work: Promise<void> | undefined;
 };
+
+type Place = Pick<NoticeDeliveryTable, 'organisation_id' | 'channel_id'>;
+
+/** Whether a channel has another destination or secret than `before`, or has accepted a message since. */
+const isMended = (before: NoticeChannelTable, now: NoticeChannelTable): boolean =>
+  now.settings !== before.settings ||
+  !Buffer.from(now.secret ?? []).equals(before.secret ?? Buffer.alloc(0)) ||
+  now.last_ok_at !== before.last_ok_at;
 
 /** Starts the sender. It is idle while another process sends. */
 export function startSender(
@@ -84,9 +96,19 @@ export function startSender(
     }
   };
 
+  const isPaused = (lane: Lane) => performance.now() < lane.pausedUntil;
+
+  /** Ends the pause of a channel that has been changed since, or that accepted a test notice: what is due is sent without further delay. */
+  const resumeWhereMended = async (place: Place, lane: Lane) => {
+    if (!isPaused(lane) || !lane.pausedAs) return;
+    const channel = await findChannel(db, place.organisation_id, place.channel_id);
+    if (channel && !isMended(lane.pausedAs, channel)) return;
+    Object.assign(lane, { pausedUntil: 0, pausedAs: undefined, failures: 0 });
+  };
+
   /** Sends all due deliveries of a channel, some at a time, until one fails or none is left. */
-  const drain = async (place: Pick<NoticeDeliveryTable, 'organisation_id' | 'channel_id'>, lane: Lane) => {
-    while (isOn() && performance.now() >= lane.pausedUntil) {
+  const drain = async (place: Place, lane: Lane) => {
+    while (isOn() && !isPaused(lane)) {
       const channel = await findChannel(db, place.organisation_id, place.channel_id);
       if (!channel) return;
       // One attempt is enough to see whether a channel works: those that do not answer must not take all messages in flight of the organisation.
@@ -96,12 +118,16 @@ export function startSender(
       const next = due.values();
       const send = async () => {
         for (const delivery of next) {
-          if (!isOn() || performance.now() < lane.pausedUntil) return;
+          if (!isOn() || isPaused(lane)) return;
           note(lane, await inTurn(place.organisation_id, () => deliver(broker, channel, delivery, isOn)));
           if (lane.isSlow) return;
         }
       };
       await Promise.all(Array.from({ length: lane.isSlow ? PER_SLOW_CHANNEL : PER_CHANNEL }, send));
+      if (!isPaused(lane)) continue;
+      // Messages of this batch may have been accepted as well; only what happens from now on shows that the channel was mended.
+      const last_ok_at = (await findChannel(db, place.organisation_id, place.channel_id))?.last_ok_at ?? null;
+      lane.pausedAs = { ...channel, last_ok_at };
     }
   };
 
@@ -111,11 +137,14 @@ export function startSender(
         answers: false,
         isSlow: false,
         pausedUntil: 0,
+        pausedAs: undefined,
         failures: 0,
         work: undefined,
       };
       lanes.set(place.channel_id, lane);
-      if (lane.work || performance.now() < lane.pausedUntil) continue;
+      if (lane.work) continue;
+      await resumeWhereMended(place, lane);
+      if (isPaused(lane)) continue;
       lane.work = drain(place, lane)
         .catch(failed)
         .finally(() => {

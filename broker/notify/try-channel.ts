@@ -1,7 +1,7 @@
 /** Sends a test notice immediately, for an owner who waits for the result. */
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { noteFailing, noteWorking } from '../store/notice-channels.ts';
+import { noteFailing, noteMended } from '../store/notice-channels.ts';
 import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import { clicksUrl, takesClicks } from './buttons.ts';
 import type { Sent } from './channel.ts';
@@ -44,7 +44,7 @@ export async function tryChannel(
     return { kind: 'failed', why: sent.lacking };
   }
   if (sent.kind === 'sent') {
-    await noteWorking(store.db, channel, clock());
+    await noteMended(store.db, channel, clock());
     return { kind: sent.kind, why: 'The channel accepted the test notice.' };
   }
   await noteFailing(store.db, channel, sent.kind === 'gone' ? 'gone' : 'failing', sent.why);

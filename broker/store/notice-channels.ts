@@ -82,14 +82,18 @@ export async function changeChannel(
     .where('organisation_id', '=', organisation_id)
     .where('id', '=', id)
     .execute();
+  await makeDue(db, { organisation_id, id }, now);
+}
+
+/** Makes all messages of a channel that wait for quiet hours or for another attempt due. Reminders stay: they are due before the end of their subject. */
+async function makeDue(db: Db, { organisation_id, id }: ChannelRef, now: number): Promise<void> {
   await db
     .updateTable('notice_deliveries')
     .set({ due_at: now })
     .where('organisation_id', '=', organisation_id)
     .where('channel_id', '=', id)
     .where('state', '=', 'due')
-    // A reminder is due before the end of its subject, which no channel changes.
-    .where('step', '=', 'first')
+    .where('step', 'in', ['first', 'outcome'])
     .where('due_at', '>', now)
     .execute();
 }
@@ -113,6 +117,12 @@ export async function deleteChannelsOfOwner(
 
 /** Resolution of `last_ok_at`, which is not written with every message. */
 export const OK_EVERY_MS = 60_000;
+
+/** Records that the channel accepted a test notice: what waits for another attempt becomes due. */
+export async function noteMended(db: Db, channel: ChannelRef, now: number): Promise<void> {
+  await noteWorking(db, channel, now);
+  await makeDue(db, channel, now);
+}
 
 /** Records that the channel accepted a message. */
 export async function noteWorking(db: Db, { organisation_id, id }: ChannelRef, now: number): Promise<void> {

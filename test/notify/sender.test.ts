@@ -312,6 +312,24 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await server.waitFor(seen + 1);
   }, 180_000);
 
+  test.each([
+    ['is changed', () => ({ path: 'settings', change: { kind: 'webhook', url: `${other.url}/hook` }, by: other })],
+    ['accepts a test notice', () => ({ path: 'test', change: {}, by: server })],
+  ])('what waits for another attempt is sent when the channel %s', async (_when, mended) => {
+    server.answer = (_request, response) => response.writeHead(503, { 'retry-after': '600' }).end();
+    const { id } = await addWebhook();
+    const waits = [await hold()];
+    await expect.poll(async () => (await channelNamed('hook')).last_error).toBe('It answered 503.');
+    waits.push(await hold());
+    await pause(1_500);
+    expect(server.seen).toHaveLength(1);
+    server.answer = (_request, response) => response.writeHead(204).end();
+    const { path, change, by } = mended();
+    expect((await organisation.ask('POST', `/owner/channels/${id}/${path}`, change)).status).toBe(200);
+    const subjects = () => by.came().flatMap(({ type, data }) => (type === 'test' ? [] : [data.id]));
+    await expect.poll(subjects, { timeout: 5_000 }).toEqual(expect.arrayContaining(waits));
+  });
+
   test('a channel that is changed while a message is in flight is not ended by the answer to it, and gets the message', async () => {
     let answerFirst: (() => void) | undefined;
     server.answer = (_request, response) => {
