@@ -100,14 +100,22 @@ const WHY: Readonly<Record<string, string>> = {
   EPROTOCOL: 'What the mail server answered is no SMTP',
 };
 
+/** Replies that say more than the step in which they came: a greeting that accepts no mail (RFC 5321 section 3.1), and a missing AUTH (RFC 4954). */
+function reasonOfReply(code: string, responseCode: number | undefined): string | undefined {
+  if (responseCode === undefined) return undefined;
+  if (responseCode === 530) return 'The mail server requires a user name and a password';
+  return code === 'EPROTOCOL' && responseCode >= 400 && responseCode < 600
+    ? 'The mail server did not accept the connection'
+    : undefined;
+}
+
 function reasonOf(error: unknown): string {
   const code = errorCode(error) ?? '';
   const { responseCode, originalCode = '' } = error as { responseCode?: number; originalCode?: string };
   const known = [originalCode, code].find((one) => Object.hasOwn(WHY, one));
   const why = isCertificateCode(originalCode)
     ? `The certificate of the mail server is not trusted (${originalCode})`
-    : known === undefined
-      ? 'The mail server did not accept the message'
-      : WHY[known];
+    : (reasonOfReply(code, responseCode) ??
+      (known === undefined ? 'The mail server did not accept the message' : WHY[known]));
   return Number.isInteger(responseCode) ? `${why} (${responseCode}).` : `${why}.`;
 }

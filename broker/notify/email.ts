@@ -1,7 +1,7 @@
 /** E-mail: plain text, and the same as simple HTML in which everything of a message is escaped. */
 import { sendMail } from '../egress/send-mail.ts';
 import type { ChannelKind, Sending, Sent } from './channel.ts';
-import { linesOf, type Message, sentenceText } from './message.ts';
+import { cutText, linesOf, type Message, sentenceText, unlinked } from './message.ts';
 
 const MOST_OF_A_SUBJECT = 150;
 
@@ -25,15 +25,16 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => ESCAPES[one] ?? '');
 
-function subjectOf(message: Message): string {
-  const subject = `${message.title}: ${sentenceText(message)}`;
-  return subject.length > MOST_OF_A_SUBJECT ? `${subject.slice(0, MOST_OF_A_SUBJECT).toWellFormed()}…` : subject;
-}
+const subjectOf = (message: Message): string =>
+  cutText(`${message.title}: ${sentenceText(message)}`, MOST_OF_A_SUBJECT);
+
+/** The text of the mail. The only link in it is the broker's own. */
+const textOf = (message: Message): string[] => linesOf(message).map(unlinked);
 
 const htmlOf = (message: Message): string =>
   [
     `<p><strong>${inHtml(message.title)}</strong></p>`,
-    ...linesOf(message).map((line) => `<p>${inHtml(line)}</p>`),
+    ...textOf(message).map((line) => `<p>${inHtml(line)}</p>`),
     `<p><a href="${inHtml(message.link)}">${inHtml(message.link)}</a></p>`,
   ].join('\n');
 
@@ -46,7 +47,7 @@ async function send({ settings, secret, outbound }: Sending, message: Message): 
       from,
       to,
       subject: subjectOf(message),
-      text: [message.title, '', ...linesOf(message), '', message.link].join('\n'),
+      text: [message.title, '', ...textOf(message), '', message.link].join('\n'),
       html: htmlOf(message),
       messageId: `<${message.id}@${new URL(message.link).hostname}>`,
     },

@@ -33,16 +33,22 @@ export type Message = {
   buttons?: { approve: string; deny: string };
 };
 
-/** Truncates a text to so many UTF-16 code units, with an ellipsis where something was cut off. */
+/** Truncates a text to so many UTF-16 code units, with an ellipsis where something was cut off. No character is split. */
 export const cutText = (text: string, most: number): string =>
-  text.length > most ? `${text.slice(0, most - 1).toWellFormed()}…` : text;
+  text.length > most ? `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…` : text;
+
+/**
+ * Breaks up addresses by the invisible U+2060 WORD JOINER, for clients that make links of addresses in plain text: `https://…`, host names, IP addresses
+ * and e-mail addresses.
+ */
+export const unlinked = (text: string): string =>
+  text.replace(/:(?=\/\/)|\.(?=\p{L}{2})|(?<=\d)\.(?=\d{1,3}\.\d)|(?<=\S)@(?=\S)/gu, '$&\u2060');
 
 const MOST_OF_A_NAME = 120;
 
 /** Makes an untrusted name or address safe for a message: one line, no hidden characters, truncated. */
 export function readable(text: string): string {
-  const cut = text.length > MOST_OF_A_NAME ? `${text.slice(0, MOST_OF_A_NAME)}…` : text;
-  return visibleLine(cut.toWellFormed());
+  return visibleLine(cutText(text, MOST_OF_A_NAME + 1).toWellFormed());
 }
 
 /** Formats a time independent of locale: `2026-01-31 09:30 UTC`. */

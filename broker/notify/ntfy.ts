@@ -1,6 +1,6 @@
-/** ntfy (https://docs.ntfy.sh/publish/): published as JSON, as plain text, with one button that opens the page. */
+/** ntfy (https://docs.ntfy.sh/publish/): published as JSON, as plain text without links, with one button that opens the page. */
 import type { ChannelKind, Sending, Sent } from './channel.ts';
-import { linesOf, type Message } from './message.ts';
+import { linesOf, type Message, unlinked } from './message.ts';
 import { judge, post } from './post.ts';
 
 const PUBLIC_SERVER = 'https://ntfy.sh';
@@ -27,7 +27,7 @@ async function publish(sending: Sending, message: Message, sequenceId: string): 
     body: JSON.stringify({
       topic: settings.topic,
       title,
-      message: cut(linesOf(message).join('\n')),
+      message: cut(linesOf(message).map(unlinked).join('\n')),
       priority: step === 'outcome' ? 2 : 4,
       click: link,
       actions: [{ action: 'view', label: 'Open', url: link }],

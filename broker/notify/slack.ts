@@ -16,12 +16,16 @@ const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '
 /** "Escaping text": these three are Slack's only control characters (https://docs.slack.dev/messaging/formatting-message-text). */
 const escaped = (text: string): string => text.replace(/[&<>]/g, (one) => ESCAPES[one] ?? '');
 
-/** Truncated before it is escaped, so that no escape sequence is split. */
-const plain = (text: string, most: number) => ({
-  type: 'plain_text',
-  text: escaped(cutText(text, most)),
-  emoji: false,
-});
+/** Escapes a text and limits its length as it is sent, by truncating it before it is escaped, so that no escape sequence is split. */
+function escapedWithin(text: string, most: number): string {
+  let cut = cutText(text, most);
+  // Each character takes at most 5, `&amp;`.
+  for (let over = escaped(cut).length - most; over > 0; over = escaped(cut).length - most)
+    cut = cutText(cut, cut.length - Math.ceil(over / 5));
+  return escaped(cut);
+}
+
+const plain = (text: string, most: number) => ({ type: 'plain_text', text: escapedWithin(text, most), emoji: false });
 
 /** Inserts the invisible U+2060 WORD JOINER, so that nothing is parsed as a link, a mention or formatting. */
 export const inertText = (text: string): string =>

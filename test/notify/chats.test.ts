@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import type { ChannelKind, Sending } from '../../broker/notify/channel.ts';
-import { type Message, readable } from '../../broker/notify/message.ts';
+import { cutText, type Message, readable } from '../../broker/notify/message.ts';
 import { slack } from '../../broker/notify/slack.ts';
 import { teams } from '../../broker/notify/teams.ts';
 import { telegram } from '../../broker/notify/telegram.ts';
@@ -76,6 +76,12 @@ const sent = async (kind: ChannelKind, to: Sending, message: Message) => {
   return server.calls.at(-1)!.body;
 };
 
+test('a truncated text splits no character', () => {
+  expect(cutText('\u{1f600}'.repeat(5), 10)).toBe('\u{1f600}'.repeat(5));
+  expect(cutText('\u{1f600}'.repeat(5), 9)).toBe(`${'\u{1f600}'.repeat(4)}…`);
+  expect(cutText('\u{1f600}'.repeat(5), 8)).toBe(`${'\u{1f600}'.repeat(3)}…`);
+});
+
 describe('Slack', () => {
   test('posts plain texts with the address, stores the message’s id, and writes the outcome there', async () => {
     const posted = await slack.send(onSlack(), { ...MESSAGE, buttons: BUTTONS });
@@ -132,6 +138,15 @@ describe('Slack', () => {
   ])('%s is %s', async (error, kind) => {
     server.next = { status: 200, body: { ok: false, error } };
     expect(await slack.send(onSlack(), MESSAGE)).toMatchObject({ kind });
+  });
+
+  test('a long sentence is within the limit of a section also after it was escaped', async () => {
+    const parts = Array.from({ length: 20 }, () => valuePart('<&>'.repeat(40), { quoted: true }));
+    const long = { ...MESSAGE, sentence: { template: null, parts } };
+    const { text } = (await sent(slack, onSlack(), long)).blocks[1].text;
+    expect(text.length).toBeLessThanOrEqual(3_000);
+    expect(text.length).toBeGreaterThan(2_800);
+    expect(text).toMatch(/&(?:lt|gt|amp);…$/);
   });
 
   test('returns the requested delay, and quotes nothing of the answer in its error', async () => {

@@ -86,6 +86,30 @@ describe('a mail', () => {
     expect([...byStarttls.mails, ...byTls.mails]).toEqual([]);
   });
 
+  test.each([
+    ['421 too busy', 'The mail server did not accept the connection (421).'],
+    ['554 no service', 'The mail server did not accept the connection (554).'],
+    ['HTTP/1.1 400 Bad Request', 'What the mail server answered is no SMTP.'],
+  ])('a server that greets with %s is reported as such', async (greeting, why) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.end(`${greeting}\r\n`);
+    });
+    const port = await listenOnLoopback(server);
+    afterFile(() => server.close());
+    expect(await sendMail(way([port]), to(port), mail)).toEqual({ ok: false, why });
+  });
+
+  test('a server that requires authentication is reported as such', async () => {
+    const { port } = await startMailServer({
+      disabledCommands: ['STARTTLS'],
+      onMailFrom: (_address, _session, done) =>
+        done(Object.assign(new Error('Authentication required'), { responseCode: 530 })),
+    });
+    const why = 'The mail server requires a user name and a password (530).';
+    expect(await sendMail(way([port]), to(port, { security: 'none' }), mail)).toEqual({ ok: false, why });
+  });
+
   test('a server that hangs up is reported as such', async () => {
     const server = createServer((socket) => socket.once('data', () => socket.destroy()).write('220 ready\r\n'));
     const port = await listenOnLoopback(server);
@@ -162,5 +186,9 @@ describe('a mail', () => {
     expect(html).toContain('&lt;img');
     expect(html).not.toContain('<img');
     expect(html.match(/<a href/g)).toHaveLength(1);
+    // Mail clients make links of addresses in texts: the only one is the broker's.
+    expect(text.slice(text.indexOf('text/plain')).replace(/=\r\n/g, '')).not.toMatch(
+      /https?:\/\/evil|evil\.example|@evil/,
+    );
   });
 });
