@@ -83,10 +83,13 @@ export function startSender(
 
   const isOn = () => !stopped && lease.fence() !== undefined;
 
+  const isPaused = (lane: Lane) => performance.now() < lane.pausedUntil;
+
   const note = (lane: Lane, delivered: Delivered) => {
     lane.answers = !delivered.failed;
     if (delivered.failed) {
-      lane.failures++;
+      // Messages in flight that fail together are one failure of the channel.
+      if (!isPaused(lane)) lane.failures++;
       lane.isSlow = true;
       // Each attempt may be for another message, so the channel's own failures determine the backoff.
       lane.pausedUntil = performance.now() + Math.max(delivered.pauseMs, backoffMs(lane.failures));
@@ -95,8 +98,6 @@ export function startSender(
       lane.isSlow = delivered.ms > SLOW_MS;
     }
   };
-
-  const isPaused = (lane: Lane) => performance.now() < lane.pausedUntil;
 
   /** Ends the pause of a channel that has been changed since, or that accepted a test notice: what is due is sent without further delay. */
   const resumeWhereMended = async (place: Place, lane: Lane) => {

@@ -312,6 +312,21 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await server.waitFor(seen + 1);
   }, 180_000);
 
+  test('messages in flight that fail together are retried after a second, as one', async () => {
+    await addWebhook();
+    const failing: (() => void)[] = [];
+    server.answer = (_request, response) => {
+      // While the first message is in flight the channel gets no other one; the others are due when it is answered.
+      if (server.seen.length === 1) setTimeout(() => response.writeHead(204).end(), 1_000);
+      else failing.push(() => response.writeHead(503).end());
+    };
+    await Promise.all([hold(), hold(), hold(), hold(), hold()]);
+    await expect.poll(() => failing.length, { timeout: 5_000 }).toBe(4);
+    server.answer = (_request, response) => response.writeHead(204).end();
+    for (const fail of failing) fail();
+    await server.waitFor(9, 4_500);
+  });
+
   test.each([
     ['is changed', () => ({ path: 'settings', change: { kind: 'webhook', url: `${other.url}/hook` }, by: other })],
     ['accepts a test notice', () => ({ path: 'test', change: {}, by: server })],
