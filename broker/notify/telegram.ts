@@ -55,6 +55,18 @@ type Answered = {
   parameters?: { retry_after?: unknown; migrate_to_chat_id?: unknown };
 };
 
+/** Errors with status 400 that a person has to fix. */
+const MENDABLE = [
+  {
+    sign: /message thread not found|TOPIC_(?:CLOSED|DELETED)/i,
+    why: 'Telegram: the topic (thread) is closed, or does not exist.',
+  },
+  {
+    sign: /not enough rights|have no rights|CHAT_WRITE_FORBIDDEN/i,
+    why: 'Telegram: the bot lacks the right to write there.',
+  },
+];
+
 /** Answers are `{ ok, error_code, description, parameters }` (Making requests; ResponseParameters). */
 function judgeTelegram(answer: Answer, now: number): Sent & { unchangeable?: boolean; placeLost?: boolean } {
   const judged = judge(answer, { now });
@@ -80,8 +92,10 @@ function judgeTelegram(answer: Answer, now: number): Sent & { unchangeable?: boo
       why: 'The group became a supergroup, which has another id: set chat to it.',
       placeLost: true,
     };
-  if (/message is not modified|message to edit not found|message can't be edited/i.test(reason))
+  if (/message is not modified|message to edit not found|message can't be edited|MESSAGE_ID_INVALID/i.test(reason))
     return { kind: 'failed', why: 'The message cannot be changed.', unchangeable: true };
+  const mendable = MENDABLE.find(({ sign }) => sign.test(reason));
+  if (mendable) return { kind: 'failed', why: mendable.why };
   const seconds = parameters?.retry_after;
   if (status === 429 && typeof seconds === 'number' && seconds >= 0)
     return {

@@ -215,6 +215,23 @@ describe('Telegram', () => {
     expect(await telegram.send(onTelegram(), MESSAGE)).toMatchObject({ kind });
   });
 
+  test.each([
+    ['message thread not found', 'Telegram: the topic (thread) is closed, or does not exist.'],
+    ['TOPIC_CLOSED', 'Telegram: the topic (thread) is closed, or does not exist.'],
+    ['not enough rights to send text messages to the chat', 'Telegram: the bot lacks the right to write there.'],
+    ['something else', 'It answered 400.'],
+  ])('%s is explained', async (description, why) => {
+    const body = { ok: false, error_code: 400, description: `Bad Request: ${description}` };
+    server.next = { status: 400, body };
+    expect(await telegram.send(onTelegram(), MESSAGE)).toEqual({ kind: 'failed', why });
+  });
+
+  test.each(['message to edit not found', 'MESSAGE_ID_INVALID'])('an outcome is not retried after %s', async (said) => {
+    const body = { ok: false, error_code: 400, description: `Bad Request: ${said}` };
+    server.next = { status: 400, body };
+    expect(await telegram.edit!(onTelegram(), over, [`${TELEGRAM_CHAT} 7`])).toEqual({ kind: 'sent' });
+  });
+
   test('returns the requested delay, and never its token', async () => {
     const body = { ok: false, error_code: 429, description: 'Too Many Requests', parameters: { retry_after: 12 } };
     server.next = { status: 429, body };
