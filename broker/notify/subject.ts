@@ -42,10 +42,14 @@ type Ref = { organisation_id: string; event: NoticeEvent; subject_id: string };
 
 const sentence = (...parts: Part[]): Sentence => ({ parts, template: null });
 
-/** Returns the result of a decision in words. `by`: e-mail address of whoever decided; null: not known any more. */
-function outcomeOf(status: string, by: string | null): string | undefined {
+/**
+ * Returns the result of a decision in words. `by`: e-mail address of whoever decided; null: not known any more. `agent`: the agent's status; what is pending
+ * ends with its agent.
+ */
+function outcomeOf(status: string, by: string | null, agent?: string): string | undefined {
   if (status === 'pending') return undefined;
-  if (status === 'expired') return 'Expired: nobody decided in time';
+  if (status === 'expired')
+    return agent === 'revoked' || agent === 'deleted' ? 'Ended with its agent' : 'Expired: nobody decided in time';
   const verb = status === 'approved' ? 'Approved' : 'Denied';
   return by === null ? verb : `${verb} by ${readable(by)}`;
 }
@@ -73,7 +77,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
       platform: await platformOf(db, organisation_id, held.platform_id),
       until: held.expires_at,
       path: `/approve/${held.id}`,
-      outcome: outcomeOf(status, held.decided_by_email),
+      outcome: outcomeOf(status, held.decided_by_email, held.agent_status),
     };
   },
   access_requested: async (broker, db, { organisation_id, subject_id }) => {
@@ -94,7 +98,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
       platform,
       until: request.expires_at,
       path: '/console',
-      outcome: outcomeOf(status, request.decided_by_email),
+      outcome: outcomeOf(status, request.decided_by_email, request.agent_status),
     };
   },
   registration_waiting: async (broker, db, { organisation_id, subject_id }) => {

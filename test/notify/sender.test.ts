@@ -183,6 +183,28 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await expect.poll(() => server.came().map(({ type }) => type)).toContain('connection_broken.opened');
   });
 
+  test('what ends because its agent is revoked does not count as undecided', async () => {
+    await addWebhook();
+    await hold();
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ platform: 'demo', scope: 'demo:delete', reason: 'x' });
+    const reader = await organisation.agent({ name: 'reader', grants: { demo: { scopeList: ['demo:read'] } } });
+    await reader.request('POST', '/v1/access-request', { headers, body });
+    await server.waitFor(2, 5_000);
+    for (const { agentId } of [agent, reader]) await organisation.ask('POST', `/owner/agents/${agentId}/revoke`, {});
+    await server.waitFor(4, 5_000);
+    expect(
+      server
+        .came()
+        .map(({ type, data }) => [type, data.outcome])
+        .slice(2)
+        .toSorted(),
+    ).toEqual([
+      ['access_requested.outcome', 'Ended with its agent'],
+      ['call_held.outcome', 'Ended with its agent'],
+    ]);
+  });
+
   test('a connection that broke again within a millisecond of working causes a notice, whichever event is read first', async () => {
     await addWebhook();
     const connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
