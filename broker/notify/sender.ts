@@ -21,6 +21,8 @@ const PER_SLOW_CHANNEL = 1;
 const OF_ORGANISATION = 32;
 const IN_ALL = 64;
 const SLOW_MS = 2_000;
+/** Interval at which a paused channel is compared with the stored one. A little shorter than the polling, so that none is skipped. */
+const COMPARE_MS = 900;
 const BATCH = 50;
 /** How long a stop waits for messages in flight. */
 const STOP_MS = 3_000;
@@ -34,13 +36,14 @@ export type Sender = {
 
 /**
  * The state of one channel on which something is being sent. `answers`: its last message was sent, so several may be sent at a time. `pausedAs`: the
- * channel as it was when it was paused.
+ * channel as it was when it was paused; `comparedAt`: when the stored channel was last compared with it.
  */
 type Lane = {
   answers: boolean;
   isSlow: boolean;
   pausedUntil: number;
   pausedAs: NoticeChannelTable | undefined;
+  comparedAt: number;
   failures: number;
   work: Promise<void> | undefined;
 };
@@ -86,14 +89,17 @@ export function startSender(
   const isPaused = (lane: Lane) => performance.now() < lane.pausedUntil;
 
   const note = (lane: Lane, delivered: Delivered) => {
-    lane.answers = !delivered.failed;
     if (delivered.failed) {
       // Messages in flight that fail together are one failure of the channel.
       if (!isPaused(lane)) lane.failures++;
+      lane.answers = false;
       lane.isSlow = true;
       // Each attempt may be for another message, so the channel's own failures determine the backoff.
-      lane.pausedUntil = performance.now() + Math.max(delivered.pauseMs, backoffMs(lane.failures));
-    } else {
+      const until = performance.now() + Math.max(delivered.pauseMs, backoffMs(lane.failures));
+      lane.pausedUntil = Math.max(lane.pausedUntil, until);
+    } else if (!isPaused(lane)) {
+      // A message that was in flight when another one failed does not end the pause.
+      lane.answers = true;
       lane.failures = 0;
       lane.isSlow = delivered.ms > SLOW_MS;
     }
@@ -101,7 +107,8 @@ export function startSender(
 
   /** Ends the pause of a channel that has been changed since, or that accepted a test notice: what is due is sent without further delay. */
   const resumeWhereMended = async (place: Place, lane: Lane) => {
-    if (!isPaused(lane) || !lane.pausedAs) return;
+    if (!lane.pausedAs) return;
+    lane.comparedAt = performance.now();
     const channel = await findChannel(db, place.organisation_id, place.channel_id);
     if (channel && !isMended(lane.pausedAs, channel)) return;
     Object.assign(lane, { pausedUntil: 0, pausedAs: undefined, failures: 0 });
@@ -139,14 +146,14 @@ export function startSender(
         isSlow: false,
         pausedUntil: 0,
         pausedAs: undefined,
+        comparedAt: 0,
         failures: 0,
         work: undefined,
       };
       lanes.set(place.channel_id, lane);
-      if (lane.work) continue;
-      await resumeWhereMended(place, lane);
-      if (isPaused(lane)) continue;
-      lane.work = drain(place, lane)
+      if (lane.work || (isPaused(lane) && performance.now() < lane.comparedAt + COMPARE_MS)) continue;
+      lane.work = (isPaused(lane) ? resumeWhereMended(place, lane) : Promise.resolve())
+        .then(() => drain(place, lane))
         .catch(failed)
         .finally(() => {
           lane.work = undefined;

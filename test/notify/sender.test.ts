@@ -349,6 +349,24 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await server.waitFor(9, 4_500);
   });
 
+  test('Retry-After is also respected when a message in flight is accepted later', async () => {
+    await addWebhook();
+    const inFlight: ((status: number) => void)[] = [];
+    server.answer = (_request, response) => {
+      const answer = (status: number) =>
+        response.writeHead(status, status === 204 ? {} : { 'retry-after': '600' }).end();
+      if (server.seen.length === 1) setTimeout(() => answer(204), 1_500);
+      else inFlight.push(answer);
+    };
+    for (let at = 0; at < 7; at++) await hold();
+    await expect.poll(() => inFlight.length, { timeout: 5_000 }).toBe(4);
+    inFlight[0]!(429);
+    await expect.poll(async () => (await channelNamed('hook')).status).toBe('failing');
+    for (const answer of inFlight.slice(1)) answer(204);
+    await pause(2_500);
+    expect(server.seen).toHaveLength(5);
+  });
+
   test.each([
     ['is changed', () => ({ path: 'settings', change: { kind: 'webhook', url: `${other.url}/hook` }, by: other })],
     ['accepts a test notice', () => ({ path: 'test', change: {}, by: server })],
