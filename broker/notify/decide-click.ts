@@ -62,7 +62,12 @@ async function judge(
   if (email === undefined)
     return { ok: false, why: 'You are not among the people of this channel: an admin adds you to them.', held };
   const owner = (await findOwnersByEmail(db, email)).find((one) => one.organisation_id === organisationId);
-  if (!owner) return { ok: false, why: 'The owner that the channel maps you to has been removed.', held };
+  if (!owner)
+    return {
+      ok: false,
+      why: 'No owner has the address that the channel maps you to: an admin adds the owner, or corrects the address.',
+      held,
+    };
   if (!DECIDING.includes(owner.role))
     return { ok: false, why: 'Your role is viewer: an approver or an admin decides.', held };
   if (mustSignInAgain(owner, broker.clock()))

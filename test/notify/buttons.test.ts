@@ -257,7 +257,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     const cases: [string, () => Promise<unknown>, RegExp][] = [
       ['unmapped', () => pressInSlack(world, channelId, approve, { user: 'U0000000009' }), /not among the people/],
       ['viewer', () => pressInSlack(world, channelId, approve, { user: 'U0000000001' }), /role is viewer/],
-      ['removed', () => pressInSlack(world, channelId, approve, { user: 'U0000000002' }), /has been removed/],
+      ['removed', () => pressInSlack(world, channelId, approve, { user: 'U0000000002' }), /No owner has the address/],
       [
         'forged',
         () => pressInSlack(world, channelId, `${approve.slice(0, -8)}AAAAAAAA`),
