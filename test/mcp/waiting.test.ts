@@ -41,7 +41,7 @@ const urlOf = (id: string) => `${world.running.baseUrl}/approve/${id}`;
 const sentFor = ({ data }: { data: { title: string } }) =>
   world.upstream.seen.filter(({ body }) => body.includes(`"${data.title}"`)).length;
 
-/** Starts a server for a test that kills it. */
+/** Starts a server for a test that ends it. */
 async function ownServer(): Promise<McpProcess> {
   const mcp = startMcp(profile);
   await shakeHands(mcp);
@@ -205,7 +205,7 @@ describe('a client that declares nothing', () => {
   });
 
   test('a cancelled write that is in progress does not keep the program running once its input has ended', async () => {
-    const mcp = await handshake();
+    const mcp = await ownServer();
     const args = { ...SAID, endpoint: '/items/9', method: 'PATCH', data: { title: `left ${++titles}` } };
     const arrived = Promise.withResolvers<() => void>();
     world.upstream.answer = (_request, response) =>
