@@ -53,6 +53,8 @@ describe.skipIf(withoutChromium)(
     const organisation = fresh(() => world.demoOrganisation());
     const agent = fresh(() => organisation.agent());
     beforeEach(async () => {
+      // Where the owner of the previous test is still signed in, the page of a link asks first.
+      await page.command('Network.clearBrowserCookies');
       await page.open((await signInLink(world.running.broker, organisation.owner)).url);
       await page.until(`location.pathname === '/console'`);
       await page.value(CEREMONIES);
