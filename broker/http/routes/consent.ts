@@ -3,17 +3,15 @@
 import { z } from 'zod';
 import { consentOffer } from '../../admin/consent-offer.ts';
 import { consentToMcpClient, refuseMcpClient } from '../../admin/mcp-consent.ts';
-import { readOrganisation } from '../../admin/organisation.ts';
-import { otherOrganisations } from '../../auth/invited-owner.ts';
 import { AUTHORISATION_SECONDS, MCP_SCOPES, OAUTH_PATHS } from '../../oauth-server/metadata.ts';
 import { loadConsentRequest, reportConsentRefused, storeConsentGrant } from '../consent-request.ts';
 import { Refusal } from '../errors.ts';
 import { changingOwner } from '../owner-change.ts';
+import { OrganisationNamed, organisationsOf } from '../owners-organisations.ts';
 import { AgentName, ScopesOn, ScopesOnPlatforms } from '../registration-request.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
-const OrganisationNamed = z.object({ id: z.guid(), name: z.string() });
 const AgentNamed = z.object({ agent_id: z.string(), name: z.string() });
 
 const Offer = z.object({
@@ -71,7 +69,6 @@ export const consentRequest = route({
     const { client, asked, interaction } = await loadConsentRequest(context);
     const { services, who } = context;
     const { broker } = services;
-    const { id, name } = await readOrganisation(broker.store.db, who.organisationId);
     return json(200, {
       client: {
         id: client.clientId,
@@ -82,8 +79,7 @@ export const consentRequest = route({
       },
       scopes: asked.scope.split(' '),
       owner: { id: who.owner.id, email: who.owner.email, role: who.role },
-      organisation: { id, name },
-      organisations: await otherOrganisations(broker, who),
+      ...(await organisationsOf(broker, who)),
       lasts_days: AUTHORISATION_SECONDS / 86_400,
       decided: interaction.result === undefined ? null : interaction.returnTo,
       offer: await consentOffer(broker, who.organisationId, asked.client_name),

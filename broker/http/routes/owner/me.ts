@@ -1,14 +1,11 @@
 /** The signed-in owner, and the ways to sign in. */
 
 import { z } from 'zod';
-import { readOrganisation } from '../../../admin/organisation.ts';
-import { otherOrganisations } from '../../../auth/invited-owner.ts';
 import { organisationRedirectUri } from '../../../oauth-client/redirect-uri.ts';
+import { OrganisationNamed, organisationsOf } from '../../owners-organisations.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { START_PATH } from './oidc.ts';
-
-const OrganisationNamed = z.object({ id: z.guid(), name: z.string() });
 
 const Me = z
   .object({
@@ -37,17 +34,17 @@ export const ownerMe = route({
   answers: { 200: { description: 'The owner, the organisation, and when the session ends.', schema: Me } },
   errors: [],
   handle: async ({ services: { broker }, who }) => {
-    const { id, name } = await readOrganisation(broker.store.db, who.organisationId);
+    const { organisation, organisations } = await organisationsOf(broker, who);
     return json(200, {
       id: who.owner.id,
       email: who.owner.email,
       role: who.role,
-      organisation: { id, name },
+      organisation,
       session_expires_at: new Date(who.session.expiresAt * 1000).toISOString(),
       sign_in: who.session.signIn,
       base_url: broker.baseUrl,
-      redirect_uri: organisationRedirectUri(broker.baseUrl, id),
-      organisations: await otherOrganisations(broker, who),
+      redirect_uri: organisationRedirectUri(broker.baseUrl, organisation.id),
+      organisations,
     });
   },
 });

@@ -111,7 +111,7 @@ const linkUsed = () =>
  * Refuses a link in a browser that is signed in as another owner. Whoever may make links can send one to somebody else, whose browser would then act for
  * the maker's organisation, and give it what is entered.
  */
-async function refuseOtherOwner(
+async function refuseLinkOfOtherOwner(
   { services: { broker }, request }: Pick<Context, 'services' | 'request'>,
   owner: OwnerPrincipal['owner'],
 ): Promise<void> {
@@ -152,7 +152,7 @@ export const ownerSignIn = route({
       );
     const link = await findSignInLink(broker, context.body.token);
     if (!link) throw linkUsed();
-    if (!context.body.instead) await refuseOtherOwner(context, link.owner);
+    if (!context.body.instead) await refuseLinkOfOtherOwner(context, link.owner);
     // When the sign-in cannot be recorded, nobody is signed in, and the link stays valid.
     return await signedIn(context, link.owner, 'link', async (tx) => {
       if (!(await link.use(tx))) throw linkUsed();
