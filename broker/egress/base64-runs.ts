@@ -32,9 +32,15 @@ const SHORTEST_RUN = 22;
 export function decodeBase64Runs(bytes: Buffer, length: number): Buffer | undefined {
   const pieces: number[] = [];
   let start = 0;
-  for (let at = 0; at <= length; at++) {
-    if (at < length && VALUE[bytes[at]!] !== 64) continue;
-    if (at - start >= SHORTEST_RUN) addPieces(pieces, bytes, start, at);
+  while (start + SHORTEST_RUN <= length) {
+    // From the end of the shortest run backwards: the first other byte rules out every run that contains it.
+    let at = start + SHORTEST_RUN - 1;
+    while (at >= start && VALUE[bytes[at]!] !== 64) at--;
+    if (at < start) {
+      at = start + SHORTEST_RUN;
+      while (at < length && VALUE[bytes[at]!] !== 64) at++;
+      addPieces(pieces, bytes, start, at);
+    }
     start = at + 1;
   }
   return pieces.length === 0 ? undefined : decode(bytes, pieces);

@@ -3,14 +3,15 @@
  * Canonical views of bytes, in which an escaped credential appears unescaped: escapes of JSON, URLs and HTML are decoded, white space and
  * NULs removed. Each runs in place and in one pass, because every response is searched.
  */
+import { AMPERSAND, BACKSLASH, CODE_POINT, escapeAt, LENGTH_BITS, PERCENT } from './escapes.ts';
 
 /** Bytes that are being canonicalised; each step changes them in place. */
 export type View = {
   bytes: Buffer;
   /** How many of `bytes` are in use. */
   length: number;
-  /** Whether they contain a character that begins an escape; otherwise nothing needs decoding. */
-  hasMarker: boolean;
+  /** Ascending positions of the characters that may begin an escape. Without any, nothing needs decoding. */
+  markers: number[];
   /** For each byte, its start and end in the original. */
   origin: { from: Uint32Array; to: Uint32Array } | undefined;
 };
@@ -18,74 +19,10 @@ export type View = {
 /** Class of each byte value: `SKIP`, `KEEP`, or `MARKER` (kept, and may begin an escape). */
 export type Classes = Readonly<Uint8Array>;
 const [SKIP, KEEP, MARKER] = [0, 1, 3];
-const [PERCENT, AMPERSAND, BACKSLASH] = [0x25, 0x26, 0x5c];
 
 /** NULs are removed, so that ASCII in UTF-16 of either byte order reads like ASCII. */
 export const KEEP_WHITE_SPACE: Classes = classesWithout([0]);
 export const SKIP_WHITE_SPACE: Classes = classesWithout([0, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x20]);
-
-/** Value of a hexadecimal digit, 16 for any other byte. */
-const HEX = new Uint8Array(256).fill(16);
-for (let digit = 0; digit < 16; digit++) {
-  HEX[digit.toString(16).charCodeAt(0)] = digit;
-  HEX[digit.toString(16).toUpperCase().charCodeAt(0)] = digit;
-}
-/** Single-letter escapes of JSON (RFC 8259 §7) and JavaScript. */
-const CONTROLS: Readonly<Record<number, number>> = { 98: 8, 102: 12, 110: 10, 114: 13, 116: 9, 118: 11, 48: 0 };
-/** HTML's named character references for ASCII (HTML §13.5); no name is longer than `LONGEST_NAME`. */
-const NAMED = new Map(
-  Object.entries({
-    amp: '&',
-    AMP: '&',
-    lt: '<',
-    LT: '<',
-    gt: '>',
-    GT: '>',
-    quot: '"',
-    QUOT: '"',
-    apos: "'",
-    Tab: '\t',
-    NewLine: '\n',
-    nbsp: ' ',
-    excl: '!',
-    num: '#',
-    dollar: '$',
-    percnt: '%',
-    lpar: '(',
-    rpar: ')',
-    ast: '*',
-    midast: '*',
-    plus: '+',
-    comma: ',',
-    period: '.',
-    sol: '/',
-    colon: ':',
-    semi: ';',
-    equals: '=',
-    quest: '?',
-    commat: '@',
-    lsqb: '[',
-    lbrack: '[',
-    bsol: '\\',
-    rsqb: ']',
-    rbrack: ']',
-    Hat: '^',
-    lowbar: '_',
-    UnderBar: '_',
-    grave: '`',
-    lcub: '{',
-    lbrace: '{',
-    vert: '|',
-    verbar: '|',
-    rcub: '}',
-    rbrace: '}',
-  }).map(([name, char]) => [name, char.charCodeAt(0)]),
-);
-const LONGEST_NAME = 8;
-/** Also recognised without their semicolon. */
-const WITHOUT_SEMICOLON = /^(?:amp|lt|gt|quot)$/i;
-/** `escapeAt` returns one number: the length of the escape times this, plus the code point. */
-const LENGTH = 0x1000000;
 
 function classesWithout(skipped: readonly number[]): Classes {
   const classes = new Uint8Array(256).fill(KEEP);
@@ -104,12 +41,15 @@ export function choicesOfMarkers(classes: Classes): Classes[] {
   });
 }
 
-/** Creates a view of the bytes. `mapped`: with the origin of each byte, which costs eight bytes each. */
-export function viewOf(source: Uint8Array, classes: Classes, mapped = false): View {
+/**
+ * Creates a view of the bytes. `mapped`: with the origin of each byte, which costs eight bytes each. `inSource`: receives the positions of the
+ * markers in `source`.
+ */
+export function viewOf(source: Uint8Array, classes: Classes, mapped = false, inSource?: number[]): View {
   const bytes = Buffer.allocUnsafe(source.length);
   const origin = mapped ? { from: new Uint32Array(source.length), to: new Uint32Array(source.length) } : undefined;
+  const markers: number[] = [];
   let length = 0;
-  let seen = 0;
   for (let i = 0; i < source.length; i++) {
     const byte = source[i]!;
     const kind = classes[byte]!;
@@ -118,41 +58,69 @@ export function viewOf(source: Uint8Array, classes: Classes, mapped = false): Vi
       origin.from[length] = i;
       origin.to[length] = i + 1;
     }
+    if (kind === MARKER) {
+      markers.push(length);
+      inSource?.push(i);
+    }
     length += kind & KEEP;
-    seen |= kind;
   }
-  return { bytes, length, hasMarker: seen === MARKER, origin };
+  return { bytes, length, markers, origin };
 }
 
-/** Decodes one layer of escapes, in place. Returns false when there was none. */
+/** A view of a copy of the bytes, with white space, when the positions of its markers are known. */
+export function viewInPlace(source: Buffer, markers: number[]): View {
+  if (source.includes(0)) return viewOf(source, KEEP_WHITE_SPACE);
+  return { bytes: Buffer.from(source), length: source.length, markers, origin: undefined };
+}
+
+/** Decodes one layer of escapes, in place. Returns false when there was none. The bytes between escapes are moved as a whole. */
 export function undoEscapes(view: View, classes: Classes): boolean {
-  const { bytes, length } = view;
-  let at = 0;
+  const { bytes, length, origin } = view;
+  const markers: number[] = [];
+  let read = 0;
   let out = 0;
-  let seen = 0;
-  let undone = false;
-  while (at < length) {
-    const byte = bytes[at]!;
-    const found = classes[byte] === MARKER ? escapeAt(bytes, at, length) : 0;
-    const end = at + (found === 0 ? 1 : Math.trunc(found / LENGTH));
-    const code = found === 0 ? byte : found % LENGTH;
-    if (found !== 0) undone = true;
-    if (code < 0x80 || byte === PERCENT || found === 0) {
+  for (const at of view.markers) {
+    // It may be a part of the escape before it, or no marker of these classes.
+    if (at < read || classes[bytes[at]!] !== MARKER) continue;
+    const found = escapeAt(bytes, at, length);
+    if (found === 0) {
+      markers.push(at - read + out);
+      continue;
+    }
+    if (read < at) out = move(view, read, at, out);
+    read = at + (found >>> LENGTH_BITS);
+    const code = found & CODE_POINT;
+    if (code < 0x80 || bytes[at] === PERCENT) {
       const kind = classes[code]!;
       bytes[out] = code;
-      if (view.origin !== undefined) setOrigin(view.origin, out, at, end);
+      if (origin !== undefined) setOrigin(origin, out, at, read);
+      if (kind === MARKER) markers.push(out);
       out += kind & KEEP;
-      seen |= kind;
     } else {
       const size = writeUtf8(bytes, out, code);
-      if (view.origin !== undefined) for (let i = out; i < out + size; i++) setOrigin(view.origin, i, at, end);
+      if (origin !== undefined) for (let i = out; i < out + size; i++) setOrigin(origin, i, at, read);
       out += size;
     }
-    at = end;
   }
-  view.length = out;
-  view.hasMarker = seen === MARKER;
-  return undone;
+  view.markers = markers;
+  if (read === 0) return false;
+  view.length = move(view, read, length, out);
+  return true;
+}
+
+/** For fewer bytes, a loop is faster than a call of `copyWithin`. */
+const FEW = 48;
+
+/** Moves the bytes from `from` up to `to` to `out`. Returns the position after them. */
+function move({ bytes, origin }: View, from: number, to: number, out: number): number {
+  if (from === out) return out + to - from;
+  if (to - from < FEW) for (let i = from, at = out; i < to; i++, at++) bytes[at] = bytes[i]!;
+  else bytes.copyWithin(out, from, to);
+  if (origin !== undefined) {
+    origin.from.copyWithin(out, from, to);
+    origin.to.copyWithin(out, from, to);
+  }
+  return out + to - from;
 }
 
 function setOrigin({ from, to }: NonNullable<View['origin']>, place: number, at: number, end: number): void {
@@ -171,64 +139,4 @@ function writeUtf8(bytes: Buffer, at: number, code: number): number {
   }
   bytes[at] = ((0xf00 >> size) & 0xff) | rest;
   return size;
-}
-
-/** Decodes the escape that begins at a marker. Returns its length times `LENGTH` plus the code point, or 0 when there is none. */
-function escapeAt(bytes: Buffer, at: number, length: number): number {
-  const byte = bytes[at]!;
-  if (at + 1 >= length) return 0;
-  if (byte === PERCENT) return hexAt(bytes, at, 1, 2, length);
-  return byte === BACKSLASH ? backslashAt(bytes, at, length) : entityAt(bytes, at, length);
-}
-
-/** Reads `digits` hexadecimal digits, `skip` bytes after the marker. */
-function hexAt(bytes: Buffer, at: number, skip: number, digits: number, length: number): number {
-  if (at + skip + digits > length) return 0;
-  let code = 0;
-  for (let i = at + skip; i < at + skip + digits; i++) {
-    const digit = HEX[bytes[i]!]!;
-    if (digit === 16) return 0;
-    code = code * 16 + digit;
-  }
-  return (skip + digits) * LENGTH + code;
-}
-
-function backslashAt(bytes: Buffer, at: number, length: number): number {
-  const next = bytes[at + 1]!;
-  if (next === 0x75) return bytes[at + 2] === 0x7b ? bracedAt(bytes, at, length) : hexAt(bytes, at, 2, 4, length);
-  if (next === 0x78) return hexAt(bytes, at, 2, 2, length);
-  const control = CONTROLS[next];
-  if (control !== undefined) return 2 * LENGTH + control;
-  const isWord = next >= 0x80 || (next >= 0x30 && next <= 0x39) || ((next | 0x20) >= 0x61 && (next | 0x20) <= 0x7a);
-  return isWord ? 0 : 2 * LENGTH + next;
-}
-
-/** JavaScript's `\u{1F600}`. */
-function bracedAt(bytes: Buffer, at: number, length: number): number {
-  let end = at + 3;
-  while (end < length && end < at + 9 && HEX[bytes[end]!]! < 16) end++;
-  if (end === at + 3 || end >= length || bytes[end] !== 0x7d) return 0;
-  return hexAt(bytes, at, 3, end - at - 3, length) + LENGTH;
-}
-
-function entityAt(bytes: Buffer, at: number, length: number): number {
-  let end = at + 1;
-  if (bytes[end] === 0x23) {
-    const isHex = (bytes[end + 1]! | 0x20) === 0x78;
-    const first = isHex ? end + 2 : end + 1;
-    const base = isHex ? 16 : 10;
-    let code = 0;
-    for (end = first; end < length && end < first + 8 && HEX[bytes[end]!]! < base; end++)
-      code = code * base + HEX[bytes[end]!]!;
-    if (end === first || code > 0x10ffff) return 0;
-    return (end - at + (end < length && bytes[end] === 0x3b ? 1 : 0)) * LENGTH + code;
-  }
-  while (end < length && end <= at + LONGEST_NAME && (bytes[end]! | 0x20) >= 0x61 && (bytes[end]! | 0x20) <= 0x7a)
-    end++;
-  if (end < at + 3) return 0;
-  const name = bytes.toString('latin1', at + 1, end);
-  const isClosed = end < length && bytes[end] === 0x3b;
-  const code = NAMED.get(name);
-  if (code === undefined || !(isClosed || WITHOUT_SEMICOLON.test(name))) return 0;
-  return (end - at + (isClosed ? 1 : 0)) * LENGTH + code;
 }

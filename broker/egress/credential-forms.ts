@@ -1,7 +1,7 @@
 /**
  * The fixed list of forms in which a credential is searched for in a streamed answer: literally, with any character percent-encoded or
  * JSON-escaped, in hexadecimal, and in base64 at three alignments, the latter also across line breaks. Nested encodings are decoded in
- * buffered answers only (canonical-view.ts): on a stream they have no bound.
+ * buffered answers only (escapes.ts): on a stream they have no bound.
  */
 import { SHORTEST_CREDENTIAL } from './credential-patterns.ts';
 

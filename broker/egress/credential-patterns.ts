@@ -7,7 +7,15 @@
 import type { Secret } from '../crypto/secret.ts';
 import { present } from '../runtime/present.ts';
 import { decodeBase64Runs, isBase64 } from './base64-runs.ts';
-import { type Classes, KEEP_WHITE_SPACE, SKIP_WHITE_SPACE, undoEscapes, type View, viewOf } from './canonical-view.ts';
+import {
+  type Classes,
+  KEEP_WHITE_SPACE,
+  SKIP_WHITE_SPACE,
+  undoEscapes,
+  type View,
+  viewInPlace,
+  viewOf,
+} from './canonical-view.ts';
 import { patternsOf, ROUNDS } from './pattern-forms.ts';
 import { type Match, PatternSearch } from './pattern-search.ts';
 
@@ -66,14 +74,14 @@ export class CredentialPatterns {
   /** Searches without white space, then with it, each with escapes decoded, then in decoded base64. */
   #isLongIn(bytes: Buffer, depth: number): boolean {
     if (this.#across === undefined) return false;
-    const view = viewOf(bytes, SKIP_WHITE_SPACE);
+    const markers: number[] = [];
+    const view = viewOf(bytes, SKIP_WHITE_SPACE, false, markers);
+    if (isInEscapes(this.#across, view, SKIP_WHITE_SPACE)) return true;
     // Without an escape character, removing white space cannot have formed an escape.
-    const { hasMarker } = view;
-    if (
-      isInEscapes(this.#across, view, SKIP_WHITE_SPACE) ||
-      (hasMarker && isInPlace(present(this.#inPlace, 'search in place'), bytes))
-    )
-      return true;
+    if (markers.length > 0) {
+      const inPlace = present(this.#inPlace, 'search in place');
+      if (isInEscapes(inPlace, viewInPlace(bytes, markers), KEEP_WHITE_SPACE)) return true;
+    }
     const decoded = depth < ROUNDS ? decodeBase64Runs(view.bytes, view.length) : undefined;
     return decoded !== undefined && this.#isLongIn(decoded, depth + 1);
   }
@@ -134,7 +142,7 @@ const isInPlace = (search: PatternSearch, bytes: Buffer): boolean =>
 
 function isInEscapes(search: PatternSearch, view: View, classes: Classes): boolean {
   if (search.has(view.bytes, view.length)) return true;
-  for (let round = 0; round < ROUNDS && view.hasMarker && undoEscapes(view, classes); round++)
+  for (let round = 0; round < ROUNDS && view.markers.length > 0 && undoEscapes(view, classes); round++)
     if (search.has(view.bytes, view.length)) return true;
   return false;
 }
@@ -143,7 +151,7 @@ function isInEscapes(search: PatternSearch, view: View, classes: Classes): boole
 function spansIn(search: PatternSearch, bytes: Buffer, classes: Classes): Span[] {
   const view = viewOf(bytes, classes, true);
   const spans = search.all(view.bytes, view.length).map((match) => spanOf(view, match));
-  for (let round = 0; round < ROUNDS && view.hasMarker && undoEscapes(view, classes); round++)
+  for (let round = 0; round < ROUNDS && view.markers.length > 0 && undoEscapes(view, classes); round++)
     for (const match of search.all(view.bytes, view.length)) spans.push(spanOf(view, match));
   return spans;
 }

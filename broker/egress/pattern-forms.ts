@@ -47,9 +47,9 @@ function cesu8(secret: string): Buffer {
  * may be decoded in any order, depending on the outer layers, so all orders are generated.
  */
 function layers(bytes: Buffer, classes: Classes): Buffer[] {
-  const { bytes: whole, length, hasMarker } = viewOf(bytes, classes);
+  const { bytes: whole, length, markers } = viewOf(bytes, classes);
   const all = new Map([[whole.toString('latin1', 0, length), bytes]]);
-  if (!hasMarker) return [bytes];
+  if (markers.length === 0) return [bytes];
   const choices = choicesOfMarkers(classes);
   let last = [bytes];
   for (let round = 0; round < ROUNDS; round++) {
