@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { wholeNumber } from './bench-options.ts';
 import { brokerStarter } from './broker-target.ts';
 import { judge } from './goals.ts';
+import { benchMemory, MEMORY_USAGE, readMemoryOptions } from './memory.ts';
 import { benchNeighbours, NEIGHBOURS_USAGE, readNeighboursOptions } from './neighbours.ts';
 import { benchObservability, OBSERVABILITY_USAGE, readObservabilityOptions } from './observability.ts';
 import type { Plan } from './plan.ts';
@@ -100,6 +101,7 @@ function onTmpfs(): boolean {
 
 const USAGES = new Map([
   ['soak', SOAK_USAGE],
+  ['memory', MEMORY_USAGE],
   ['observability', OBSERVABILITY_USAGE],
   ['limits', LIMITS_USAGE],
   ['neighbours', NEIGHBOURS_USAGE],
@@ -114,6 +116,8 @@ if (import.meta.main) {
   try {
     if (args.includes('--help')) process.stdout.write([USAGE, ...USAGES.values()].join('\n'));
     else if (args[0] === 'soak') process.exitCode = await soak(readSoakOptions(args.slice(1)), brokerStarter());
+    else if (args[0] === 'memory')
+      process.exitCode = await benchMemory(readMemoryOptions(args.slice(1)), brokerStarter());
     else if (args[0] === 'observability')
       process.exitCode = await benchObservability(readObservabilityOptions(args.slice(1)), brokerStarter());
     else if (args[0] === 'limits')

@@ -109,8 +109,7 @@ export async function seed(
       await connect(PEOPLE_PLATFORM_ID, null);
     }
     const policy = uuidv4();
-    const special = options.streams ? STREAM_RULES : gitUrl !== undefined ? GIT_RULES : undefined;
-    const rules = JSON.stringify(peopleUrl !== undefined ? PEOPLE_RULES : (special ?? RULES));
+    const rules = JSON.stringify(rulesFor(options));
     await putPolicy(db, { organisationId, id: policy, name: 'bench', rules }, now);
     await putGuardrails(db, organisationId, JSON.stringify(GUARDRAILS), now);
 
@@ -140,6 +139,21 @@ export async function seed(
   } finally {
     await store.close();
   }
+}
+
+/** With streams and a code host both, the rules of calls are in force, too. */
+function rulesFor({
+  streams,
+  gitUrl,
+  peopleUrl,
+}: {
+  streams: boolean;
+  gitUrl: string | undefined;
+  peopleUrl: string | undefined;
+}): readonly object[] {
+  if (peopleUrl !== undefined) return PEOPLE_RULES;
+  if (streams) return gitUrl === undefined ? STREAM_RULES : [...RULES, ...STREAM_RULES, ...GIT_RULES];
+  return gitUrl === undefined ? RULES : GIT_RULES;
 }
 
 function agentRow(
