@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
+import type { CloseOptions } from '../close-organisation.ts';
 import { type ConnectionOptions, connectLocally, print } from '../connection.ts';
 import { whereToSignIn } from './owner.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
-type Organisation = { id: string; name: string; created_at: string };
+type Organisation = { id: string; name: string; admins: number };
 
 export function addOrganisationCommands(program: Command): void {
   const organisation = program
@@ -18,9 +19,23 @@ export function addOrganisationCommands(program: Command): void {
     async (options: Options) => {
       const answer = await (await connectLocally(options)).ask('GET', '/owner/organisations');
       const found = (answer as { organisations: Organisation[] }).organisations;
-      print(options, found, () => found.map(({ name, id }) => `${name}  ${id}`).join('\n'));
+      print(options, found, () =>
+        found.map(({ name, id, admins }) => `${name}  ${id}${admins === 0 ? '  closed' : ''}`).join('\n'),
+      );
     },
   );
+
+  local(
+    organisation
+      .command('close <name>')
+      .description('end an organisation: its agents, connections, credentials and owners; its record stays'),
+  )
+    .option('--yes', 'do not ask')
+    .option('--drop-sinks', 'remove audit sinks even with rows that they did not send yet')
+    .action(async (name: string, options: CloseOptions) => {
+      const { closeOrganisation } = await import('../close-organisation.ts');
+      await closeOrganisation(name, options);
+    });
 
   local(organisation.command('add <name>').description('create an organisation'))
     .requiredOption('--admin <email>', 'address of its first admin')

@@ -5,7 +5,14 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
 import { putPolicy } from '../store/governed-versions.ts';
-import { foldEmail, listOrganisations as listStored, putOrganisation, putOwner } from '../store/organisations.ts';
+import {
+  countAdmins,
+  findOrganisation,
+  foldEmail,
+  listOrganisations as listStored,
+  putOrganisation,
+  putOwner,
+} from '../store/organisations.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import type { OrganisationTable, OwnerTable } from '../store/tables/organisations.ts';
@@ -13,6 +20,9 @@ import { ChangeRefused } from './refused.ts';
 
 const nameTaken = (name: string) =>
   new ChangeRefused('conflict', `There is an organisation "${name}" already; choose another name.`);
+
+const noSuchOrganisation = () =>
+  new ChangeRefused('not_found', 'There is no such organisation. See: npx agent-broker organisation list');
 
 /** Default time for which a held call waits (decisions, Approvals). */
 const APPROVAL_TTL_MS = 24 * 3_600_000;
@@ -86,15 +96,24 @@ export async function addOrganisation(
   }
 }
 
-/** Lists all organisations, oldest first. */
-export const listOrganisations = (db: Db): Promise<OrganisationTable[]> => listStored(db);
+/** Lists all organisations, oldest first, with the number of their admins: one without was closed. */
+export async function listOrganisations(db: Db): Promise<(OrganisationTable & { admins: number })[]> {
+  const admins = await countAdmins(db);
+  return (await listStored(db)).map((one) => ({ ...one, admins: admins.get(one.id) ?? 0 }));
+}
+
+/** Returns the organisation with this id. Throws ChangeRefused. */
+export async function organisationWithId({ store }: Pick<Broker, 'store'>, id: string): Promise<OrganisationTable> {
+  const found = await findOrganisation(store.db, id);
+  if (!found) throw noSuchOrganisation();
+  return found;
+}
 
 /** Returns the id of the organisation with this name; without a name, of the only one. Throws ChangeRefused. */
 export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: string | undefined): Promise<string> {
   const organisations = await listStored(store.db);
   const chosen = name === undefined ? organisations[0] : organisations.find((one) => one.name === name);
-  if (!chosen)
-    throw new ChangeRefused('not_found', 'There is no such organisation. See: npx agent-broker organisation list');
+  if (!chosen) throw noSuchOrganisation();
   if (name === undefined && organisations.length > 1)
     throw new ChangeRefused(
       'invalid_request',

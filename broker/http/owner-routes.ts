@@ -55,7 +55,7 @@ import { endOwnerMcpAuthorisation, ownerMcpAuthorisations } from './routes/owner
 import { ownerMe } from './routes/owner/me.ts';
 import { noticeRoutes } from './routes/owner/notices.ts';
 import { changeOrganisation, ownerOrganisation } from './routes/owner/organisation.ts';
-import { createOrganisation, ownerOrganisations } from './routes/owner/organisations.ts';
+import { closeOrganisation, createOrganisation, ownerOrganisations } from './routes/owner/organisations.ts';
 import { addOwner, linkOfOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
 import { beginPasskeyAssertion, finishPasskeyAssertion } from './routes/owner/passkey-assertions.ts';
 import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
@@ -143,6 +143,7 @@ export const OWNER_ROUTES: readonly Route[] = [
   endOwnerMcpAuthorisation,
   ownerOrganisations,
   createOrganisation,
+  closeOrganisation,
   ownerOwners,
   addOwner,
   removeOwner,

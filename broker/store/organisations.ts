@@ -55,6 +55,17 @@ export async function listOwners(db: Db, organisationId: string): Promise<OwnerT
     .execute();
 }
 
+/** The number of admins of each organisation that has any, by its id. */
+export async function countAdmins(db: Db): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom('owners')
+    .select((eb) => ['organisation_id', eb.fn.countAll().as('admins')])
+    .where('role', '=', 'admin')
+    .groupBy('organisation_id')
+    .execute();
+  return new Map(rows.map(({ organisation_id, admins }) => [organisation_id, Number(admins)]));
+}
+
 /** One owner by uuid, of any organisation; or undefined. */
 export async function findOwner(db: Db, id: string): Promise<OwnerTable | undefined> {
   return await db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst();

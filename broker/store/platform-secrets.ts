@@ -36,3 +36,12 @@ export async function deleteNamedPlatformSecret(
     .where('name', '=', name)
     .execute();
 }
+
+/** Deletes all secrets of an organisation's platforms. Returns how many there were. */
+export async function deletePlatformSecrets(db: Db, organisationId: string): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('platform_secrets')
+    .where('organisation_id', '=', organisationId)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

@@ -10,6 +10,7 @@ import { endSecretAuthorizationsOf } from './secret-authorizations.ts';
 import { endStandingOfAgents } from './standing-approvals.ts';
 import { endStaticKeysOf } from './static-keys.ts';
 import type { Db } from './store.ts';
+import type { AgentTable } from './tables/agents.ts';
 
 /** `expired`: a child whose lifetime is over; nobody revoked it. */
 export type Ending = 'expired' | { from: readonly AgentStatus[]; cause: HaltCause; detail: string | null };
@@ -77,6 +78,22 @@ export async function revokeAgents(
   const agents = { organisationId, id: ids };
   const moved = await moveAgents(db, agents, { ...ending, to: 'revoked' }, now);
   return moved === ids.length ? await endWhatTheyHave(db, agents, now, now) : undefined;
+}
+
+/** Lists the oldest agents in these statuses, children included: these are younger than their parents. */
+export async function listLiveAgents(
+  db: Db,
+  { organisationId, statuses, limit }: { organisationId: string; statuses: readonly AgentStatus[]; limit: number },
+): Promise<AgentTable[]> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('status', 'in', statuses)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
 }
 
 /** Ends the keys, tokens and authorisations of agents, and expires their pending requests as of `at`. Returns the requests. */

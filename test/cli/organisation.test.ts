@@ -50,6 +50,24 @@ describe('agent-broker organisation', () => {
     expect(link).toMatch(/^http/);
   });
 
+  test('closes one, after asking', async () => {
+    await good('organisation', 'add', 'Gamma', '--admin', 'gil@gamma.example');
+    const file = join(cli.folder, 'gamma.yaml');
+    writeFileSync(file, 'connections: {}\n');
+    await good('apply', file, '--organisation', 'Gamma');
+    expect(await bad('organisation', 'close', 'Gamma')).toMatch(/^2 .*add --yes/);
+    expect(await bad('organisation', 'close', 'Nobody', '--yes')).toMatch(/^1 .*organisation list/);
+    expect(await bad('organisation', 'close', 'acme', '--yes')).toMatch(/^1 .*acme is the oldest organisation/);
+    expect(await good('organisation', 'close', 'Gamma', '--yes')).toBe(
+      'Gamma is closed. Its owners can still read its record.\n',
+    );
+    expect(await good('organisation', 'list')).toMatch(/^Gamma {2}[0-9a-f-]{36} {2}closed$/m);
+    expect(await good('owner', 'add', 'gil@gamma.example', '--role', 'admin', '--organisation', 'Gamma')).toContain(
+      'admin',
+    );
+    expect(await good('activity', '--organisation', 'Gamma')).toContain('organisation closed, by the operator');
+  });
+
   test('a command that could mean either organisation asks for one', async () => {
     for (const words of [
       ['agent', 'list'],
@@ -88,13 +106,15 @@ describe('agent-broker organisation', () => {
       'There is an organisation "Beta Ltd" already; choose another name.',
     );
     expect(await bad('organisation', 'add', ' ', '--admin', 'eve@beta.example')).toMatch(/^1 .*name/);
-    expect(await bad('organisation', 'add', 'Gamma', '--admin', 'eve')).toMatch(/^1 .*admin: write an e-mail address/);
-    expect(await bad('organisation', 'add', 'Gamma')).toMatch(/^2 .*--admin/);
+    expect(await bad('organisation', 'add', 'Epsilon', '--admin', 'eve')).toMatch(
+      /^1 .*admin: write an e-mail address/,
+    );
+    expect(await bad('organisation', 'add', 'Epsilon')).toMatch(/^2 .*--admin/);
     const atOnce = await Promise.all(
       ['a', 'b', 'c'].map((one) => cli.runApart('organisation', 'add', 'Delta', '--admin', `${one}@delta.example`)),
     );
     expect(atOnce.map(({ code }) => code).toSorted()).toEqual([0, 1, 1]);
-    expect(await cli.json('organisation', 'list')).toHaveLength(3);
+    expect(await cli.json('organisation', 'list')).toHaveLength(4);
   });
 
   test('no owner may list or add organisations', async () => {

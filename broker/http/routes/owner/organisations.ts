@@ -1,7 +1,9 @@
 /** All organisations of the broker, for its operator. */
 import { z } from 'zod';
-import { addOrganisation, listOrganisations } from '../../../admin/organisations.ts';
+import { closeOrganisation as close } from '../../../admin/close-organisation.ts';
+import { addOrganisation, listOrganisations, organisationWithId } from '../../../admin/organisations.ts';
 import { OrganisationName } from '../../../config-file/schema.ts';
+import { storedUuid } from '../../../crypto/ids.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -14,15 +16,23 @@ export const ownerOrganisations = route({
   auth: 'local',
   capability: 'owner.organisations.list',
   summary: 'All organisations of the broker.',
-  answers: { 200: { description: 'Oldest first.', schema: z.object({ organisations: z.array(Listed) }) } },
+  answers: {
+    200: {
+      description: 'Oldest first.',
+      schema: z.object({
+        organisations: z.array(Listed.extend({ admins: z.int().describe('0: it was closed') })),
+      }),
+    },
+  },
   errors: [],
   handle: async ({ services: { broker } }) => {
     const organisations = await listOrganisations(broker.store.db);
     return json(200, {
-      organisations: organisations.map(({ id, name, created_at }) => ({
+      organisations: organisations.map(({ id, name, created_at, admins }) => ({
         id,
         name,
         created_at: new Date(created_at).toISOString(),
+        admins,
       })),
     });
   },
@@ -55,5 +65,38 @@ export const createOrganisation = route({
       created_at: new Date(organisation.created_at).toISOString(),
       admin: { id: owner.id, email: owner.email },
     });
+  },
+});
+
+/** POST /owner/organisations/{id}/close */
+export const closeOrganisation = route({
+  method: 'POST',
+  path: '/owner/organisations/{id}/close',
+  auth: 'local',
+  capability: 'owner.organisations.close',
+  summary: 'Does the next step of closing an organisation: repeat it until `closed`.',
+  description:
+    'Its agents are revoked, some at a time; then its connections, credentials, channels and pipelines end, and its owners become viewers. Each audit sink is removed once it has sent all rows.',
+  params: { id: z.guid() },
+  body: z.strictObject({
+    drop_sinks: z.boolean().default(false).describe('remove audit sinks with the rows that they did not send yet'),
+  }),
+  answers: {
+    200: {
+      description: 'What is left.',
+      schema: z.object({
+        id: z.guid(),
+        closed: z.boolean(),
+        agents_left: z.boolean(),
+        sinks: z.array(z.object({ name: z.string(), behind: z.int().describe('rows that it did not send yet') })),
+      }),
+    },
+  },
+  errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
+  handle: async ({ services, params, body, correlationId }) => {
+    const { id } = await organisationWithId(services.broker, storedUuid(params.id));
+    const by = { owner: { id: 'operator', organisation_id: id }, how: 'local', correlationId } as const;
+    const { agentsLeft, sinks } = await close(services, by, { dropSinks: body.drop_sinks });
+    return json(200, { id, closed: !agentsLeft && sinks.length === 0, agents_left: agentsLeft, sinks });
   },
 });
