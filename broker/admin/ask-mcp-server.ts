@@ -3,7 +3,7 @@
 import type { Recording } from '../audit/recorder.ts';
 import { readBuild } from '../build.ts';
 import { restPlatform } from '../calls/forward.ts';
-import { listAll } from '../calls/mcp-list.ts';
+import { listOnce } from '../calls/mcp-list.ts';
 import { compareTools } from '../calls/mcp-tools.ts';
 import type { TokenServices } from '../calls/token-renewal.ts';
 import { makeMcpClient } from '../egress/mcp-client.ts';
@@ -42,7 +42,7 @@ export async function askServer(
       headers: {},
       session: undefined,
     };
-    return await listAll(makeMcpClient(broker.outbound, target, version));
+    return await listOnce(makeMcpClient(broker.outbound, target, version));
   };
   let listed = await list();
   if (!listed.ok && isUnauthorized(listed.answer) && fresh.another !== undefined) {

@@ -2,7 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import { restPlatform } from '../calls/forward.ts';
-import { listAll } from '../calls/mcp-list.ts';
+import { listOnce } from '../calls/mcp-list.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { makeMcpClient } from '../egress/mcp-client.ts';
 import type { McpAnswer } from '../egress/mcp-protocol.ts';
@@ -21,7 +21,7 @@ export async function testMcpServer(
 ): Promise<McpTest> {
   const target = { platform: restPlatform(manifest), credential, clock, connectionKey, timeoutMs };
   const client = makeMcpClient(outbound, { ...target, headers: {}, session: undefined }, version);
-  const listed = await listAll(client);
+  const listed = await listOnce(client);
   if (!listed.ok) return whyNot(listed.answer, manifest);
   const { length: count } = listed.tools;
   return {

@@ -18,10 +18,19 @@ const MOST_VALUES = 100_000;
 const MOST_DEPTH = 128;
 const LONGEST_CURSOR = 4_096;
 
+export type Listed = { ok: true; tools: JsonObject[] } | { ok: false; answer: McpAnswer };
+
+/** The same with a client that is used for nothing else: its session is ended at the server. */
+export async function listOnce(client: McpClient): Promise<Listed> {
+  try {
+    return await listAll(client);
+  } finally {
+    await client.end();
+  }
+}
+
 /** Reads page after page. A failed request is returned as it is; a list that breaks the bounds or the protocol as `unreachable`. */
-export async function listAll(
-  client: McpClient,
-): Promise<{ ok: true; tools: JsonObject[] } | { ok: false; answer: McpAnswer }> {
+export async function listAll(client: McpClient): Promise<Listed> {
   const tools: JsonObject[] = [];
   const cursors = new Set<string>();
   let cursor: string | undefined;

@@ -19,11 +19,13 @@ import {
   NEWEST_HANDSHAKE,
   readGreeting,
   STATELESS,
+  sessionHeaders,
+  statelessMeta,
   wasAbandoned,
 } from './mcp-protocol.ts';
 import { resumeStream } from './mcp-resume.ts';
 import { type RpcAnswer, readRpc, type StreamPlace, untilAnswered } from './mcp-rpc.ts';
-import { followTask, isTaskOnly, TASKS_EXTENSION, wantsTasks } from './mcp-tasks.ts';
+import { followTask, isTaskOnly, wantsTasks } from './mcp-tasks.ts';
 import { WHOLE_TOTAL_MS } from './outbound-request.ts';
 import { type BuiltRequest, buildRequest, type RestPlatform } from './rest.ts';
 import { unreachable } from './unreachable.ts';
@@ -68,12 +70,14 @@ export type McpClient = {
   ): Promise<McpAnswer>;
   /** The current session, to be kept for later calls. */
   session(): McpSession | undefined;
+  /** Ends the current session at the server (Streamable HTTP, Session Management), when no later call will use it. Never throws. */
+  end(): Promise<void>;
 };
 
 /** Methods whose response arrives only when the tool has done its work. */
 const LONG_RUNNING: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
-/** Timeout of a cancel request, which is sent even when the call's own time has passed. */
-const CANCEL = { withinMs: 2_000 };
+/** Timeout of a request that ends a call or a session, which is sent even when the call's own time has passed. */
+const ENDING = { withinMs: 2_000 };
 /**
  * `takesTasks`: whether a task may be returned in place of a result. `withinMs`: how long the response is waited for; by default as long as
  * the call may take. `place`: receives how far its stream was read.
@@ -89,7 +93,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
 
   /** Sends one HTTP request. `rpc`: its JSON-RPC method. */
   const send = async (
-    call: { method: 'POST'; body: JsonObject } | { method: 'GET' },
+    call: { method: 'POST'; body: JsonObject } | { method: 'GET' | 'DELETE' },
     rpc: string,
     headers: Record<string, string>,
     { withinMs, place, expectsAnswer }: Options & { expectsAnswer: boolean },
@@ -162,28 +166,19 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     const id = crypto.randomUUID();
     if (how.era === 'handshake') {
       const withMeta = Object.keys(meta).length > 0 ? { ...params, _meta: meta } : params;
-      const sessionId = how.id === undefined ? {} : { 'mcp-session-id': how.id };
-      const own = { 'mcp-protocol-version': how.version, ...sessionId };
+      const own = sessionHeaders(how);
       const answer = await postToEnd({ jsonrpc: '2.0', id, method, params: withMeta }, own, options);
       // Servers of these revisions ignore a closed connection.
       if (method === 'tools/call' && !('task' in params) && wasAbandoned(answer))
-        await post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } }, own, CANCEL);
+        await post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } }, own, ENDING);
       return answer;
     }
-    const envelope = {
-      ...meta,
-      'io.modelcontextprotocol/protocolVersion': STATELESS,
-      'io.modelcontextprotocol/clientInfo': clientInfo,
-      'io.modelcontextprotocol/clientCapabilities': options.takesTasks ? { extensions: { [TASKS_EXTENSION]: {} } } : {},
-    };
     const named = params.name ?? params.taskId;
     const name = typeof named === 'string' ? { 'mcp-name': mirrored(named) } : {};
-    const message = { jsonrpc: '2.0', id, method, params: { ...params, _meta: envelope } };
-    return await postToEnd(
-      message,
-      { 'mcp-protocol-version': STATELESS },
-      { ...options, headers: { 'mcp-method': method, ...name, ...headers } },
-    );
+    const _meta = { ...meta, ...statelessMeta(clientInfo, options) };
+    const message = { jsonrpc: '2.0', id, method, params: { ...params, _meta } };
+    const own = { 'mcp-method': method, ...name, ...headers };
+    return await postToEnd(message, { 'mcp-protocol-version': STATELESS }, { ...options, headers: own });
   };
 
   const initialize = async (): Promise<McpSession | McpAnswer> => {
@@ -192,13 +187,19 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     if (!('kind' in answer) || answer.kind !== 'result') return answer;
     const how = readGreeting(answer);
     if ('kind' in how) return how;
-    const headers = { 'mcp-protocol-version': how.version, ...(how.id && { 'mcp-session-id': how.id }) };
-    const notified = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
+    const notified = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, sessionHeaders(how));
     return 'kind' in notified && notified.kind === 'http' && notified.received.status < 300 ? how : notified;
   };
 
   return {
     session: () => session,
+    end: async () => {
+      const ended = session;
+      session = undefined;
+      // A server that lets no client end a session answers 405, which changes nothing.
+      if (ended?.era === 'handshake' && ended.id !== undefined)
+        await send({ method: 'DELETE' }, 'end', sessionHeaders(ended), { ...ENDING, expectsAnswer: false });
+    },
     list: async (cursor) => {
       const params = cursor === undefined ? {} : { cursor };
       if (session !== undefined) {
@@ -237,7 +238,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       if (!('kind' in answer) || answer.kind !== 'result' || !(asTask || answer.isTask)) return answer;
       return await followTask(answer, how.era === 'stateless' ? 'extension' : 'core', {
         ask: async (method, taskId) => {
-          const withinMs = method === 'tasks/cancel' ? CANCEL : {};
+          const withinMs = method === 'tasks/cancel' ? ENDING : {};
           const said = await request(how, method, { taskId }, { takesTasks: true, ...withinMs });
           return 'kind' in said ? said : unreachable('bad_request', true, 'task');
         },

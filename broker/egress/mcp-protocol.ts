@@ -1,5 +1,7 @@
 /** Determines from a server's answers which protocol revision it supports. */
+import type { JsonObject } from '../policy/facts.ts';
 import type { RpcAnswer } from './mcp-rpc.ts';
+import { TASKS_EXTENSION } from './mcp-tasks.ts';
 import { isHeaderValue } from './outbound-request.ts';
 import type { BuiltRequest } from './rest.ts';
 import { type Unreachable, unreachable } from './unreachable.ts';
@@ -75,6 +77,19 @@ export function readGreeting({ received, text }: Extract<RpcAnswer, { kind: 'res
 }
 
 type Handshake = Extract<McpSession, { era: 'handshake' }>;
+
+/** Headers of all requests of a session. */
+export const sessionHeaders = ({ version, id }: Handshake): Record<string, string> => ({
+  'mcp-protocol-version': version,
+  ...(id !== undefined && { 'mcp-session-id': id }),
+});
+
+/** Members of `_meta` in a request of the stateless revision. `takesTasks`: the client declares that it follows tasks. */
+export const statelessMeta = (clientInfo: JsonObject, { takesTasks }: { takesTasks?: boolean }): JsonObject => ({
+  'io.modelcontextprotocol/protocolVersion': STATELESS,
+  'io.modelcontextprotocol/clientInfo': clientInfo,
+  'io.modelcontextprotocol/clientCapabilities': takesTasks ? { extensions: { [TASKS_EXTENSION]: {} } } : {},
+});
 
 function isSessionId(text: string | string[]): text is string {
   return typeof text === 'string' && text !== '' && text.length <= MOST_SESSION_CHARACTERS && isHeaderValue(text);

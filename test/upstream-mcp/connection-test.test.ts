@@ -53,6 +53,23 @@ describe('testing the connection of an MCP server', () => {
     expect(called.status, called.text).toBe(200);
   });
 
+  test('ends the session that it began, and so does reading the tools for an owner', async () => {
+    const mcp = await startMcpServer('sessions');
+    onTestFinished(() => mcp.close());
+    await worldWith(new URL(mcp.url).host);
+    const { organisation, body } = await tested(mcp.url);
+    expect(body.ok).toBe(true);
+    expect((await organisation.ask('POST', '/owner/platforms/tools/tools/refresh')).status).toBe(200);
+    const began = mcp.seen.filter(({ rpc, headers }) => rpc === 'tools/list' && 'mcp-session-id' in headers);
+    const ended = mcp.seen.filter(({ rpc }) => rpc === 'DELETE');
+    const sessionsOf = (requests: typeof began) => requests.map(({ headers }) => headers['mcp-session-id']);
+    expect(began).toHaveLength(2);
+    expect(sessionsOf(ended)).toEqual(sessionsOf(began));
+    expect(ended.map(({ headers }) => [headers['mcp-protocol-version'], headers.authorization])).toEqual(
+      began.map(({ headers }) => [headers['mcp-protocol-version'], `Bearer ${SECRET}`]),
+    );
+  });
+
   test.each<[string, RequestListener, object]>([
     [
       'refuses the token when it is asked for tools, and takes no GET',
