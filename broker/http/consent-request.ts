@@ -70,21 +70,25 @@ export async function reportConsentRefused(context: Deciding, tx: Db): Promise<s
 
 /**
  * Stores an authorisation in the authorization server, in the transaction that creates it: one that is unknown to the library could not be used, but
- * would be listed. `given`: the scopes given of those that were requested. Returns the address to which the browser continues.
+ * would be listed. `id`: of the authorisation. `given`: the scopes given of those that were requested. Returns the address to which the browser continues.
  */
 export async function storeConsentGrant(
   context: Deciding,
   tx: Db,
-  { id, client, asked, given }: { id: string; client: Client; asked: AskedConsent; given: readonly string[] },
+  { interaction, client, asked }: ConsentRequest,
+  { id, given }: { id: string; given: readonly string[] },
 ): Promise<string> {
   const { broker, authorization } = context.services;
   const provider = await authorization.within(tx as typeof broker.store.db);
   const grant = new provider.Grant({ accountId: id, clientId: client.clientId });
   grant.jti = id;
   const refused = asked.scope.split(' ').filter((scope) => !given.includes(scope));
-  grant.addResourceScope(mcpResource(broker), given.join(' '));
-  // Otherwise the library would ask for them again immediately.
-  if (refused.length > 0) grant.rejectResourceScope(mcpResource(broker), refused.join(' '));
+  // The library finds scopes by the resource as the client writes it, which may differ in letter case.
+  for (const resource of new Set([interaction.params.resource ?? mcpResource(broker)].flat() as string[])) {
+    grant.addResourceScope(resource, given.join(' '));
+    // Otherwise the library would ask for them again immediately.
+    if (refused.length > 0) grant.rejectResourceScope(resource, refused.join(' '));
+  }
   await grant.save();
   return await finish(provider, context, { login: { accountId: id }, consent: { grantId: id } });
 }

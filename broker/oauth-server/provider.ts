@@ -62,9 +62,10 @@ export function makeProvider(
         defaultResource: () => resource,
         useGrantedResource: () => true,
         getResourceServerInfo: (context, asked) => {
-          // RFC 8707 section 2: each of several resources has to be this broker's; the library checks only one.
-          const all = [asked, context.oidc?.params?.resource ?? []].flat();
-          if (all.some((one) => one !== resource))
+          // RFC 8707 section 2: each of several resources has to be this broker's; the library checks only one. Letter case of scheme and host
+          // is not significant (RFC 3986 section 6.2.2.1; MCP, Authorization, Canonical Server URI).
+          const all = [asked, context.oidc?.params?.resource ?? []].flat() as string[];
+          if (all.some((one) => URL.parse(one)?.href !== resource))
             throw new errors.InvalidTarget(`this server issues tokens for ${resource}`);
           return {
             scope: MCP_SCOPES.join(' '),

@@ -267,6 +267,19 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect((await client.refresh(tokens.refresh_token, { resource: `${baseUrl}/mcp` })).status).toBe(200);
     });
 
+    test('may be written with other letter case in its scheme and host (RFC 3986 section 6.2.2.1)', async () => {
+      const resource = `${baseUrl}/mcp`.replace(/^[^/]*\/\/[^/]*/, (origin) => origin.toUpperCase());
+      expect(resource).toMatch(/^HTTP:/);
+      const client = await registered();
+      const redeemed = await client.redeem(await client.code(browser(), { resource }), { resource });
+      expect([redeemed.status, redeemed.body.scope], redeemed.text).toEqual([200, 'mcp:read mcp:write']);
+      const refreshed = await client.refresh(redeemed.body.refresh_token, { resource });
+      expect([refreshed.status, refreshed.body.scope], refreshed.text).toEqual([200, 'mcp:read mcp:write']);
+      const [, claims = ''] = refreshed.body.access_token.split('.');
+      expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toMatchObject({ aud: `${baseUrl}/mcp` });
+      expect((await callMcp(baseUrl, refreshed.body.access_token)).status).toBe(200);
+    });
+
     test('cannot include another resource', async () => {
       const more = `&resource=${encodeURIComponent('https://else.example/mcp')}`;
       const { status, headers } = await ask(await registered(), {}, more);

@@ -126,7 +126,8 @@ export const consentDecision = route({
   errors: ['invalid_request', 'forbidden', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { services, who, body } = context;
-    const { client, asked } = await loadConsentRequest(context);
+    const requested = await loadConsentRequest(context);
+    const { asked } = requested;
     if (!body.allow) {
       const location = await refuseMcpClient(services.broker, asked, (tx) => reportConsentRefused(context, tx));
       return json(200, { location, agent_id: null });
@@ -144,7 +145,7 @@ export const consentDecision = route({
       services,
       changingOwner(context),
       { asked, allowed },
-      (tx, { id, given }) => storeConsentGrant(context, tx, { id, client, asked, given }),
+      (tx, { id, given }) => storeConsentGrant(context, tx, requested, { id, given }),
     );
     return json(200, { location, agent_id: agentId });
   },
