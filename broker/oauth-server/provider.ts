@@ -33,6 +33,7 @@ export function makeProvider(
   const { baseUrl } = broker;
   const { db } = broker.store;
   const resource = mcpResource(broker);
+  const resources = new Set<string | undefined>([resource, `${baseUrl}/`]);
   const off = { enabled: false };
   const provider = new Provider(baseUrl, {
     adapter: adapterFor(broker),
@@ -63,9 +64,10 @@ export function makeProvider(
         useGrantedResource: () => true,
         getResourceServerInfo: (context, asked) => {
           // RFC 8707 section 2: each of several resources has to be this broker's; the library checks only one. Letter case of scheme and host
-          // is not significant (RFC 3986 section 6.2.2.1; MCP, Authorization, Canonical Server URI).
+          // is not significant (RFC 3986 section 6.2.2.1; MCP, Authorization, Canonical Server URI). For the broker as a whole, whose metadata
+          // name this authorization server too, the token is the narrower one for /mcp.
           const all = [asked, context.oidc?.params?.resource ?? []].flat() as string[];
-          if (all.some((one) => URL.parse(one)?.href !== resource))
+          if (all.some((one) => !resources.has(URL.parse(one)?.href)))
             throw new errors.InvalidTarget(`this server issues tokens for ${resource}`);
           return {
             scope: MCP_SCOPES.join(' '),

@@ -241,7 +241,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
   describe('the resource of a token (RFC 8707)', () => {
     const others = () => [
       'https://else.example/mcp',
-      baseUrl,
+      `${baseUrl}/v1`,
       `${baseUrl}/mcp/`,
       `${baseUrl}/MCP`,
       `${baseUrl}/mcp?x`,
@@ -250,7 +250,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       '/mcp',
     ];
 
-    test('can only be /mcp of this broker, in the request, when redeeming and when refreshing', async () => {
+    test('can be no other one, in the request, when redeeming and when refreshing', async () => {
       for (const resource of others()) {
         const { status, headers } = await ask(await registered(), { resource });
         expect([resource, status]).toEqual([resource, 303]);
@@ -267,9 +267,14 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect((await client.refresh(tokens.refresh_token, { resource: `${baseUrl}/mcp` })).status).toBe(200);
     });
 
-    test('may be written with other letter case in its scheme and host (RFC 3986 section 6.2.2.1)', async () => {
-      const resource = `${baseUrl}/mcp`.replace(/^[^/]*\/\/[^/]*/, (origin) => origin.toUpperCase());
-      expect(resource).toMatch(/^HTTP:/);
+    test.each<[string, (baseUrl: string) => string]>([
+      // RFC 3986 section 6.2.2.1
+      ['with other letter case in its scheme and host', (base) => `${base.toUpperCase()}/mcp`],
+      // /.well-known/oauth-protected-resource names it.
+      ['the broker as a whole', (base) => base],
+      ['the broker as a whole, with a slash', (base) => `${base}/`],
+    ])('may be %s: the token is for /mcp', async (_what, write) => {
+      const resource = write(baseUrl);
       const client = await registered();
       const redeemed = await client.redeem(await client.code(browser(), { resource }), { resource });
       expect([redeemed.status, redeemed.body.scope], redeemed.text).toEqual([200, 'mcp:read mcp:write']);

@@ -433,7 +433,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       ['without PKCE', { code_challenge: undefined, code_challenge_method: undefined }, 'invalid_request'],
       ['with plain PKCE', { code_challenge_method: 'plain' }, 'invalid_request'],
       ['for another resource', { resource: 'https://else.example/mcp' }, 'invalid_target'],
-      ['for the broker as a whole', { resource: 'http://localhost/' }, 'invalid_target'],
+      ['for another port of this machine', { resource: 'http://localhost/' }, 'invalid_target'],
       ['for a token at once', { response_type: 'token' }, 'unsupported_response_type'],
       ['without a question to anybody', { prompt: 'none' }, 'login_required'],
     ])('%s are refused with a redirect to the client, with iss (RFC 9207)', async (_what, changed, error) => {
