@@ -25,6 +25,10 @@ type McpParams = {
 /** The SDK's limit of a batch (its MAX_BATCH_SIZE); a longer one is refused with the SDK's error text. */
 const MOST_MESSAGES = 100;
 
+/** Revisions of MCP from this one on have no batches. A request without a revision is one of 2025-03-26 (Streamable HTTP, Protocol Version Header). */
+const FIRST_WITHOUT_BATCHES = '2025-06-18';
+const NO_BATCHES = `MCP has no batches since revision ${FIRST_WITHOUT_BATCHES}. Nothing was done. Send each message in a request of its own.`;
+
 /** Enough for the largest call, 1 MiB, encoded in a message. */
 const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
 
@@ -71,6 +75,9 @@ export async function readMcpBody(
   const text = jsonText(bytes, request.headers['content-type']);
   if (text === undefined) return refused(400, null, PARSE_ERROR, 'The body must be in UTF-8.');
   const isList = /^\s*\[/.test(text);
+  const revision = request.headers['mcp-protocol-version'];
+  if (isList && typeof revision === 'string' && revision >= FIRST_WITHOUT_BATCHES)
+    return refused(400, null, INVALID_REQUEST, NO_BATCHES);
   const maxDepth = isList ? MOST_LEVELS + 1 : MOST_LEVELS;
   const limits = { maxDepth, maxValues: MOST_VALUES, nulAllowedIn: ['params'] };
   const parsed =

@@ -189,6 +189,19 @@ describe('a message to /mcp', () => {
       expect([none, (await postMcp(Buffer.from(none))).message.error.code]).toEqual([none, -32700]);
   });
 
+  test('in a batch is accepted up to revision 2025-03-26, and refused by later ones, which have no batches', async () => {
+    const batch = Buffer.from('[{"jsonrpc":"2.0","id":1,"method":"ping"}]');
+    for (const revision of [undefined, '2024-11-05', '2025-03-26'])
+      expect([revision, await postMcp(batch, { ...(revision && { 'mcp-protocol-version': revision }) })]).toMatchObject(
+        [revision, { status: 200, message: { id: 1, result: {} } }],
+      );
+    for (const revision of ['2025-06-18', '2025-11-25', '2026-07-28'])
+      expect([revision, await postMcp(batch, { 'mcp-protocol-version': revision })]).toMatchObject([
+        revision,
+        { status: 400, message: { id: null, error: { code: -32600, message: expect.stringContaining('no batches') } } },
+      ]);
+  });
+
   test('with invalid parameters of initialize or a list gets error -32602', async () => {
     for (const message of ['"method":"initialize"', '"method":"tools/list","params":{"cursor":"x"}'])
       expect(await postMcp(Buffer.from(`{"jsonrpc":"2.0","id":7,${message}}`))).toMatchObject({
