@@ -1,6 +1,6 @@
 /** The result format of all tools: structured content for programs, and text for models. */
 import { z } from 'zod';
-import { type Media, mediaInWords, mediaOf } from './media.ts';
+import { type Media, mediaInWords, mediaOf, withoutMedia } from './media.ts';
 
 /** Schema of any JSON, one type in each branch: some clients do not support schemas without a type, or with several. */
 export const ANYTHING = ['object', 'array', 'string', 'number', 'boolean', 'null'].map((type) => ({
@@ -89,7 +89,7 @@ export function toolAnswer(given: Answered): ToolAnswer {
   const isError = FAILURES.includes(status) || (status === 'answered' && isPlatformError(given));
   const texts = words.length === 0 ? [json] : [{ type: 'text' as const, text: words.join('\n') }, json];
   return {
-    content: media === undefined ? texts : [...texts, media],
+    content: [...texts, ...media],
     structuredContent: facts,
     ...(isError && { isError }),
   };
@@ -107,29 +107,65 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
 export type Answered = Structured & { encoding?: string | undefined };
 
 /** Moves bytes out of `data`: base64 would cost the model a long text that it cannot read. */
-function withoutBytes({ encoding, ...given }: Answered): { told: Structured; media?: Media | undefined } {
+function withoutBytes({ encoding, ...given }: Answered): { told: Structured; media: Media[] } {
   const { data, media_type: type, truncated, audit_id: auditId, detail, ...others } = given;
-  if (encoding === undefined || typeof data !== 'string') return { told: { ...given, media_type: undefined } };
+  if (encoding === undefined || typeof data !== 'string') {
+    const { data: rest, media, words } = withoutMedia(data);
+    return { told: { ...given, media_type: undefined, data: rest, detail: sentences(detail, words) }, media };
+  }
   const bytes = truncated ? undefined : Buffer.byteLength(data, 'base64');
-  const media = truncated ? undefined : mediaOf(data, type, auditId);
-  const words = mediaInWords(bytes, type, media !== undefined);
-  const said = detail === undefined ? words : `${detail} ${words}`;
-  return { told: { ...others, media_type: type, bytes, audit_id: auditId, detail: said }, media };
+  const media = truncated ? undefined : mediaOf(data, type, `agent-broker:answer/${auditId ?? 'result'}`);
+  const words = sentences(detail, mediaInWords(bytes, type, media !== undefined));
+  return {
+    told: { ...others, media_type: type, bytes, audit_id: auditId, detail: words },
+    media: media ? [media] : [],
+  };
 }
+
+const sentences = (...parts: (string | undefined)[]): string | undefined =>
+  parts.filter((part) => part !== undefined).join(' ') || undefined;
 
 function withoutGaps(facts: Structured): Structured {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as Structured;
 }
 
+/** Base64 of this many characters is no text that a model could use. */
+const BASE64 = /[A-Za-z0-9+/]{4096,}={0,2}/g;
+
 function bounded(facts: Structured): Structured {
   if (facts.data === undefined) return facts;
   const text = typeof facts.data === 'string' ? facts.data : JSON.stringify(facts.data);
   const bytes = Buffer.byteLength(text);
-  if (bytes <= MOST_DATA_BYTES) return facts;
-  // Truncated in bytes (a code unit takes at least one); a streaming decoder leaves out a partial character at the end.
-  const beginning = new TextDecoder('utf-8', { ignoreBOM: true }).decode(
+  if (bytes > MOST_DATA_BYTES)
+    return cut(facts, beginningOf(text), {
+      bytes,
+      rest: 'Read less at a time, if the platform has pages, filters or a choice of fields. A program gets it whole from POST /v1/actions. Do not repeat a call that changes something for the rest.',
+    });
+  // The broker keeps only the beginning of the result of a held call.
+  if (facts.truncated && typeof facts.data === 'string')
+    return cut(facts, facts.data, {
+      bytes: facts.bytes,
+      rest: 'The rest was not kept: read it from the platform, if it can be read there. Do not submit the call again for it.',
+    });
+  return facts;
+}
+
+function cut(
+  facts: Structured,
+  text: string,
+  { bytes, rest }: { bytes: number | undefined; rest: string },
+): Structured {
+  const data = text.replace(BASE64, ({ length }) => `(${length} characters of base64 are left out)`);
+  const detail = sentences(
+    facts.detail,
+    `data is only the beginning, as text, of an answer of ${bytes} bytes. ${rest}`,
+  );
+  return { ...facts, data, truncated: true, ...(bytes !== undefined && { bytes }), detail };
+}
+
+/** Truncated in bytes (a code unit takes at least one); a streaming decoder leaves out a partial character at the end. */
+const beginningOf = (text: string): string =>
+  new TextDecoder('utf-8', { ignoreBOM: true }).decode(
     Buffer.from(text.slice(0, MOST_DATA_BYTES)).subarray(0, MOST_DATA_BYTES),
     { stream: true },
   );
-  return { ...facts, data: beginning, truncated: true, bytes };
-}

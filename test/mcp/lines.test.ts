@@ -226,6 +226,9 @@ test('an answer that is too large for a model is truncated at a whole character,
   const answer = toolAnswer({ status: 'answered', upstream_status: 200, data: `x${data}` });
   expect(answer.structuredContent).toMatchObject({ truncated: true, bytes: 400_001 });
   expect(String(answer.structuredContent.data)).toMatch(/^xß+$/);
+  expect(answer.content[0]).toMatchObject({
+    text: expect.stringMatching(/^data is only the beginning.* 400001 bytes/),
+  });
   const small = toolAnswer({ status: 'answered', upstream_status: 200, data: { a: 1 } });
   expect(small.structuredContent).toEqual({ status: 'answered', upstream_status: 200, data: { a: 1 } });
 });

@@ -93,6 +93,63 @@ test('a binary result of a held call is returned in the same way', async () => {
   expect(done.structuredContent).toMatchObject({ status: 'answered', media_type: 'image/png', bytes: PNG.length });
 });
 
+test('pictures, sound and files in the result of a tool of an MCP server become MCP content; type and size stay in data', async () => {
+  const mcp = await connected();
+  const image = (data: string, mimeType = 'image/png') => ({ type: 'image', data, mimeType });
+  const file = { uri: 'file:///a.pdf', mimeType: 'application/pdf', blob: BASE64 };
+  const parts = [
+    { type: 'text', text: 'Taken.' },
+    image(BASE64),
+    { type: 'audio', data: BASE64, mimeType: 'audio/wav' },
+    { type: 'resource', resource: file },
+    // Not shown: a type that models do not accept, and base64 because of which a client would refuse the result.
+    image(BASE64, 'image/tiff'),
+    image('not base64!'),
+    { type: 'resource_link', uri: 'file:///b.txt', name: 'b' },
+    { type: 'resource', resource: { uri: 'file:///c.txt', text: 'c' } },
+  ];
+  world.upstream.answer = (_, response) =>
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ content: parts }));
+  const { content, structuredContent, isError } = await callTool(mcp, 'read_platform', READ);
+  expect(content.slice(2)).toEqual([parts[1], parts[2], parts[3]]);
+  const { length: bytes } = PNG;
+  expect(structuredContent.data.content).toEqual([
+    parts[0],
+    { type: 'image', mimeType: 'image/png', bytes },
+    { type: 'audio', mimeType: 'audio/wav', bytes },
+    { type: 'resource', resource: { uri: file.uri, mimeType: file.mimeType, bytes } },
+    { type: 'image', mimeType: 'image/tiff', bytes },
+    { type: 'image', mimeType: 'image/png', bytes: expect.any(Number) },
+    parts[6],
+    parts[7],
+  ]);
+  expect(content[0].text).toMatch(/5 parts that are no text. 3 of them are next to this text. 2 are not shown/);
+  expect(isError).toBeUndefined();
+});
+
+test('of a result of a held call that was not kept whole, the rest is described, and base64 is left out', async () => {
+  const mcp = await connected();
+  const call = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { a: 2 } };
+  const { approval_id } = (await callTool(mcp, 'write_platform', call)).structuredContent;
+  const result = {
+    content: [{ type: 'image', data: Buffer.alloc(300_000).toString('base64'), mimeType: 'image/png' }],
+  };
+  world.upstream.answer = (_, response) =>
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result));
+  await organisation.ask('POST', `/owner/approvals/${approval_id}/approve`, {});
+  await agent.get(`/v1/approvals/${approval_id}?wait=10`);
+  const { content, structuredContent } = await callTool(mcp, 'check_approval', { approval_id });
+  expect(structuredContent).toMatchObject({
+    status: 'answered',
+    truncated: true,
+    bytes: JSON.stringify(result).length,
+  });
+  expect(structuredContent.data).toMatch(
+    /^\{"content":\[\{"type":"image","data":"\(\d+ characters of base64 are left out\)$/,
+  );
+  expect(content[0].text).toMatch(/The rest was not kept.*Do not submit the call again/);
+});
+
 test('lists, texts and files are sent unchanged', async () => {
   const mcp = await connected();
   world.upstream.answer = undefined;

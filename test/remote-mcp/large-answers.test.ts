@@ -54,6 +54,7 @@ describe('an answer of 3 MiB by /mcp', () => {
     const { data, truncated, bytes } = structuredContent;
     expect([truncated, bytes]).toEqual([true, answer.length]);
     expect(data === answer.slice(0, TOLD)).toBe(true);
+    expect(content[0].text).toMatch(/only the beginning.*Read less at a time.*whole from POST \/v1\/actions/);
     expect(JSON.parse(content.at(-1).text)).toEqual(structuredContent);
   });
 
@@ -63,6 +64,25 @@ describe('an answer of 3 MiB by /mcp', () => {
     expect([truncated, bytes]).toEqual([true, 2 * MIB]);
     expect(data === 'a\n'.repeat(TOLD / 2)).toBe(true);
   });
+});
+
+test('pictures in the result of a tool of an MCP server are shown up to 1 MiB, and named beyond it', async () => {
+  const picture = (bytes: number) => Buffer.alloc(bytes, 'picture').toString('base64');
+  const [large, larger] = [picture(700 * 1024), picture(800 * 1024)];
+  const image = (data: string) => ({ type: 'image', data, mimeType: 'image/png', annotations: { priority: 1 } });
+  answers(JSON.stringify({ content: [{ type: 'text', text: 'Taken.' }, image(large), image(larger)] }));
+  const { structuredContent, content } = await call('read_platform', READ);
+  expect(structuredContent).toMatchObject({ status: 'answered', detail: expect.stringContaining('2 parts') });
+  expect(structuredContent.data).toEqual({
+    content: [
+      { type: 'text', text: 'Taken.' },
+      { type: 'image', mimeType: 'image/png', annotations: { priority: 1 }, bytes: 700 * 1024 },
+      { type: 'image', mimeType: 'image/png', annotations: { priority: 1 }, bytes: 800 * 1024 },
+    ],
+  });
+  expect(structuredContent.truncated).toBeUndefined();
+  expect(content.slice(2)).toEqual([{ type: 'image', data: large, mimeType: 'image/png' }]);
+  expect(JSON.stringify(content.slice(0, 2)).length).toBeLessThan(4_096);
 });
 
 test('an answer that is small enough without its whitespace is returned whole, with all digits', async () => {
