@@ -20,6 +20,9 @@ export function mediaOf(base64: string, type: string | undefined, uri: string): 
   return RESOURCES.has(type) ? { type: 'resource', resource: { uri, mimeType: type, blob: base64 } } : undefined;
 }
 
+/** In characters. Base64 that cannot be shown stays in the answer up to this length: the model may need it for another call, such as a signature. */
+const SHORT_BASE64 = 4_096;
+
 /** A repeated write would be a second one. */
 const NOT_AGAIN = 'Do not repeat a call that changes something to get them.';
 
@@ -48,18 +51,18 @@ export function withoutMedia(data: unknown): { data: unknown; media: Media[]; wo
     const { base64, type, uri, rest } = found;
     const bytes = Buffer.byteLength(base64, 'base64');
     const shown = bytes <= left && isBase64(base64) ? mediaOf(base64, type, uri) : undefined;
-    if (shown === undefined) hidden++;
-    else {
+    if (shown !== undefined) {
       left -= bytes;
       media.push(shown);
-    }
+    } else if (base64.length > SHORT_BASE64) hidden++;
+    else return block;
     return rest(bytes);
   });
   if (media.length + hidden === 0) return { data, media };
-  const words = `The answer has ${media.length + hidden} parts that are no text. ${media.length} of them are next to this text.${
+  const words = `Parts of the answer that are no text: ${media.length} next to this text${
     hidden === 0
-      ? ''
-      : ` ${hidden} are not shown here, because of their type or because all together are larger than 1 MiB: a program gets them from POST /v1/actions in base64. ${NOT_AGAIN}`
+      ? '.'
+      : `, ${hidden} not shown here, because of their type or because all together are larger than 1 MiB: a program gets them from POST /v1/actions in base64. ${NOT_AGAIN}`
   }`;
   return { data: { ...data, content }, media, words };
 }

@@ -103,8 +103,9 @@ test('pictures, sound and files in the result of a tool of an MCP server become 
     { type: 'audio', data: BASE64, mimeType: 'audio/wav' },
     { type: 'resource', resource: file },
     // Not shown: a type that models do not accept, and base64 because of which a client would refuse the result.
+    image(BASE64.padStart(8_000, 'A'), 'image/tiff'),
+    image('not base64!'.repeat(1_000)),
     image(BASE64, 'image/tiff'),
-    image('not base64!'),
     { type: 'resource_link', uri: 'file:///b.txt', name: 'b' },
     { type: 'resource', resource: { uri: 'file:///c.txt', text: 'c' } },
   ];
@@ -118,12 +119,11 @@ test('pictures, sound and files in the result of a tool of an MCP server become 
     { type: 'image', mimeType: 'image/png', bytes },
     { type: 'audio', mimeType: 'audio/wav', bytes },
     { type: 'resource', resource: { uri: file.uri, mimeType: file.mimeType, bytes } },
-    { type: 'image', mimeType: 'image/tiff', bytes },
+    { type: 'image', mimeType: 'image/tiff', bytes: 5_998 },
     { type: 'image', mimeType: 'image/png', bytes: expect.any(Number) },
-    parts[6],
-    parts[7],
+    ...parts.slice(6),
   ]);
-  expect(content[0].text).toMatch(/5 parts that are no text. 3 of them are next to this text. 2 are not shown/);
+  expect(content[0].text).toMatch(/no text: 3 next to this text, 2 not shown here/);
   expect(isError).toBeUndefined();
 });
 
