@@ -1,6 +1,6 @@
 /** A `fetch` for OAuth libraries on top of the guarded client, so that no library opens sockets of its own. */
 import type { Outbound } from './dispatcher.ts';
-import { unreachable } from './unreachable.ts';
+import { type UnreachableCode, unreachable } from './unreachable.ts';
 
 export type ProviderFetch = (
   url: string,
@@ -11,8 +11,14 @@ export type ProviderFetch = (
 const MOST_BYTES = 512 * 1024;
 const TIMEOUT_MS = 10_000;
 
-/** The provider sent no complete response. The message is one of the fixed sentences of unreachable.ts. */
-export class ProviderUnreachable extends Error {}
+/** The provider sent no complete response. The message is one of the fixed sentences of unreachable.ts, and `code` is the sentence's. */
+export class ProviderUnreachable extends Error {
+  readonly code: UnreachableCode | undefined;
+  constructor(message: string, code?: UnreachableCode) {
+    super(message);
+    this.code = code;
+  }
+}
 
 /**
  * Creates the fetch function. Redirects are not followed; answers larger than 512 KiB or slower than 10 s are errors.
@@ -32,8 +38,10 @@ export function providerFetch(outbound: Outbound, read: readonly string[] = []):
       idleTimeoutMs: TIMEOUT_MS,
       totalTimeoutMs: TIMEOUT_MS,
     });
-    if (answer.kind === 'unreachable')
-      throw new ProviderUnreachable(answer.cause === undefined ? answer.detail : `${answer.detail} (${answer.cause})`);
+    if (answer.kind === 'unreachable') {
+      const { code, cause, detail } = answer;
+      throw new ProviderUnreachable(cause === undefined ? detail : `${detail} (${cause})`, code);
+    }
     // The body is already decompressed, so content-encoding and content-length no longer apply.
     const told = handedOn.flatMap((name) => {
       const value = answer.headers[name];

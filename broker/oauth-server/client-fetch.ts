@@ -19,6 +19,10 @@ const OF_TOKENS: ReadonlySet<unknown> = new Set(['token', 'revocation']);
 /** The document does not exist (any more). Other errors do not mean that: the site may be down, or challenge clients that are not browsers. */
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 
+/** Anybody can cause these requests, so addresses that the operator allowed for platforms are not allowed for them. */
+const NOT_PUBLIC =
+  'It is fetched only from public addresses, on port 443 or 8443, whatever AGENT_BROKER_ALLOW_PRIVATE lists. A client at another address has to register.';
+
 type Kept = { body: string; type: string; at: Instant };
 
 /**
@@ -69,7 +73,8 @@ export function clientFetch({ publicOutbound, clock, log }: Pick<Broker, 'public
       if (await keep(url, answer, isDocument)) return answer;
       return failed(isDocument ? 'it is not the document of this client' : 'there are no keys', false) ?? answer;
     } catch (error) {
-      const kept = failed((error as Error).message.slice(0, 200), false);
+      const isRefused = error instanceof ProviderUnreachable && error.code === 'address_refused';
+      const kept = failed(isRefused ? NOT_PUBLIC : (error as Error).message.slice(0, 200), false);
       if (kept) return kept;
       throw error;
     }
