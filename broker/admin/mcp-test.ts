@@ -53,7 +53,13 @@ function meaning(status: number, kind: string, manifest: Manifest): string {
   if (status === 403) return 'it refused the credential, or refuses this request from everybody.';
   if (status === 429) return 'it limits requests. Try again later.';
   if (kind === 'error') return 'it was reached, but returned no list of tools.';
-  if (status === 404 || status === 405) return 'there is no MCP server at this address. Check base_url.';
+  if (status === 404 || status === 405) return noServer(manifest);
   if (status >= 300 && status < 400) return 'a redirect, which calls do not follow. Check base_url.';
   return status >= 500 ? 'it was reached, but failed.' : 'this is not a response of an MCP server. Check base_url.';
 }
+
+/** Many servers still document an address of the HTTP+SSE transport of 2024-11-05, which answers no POST. */
+const noServer = ({ base_url: address }: Manifest): string =>
+  /\/sse\/?$/.test(new URL(address).pathname)
+    ? 'the address seems to be one of the older HTTP+SSE transport, which is not supported. Most servers have another one for Streamable HTTP, such as /mcp: change base_url.'
+    : 'there is no MCP server at this address. Check base_url.';

@@ -70,6 +70,13 @@ describe('testing the connection of an MCP server', () => {
     );
   });
 
+  test('explains an address of the older transport', async () => {
+    answer = (_request, response) => response.writeHead(404).end();
+    await worldWith(`127.0.0.1:${port}`);
+    const { body } = await tested(`http://127.0.0.1:${port}/sse`);
+    expect(body).toMatchObject({ ok: false, detail: expect.stringMatching(/HTTP\+SSE.*not supported.*\/mcp/) });
+  });
+
   test.each<[string, RequestListener, object]>([
     [
       'refuses the token when it is asked for tools, and takes no GET',
