@@ -23,9 +23,12 @@ export const toolSchemas = () => ({
   output: schemaOf(Structured, 'output'),
 });
 
-/** `input`: members with a default are optional. Not every client supports `{}` as any value. */
-const schemaOf = (schema: z.ZodType, io: 'input' | 'output') =>
-  z.toJSONSchema(schema, {
+/**
+ * `input`: members with a default are optional. Not every client supports `{}` as any value. Without `$schema`, which MCP reads as draft 2020-12 (2025-11-25,
+ * JSON Schema Usage): clients whose validator knows only draft 7 cannot compile a schema that names another one, and every keyword here means the same in both.
+ */
+function schemaOf(schema: z.ZodType, io: 'input' | 'output') {
+  const { $schema: _, ...made } = z.toJSONSchema(schema, {
     io,
     unrepresentable: 'any',
     override: ({ jsonSchema }) => {
@@ -35,3 +38,5 @@ const schemaOf = (schema: z.ZodType, io: 'input' | 'output') =>
       if (typeof more === 'object' && Object.keys(more).length === 0) jsonSchema.additionalProperties = true;
     },
   });
+  return made;
+}

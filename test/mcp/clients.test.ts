@@ -3,6 +3,8 @@ import { Client as SecondClient } from '@modelcontextprotocol/client';
 import { StdioClientTransport as SecondTransport } from '@modelcontextprotocol/client/stdio';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { Ajv } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -78,6 +80,10 @@ describe.each([
     for (const { name, description, inputSchema, outputSchema } of tools) {
       expect(inputSchema, name).toMatchObject({ type: 'object', additionalProperties: false });
       expect(outputSchema, name).toMatchObject({ type: 'object' });
+      // Validators of clients know draft 7 alone (Genkit, early releases of the first SDK), or draft 2020-12.
+      for (const Validator of [Ajv, Ajv2020])
+        for (const schema of [inputSchema, outputSchema])
+          new Validator({ strict: false, validateFormats: false }).compile(schema as object);
       if (name.endsWith('_platform'))
         expect(description).toContain('- demo: demo:delete (waits for a person), demo:read, demo:write (may wait)');
     }
