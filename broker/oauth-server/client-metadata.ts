@@ -27,6 +27,8 @@ const MOST_NAME = 100;
  * `redirect_uris`; the library's `InvalidRedirectUri` accepts no text, and says that a redirect URI is none of those that were registered.
  */
 export function normaliseClientMetadata(metadata: AllClientMetadata): void {
+  // Some clients write members that they do not have as null or as an empty text.
+  for (const [member, value] of Object.entries(metadata)) if (value === null || value === '') delete metadata[member];
   delete metadata.scope;
   // The library generates a secret unless the client declares that it uses none.
   delete metadata.client_secret;

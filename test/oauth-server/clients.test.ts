@@ -76,6 +76,17 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
           redirect_uris: ['http://localhost:54212/callback'],
           application_type: 'web',
         },
+        {
+          client_name: 'One that leaves nothing out',
+          redirect_uris: ['http://127.0.0.1:33418/callback'],
+          ...Object.fromEntries(
+            ['client_uri', 'logo_uri', 'tos_uri', 'policy_uri', 'jwks_uri'].map((name) => [name, '']),
+          ),
+          ...Object.fromEntries(
+            ['jwks', 'contacts', 'grant_types', 'response_types', 'software_id'].map((name) => [name, null]),
+          ),
+          token_endpoint_auth_method: null,
+        },
       ];
       for (const metadata of theirs) {
         const client = new OAuthClient(world);
