@@ -124,7 +124,15 @@ export function makeProvider(
     },
     issueRefreshToken: async (_, client) => client.grantTypeAllowed('refresh_token'),
     expiresWithSession: async () => false,
-    rotateRefreshToken: true,
+    rotateRefreshToken: ({ oidc: { params, entities } }) => {
+      // The library compares the resource only after it has marked the token as used, which would end the access of a client that corrects it.
+      if (
+        params?.resource !== undefined &&
+        ![entities.RefreshToken?.resource].flat().includes(params.resource as string)
+      )
+        throw new errors.InvalidTarget(`the refresh token is for ${resource}`);
+      return true;
+    },
     revokeGrantPolicy: endsWithRefreshToken(broker),
     ttl: {
       AccessToken: ACCESS_TOKEN_SECONDS,
