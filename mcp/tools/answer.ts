@@ -98,8 +98,15 @@ export function toolAnswer(given: Answered): ToolAnswer {
 /** Whether the platform answered an error: by its HTTP status, or as an MCP server whose tool failed (MCP, "Error Handling" of tools). */
 function isPlatformError({ upstream_status: status = 200, data }: Structured): boolean {
   if (status >= 400) return true;
-  return isObject(data) && data.isError === true && Array.isArray(data.content);
+  return isObject(data) && ((data.isError === true && Array.isArray(data.content)) || isRpcError(data));
 }
+
+/** Whether `data` is an error of JSON-RPC, as the broker returns it: nothing but `error`, with an integer as its code (JSON-RPC 2.0 section 5.1). */
+const isRpcError = ({ error, ...more }: Record<string, unknown>): boolean =>
+  isObject(error) &&
+  Number.isInteger(error.code) &&
+  typeof error.message === 'string' &&
+  Object.keys(more).length === 0;
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 

@@ -240,6 +240,9 @@ test('an error of the platform is marked as one: by its status, or as the failed
   expect(isError(404, { message: 'Not Found' })).toBe(true);
   expect(isError(200, { isError: true, content })).toBe(true);
   expect(isError(200, { isError: false, content })).toBeUndefined();
+  expect(isError(200, { error: { code: -32602, message: 'Unknown tool' } })).toBe(true);
+  expect(isError(200, { error: { code: 'none', message: '' } }), 'a member of a REST answer').toBeUndefined();
+  expect(isError(200, { id: 1, error: { code: 1, message: 'of an earlier run' } }), 'of a REST answer').toBeUndefined();
   expect(isError(200, { isError: true }), 'a member of a REST answer').toBeUndefined();
   expect(isError(200, null)).toBeUndefined();
 });
