@@ -72,7 +72,10 @@ test('pictures in the result of a tool of an MCP server are shown up to 1 MiB, a
   const image = (data: string) => ({ type: 'image', data, mimeType: 'image/png', annotations: { priority: 1 } });
   answers(JSON.stringify({ content: [{ type: 'text', text: 'Taken.' }, image(large), image(larger)] }));
   const { structuredContent, content } = await call('read_platform', READ);
-  expect(structuredContent).toMatchObject({ status: 'answered', detail: expect.stringContaining('1 next to this text, 1 not shown') });
+  expect(structuredContent).toMatchObject({
+    status: 'answered',
+    detail: expect.stringContaining('1 next to this text, 1 not shown'),
+  });
   expect(structuredContent.data).toEqual({
     content: [
       { type: 'text', text: 'Taken.' },
