@@ -31,7 +31,7 @@ export const ContentRule = z
       .optional()
       .describe('Only the query is inspected, for any body: an uploaded file is not read.'),
     scope: ScopeId.nullable().describe(
-      'The scope that such a call needs in place of the scope of its operation; null: it is in no scope.',
+      'The scope that such a call needs in addition to that of its operation, or with `in: query` instead of it; null: it is in no scope.',
     ),
   })
-  .describe('What the body of an operation, or its query, must hold for the call to need another scope.');
+  .describe('What the body of an operation, or its query, must hold for the call to need a further scope.');

@@ -127,7 +127,7 @@ export const ManifestFields = z.strictObject(
       .record(z.string(), z.array(ContentRule))
       .optional()
       .describe(
-        'Which operations need another scope because of what their body holds, such as the path of a file that it writes.',
+        'Which operations need a further scope because of what their body holds, such as the path of a file that it writes.',
       ),
     ...CODE_HOST_FIELDS,
     presets: recordOf(

@@ -2,6 +2,7 @@
 import { present } from '../runtime/present.ts';
 import { connectionChoices } from './attenuation.ts';
 import { refuses, refusesUntil } from './breaker.ts';
+import { furtherScopes } from './content-rules.ts';
 import {
   type BreakerFacts,
   type CallAsk,
@@ -167,7 +168,7 @@ export const concreteChecks: readonly Check<(typeof CONCRETE_CHECKS)[number]>[] 
 ];
 
 /** Denies a GraphQL call that cannot be parsed, too; a caller that must answer 400 instead classifies the call beforehand. */
-function checkEndpoint({ facts: { platform }, question: { ask } }: Matter): Finding {
+function checkEndpoint({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
   const { rules } = present(platform, 'platform');
   const call = present(ask.call, 'call');
   const found = classify(rules, call);
@@ -176,7 +177,13 @@ function checkEndpoint({ facts: { platform }, question: { ask } }: Matter): Find
     const why = found.why ?? `no scope of platform ${ask.platformId} covers ${name(call)}`;
     return deny('endpoint_scope_mismatch', `${why}${otherMethods(rules, call)}`, unread(found));
   }
-  if (found.scopes.includes(ask.scope)) return PASS;
+  if (found.scopes.includes(ask.scope)) {
+    const held = present(grant, 'grant').scopes;
+    const lacking = furtherScopes(found, ask.scope, held).filter((scope) => !held.includes(scope));
+    if (lacking.length === 0) return PASS;
+    const why = `needs ${lacking.join(' and ')} in addition to ${ask.scope}, which the grant does not include`;
+    return deny('endpoint_scope_mismatch', `the call ${why}`);
+  }
   const other = found.scopes.length > 0 ? `; it needs ${found.scopes.join(' or ')}` : '';
   return deny('endpoint_scope_mismatch', `the scope does not cover ${name(call)}${other}`);
 }

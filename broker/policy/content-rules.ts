@@ -1,6 +1,6 @@
 /**
- * Operations whose content decides which scope they need: a commit that writes a workflow needs more than one that writes a page. Such a call falls under the
- * scope of the rule, and not under the scope of its endpoint.
+ * Operations whose content decides which scopes they need: a commit that writes a workflow needs more than one that writes a page. Such a call falls under the
+ * scope of the rule, and needs the scope of its endpoint as well, unless its query names another operation.
  */
 
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
@@ -60,20 +60,35 @@ export function rulesByContent(
 const names = (found: readonly ContentRule[], { scope }: ContentRule): boolean =>
   found.some((one) => one.scope === scope);
 
-/** Returns the scopes that a call needs: those for its content replace those of its endpoint. Empty when two are needed, because a call has one scope. */
-export function scopesOf(endpoint: Classified, found: readonly ContentRule[] = NONE): readonly string[] {
-  const [first] = found;
-  if (first === undefined) return endpoint.scopes;
-  return found.length === 1 && first.scope !== null ? [first.scope] : [];
+/**
+ * Adds the scopes that a call needs for its content to those of its endpoint: the call falls under any of the former, and the grant must include all of them
+ * and one of the latter. A rule about the query only replaces those of the endpoint. In no scope (`scopes` is empty) when the query names two operations.
+ */
+export function withContent(endpoint: Classified, found: readonly ContentRule[] = NONE): Classified {
+  if (found.length === 0) return endpoint;
+  const scopes = found.flatMap(({ scope }) => scope ?? []);
+  const ofQuery = found.filter(({ isOfBody }) => !isOfBody);
+  if (scopes.length < found.length || ofQuery.length > 1) return { ...endpoint, scopes: [] };
+  const required = scopes.map((scope) => [scope]);
+  return { ...endpoint, scopes, required: ofQuery.length > 0 ? required : [...required, endpoint.scopes] };
 }
 
-/** Returns why no scope covers a call to which these rules apply (see `scopesOf`), and what the agent can do. */
+/**
+ * Returns the scopes that a call needs besides the one under which it is made: of each list of `required`, the first that the grant includes, or else the
+ * first. `scope`: the one under which it is made.
+ */
+export function furtherScopes({ required = [] }: Classified, scope: string, granted: readonly string[]): string[] {
+  const lists = required.filter((one) => !one.includes(scope));
+  return [...new Set(lists.flatMap((one) => one.find((each) => granted.includes(each)) ?? one[0] ?? []))];
+}
+
+/** Returns why no scope covers a call to which these rules apply (see `withContent`), and what the agent can do. */
 export function whyInNoScope(found: readonly ContentRule[]): string {
   const refused = found.find(({ scope }) => scope === null);
   if (refused)
     return `a call with \`${refused.source}\` is in no scope of this platform, regardless of grants${refused.pointer ? ': leave it out' : ''}`;
   const parts = found.map(({ source, scope }) => `${scope} for \`${source}\``);
-  return `the call needs two scopes, ${parts.join(' and ')}, and has one: send each in a separate call`;
+  return `the call names two operations in its query, ${parts.join(' and ')}: send each in a separate call`;
 }
 
 /** Whether the body of a REST call may ask for another scope than its endpoint does. */

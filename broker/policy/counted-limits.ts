@@ -10,7 +10,7 @@ import { isAbout, type Question, questionOf } from './rule-selection.ts';
 /** Evaluates a concrete call. Pure; never throws. `now`: milliseconds since the epoch. */
 export function countedBy(facts: Facts, ask: Ask, now: Instant): Counted[] {
   const question = questionOf(facts, ask, now);
-  const asks = question.byParent ? [question, question.byParent] : [question];
+  const asks = [question, ...question.others];
   const of = (rules: readonly Rule[], source: Counted['source']) =>
     rules.flatMap((rule) => {
       const by = rule.limit && asks.find((one) => isAbout(rule, one));

@@ -21,7 +21,7 @@ export function lookBackRules({ guardrails, policy }: Facts): (Look & { rule: Ru
 /** Returns the selections by which rules look back at a past call: anything unknown about the call counts as selected. Pure; never throws. */
 export function lookedBackAt(facts: Facts, ask: Ask, now: Instant): After[] {
   const question = questionOf(facts, ask, now);
-  const asks = question.byParent ? [question, question.byParent] : [question];
+  const asks = [question, ...question.others];
   return lookBackRules(facts).flatMap(({ after }) =>
     asks.some((one) => selects(after.made, one) !== 'no') ? [after] : [],
   );
@@ -35,7 +35,7 @@ export function lookedBackAt(facts: Facts, ask: Ask, now: Instant): After[] {
  */
 export function lookBack(facts: Facts, ask: Ask, now: Instant): { looks: Look[]; noted: After[] } {
   const question = questionOf(facts, ask, now);
-  const asks = question.byParent ? [question, question.byParent] : [question];
+  const asks = [question, ...question.others];
   const matches = (rule: Rule) => asks.some((one) => isAbout(rule, one));
   const looking = lookBackRules(facts);
   return {

@@ -11,8 +11,8 @@ import {
   dependsOnContent,
   rulesByArguments,
   rulesByContent,
-  scopesOf,
   whyInNoScope,
+  withContent,
 } from './content-rules.ts';
 import { followProblem } from './follow-redirects.ts';
 import { compileFreeRule } from './free-members.ts';
@@ -112,18 +112,11 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     if (problem !== undefined) throw new Error(`follow: ${problem}`);
     return operation;
   });
-  const baseUrls = Object.entries(source.base_urls ?? {}).map(([text, baseUrl]) => ({
-    operation: read(text, 'base_urls'),
-    baseUrl,
-  }));
-  const answerUrls = Object.entries(source.answer_urls ?? {}).map(([text, members]) => ({
-    operation: read(text, 'answer_urls'),
-    members,
-  }));
-  const masks = Object.entries(source.masks ?? {}).map(([text, members]) => ({
-    operation: read(text, 'masks'),
-    members,
-  }));
+  const entries = <Value, Entry>(
+    where: string,
+    values: Readonly<Record<string, Value>> | undefined,
+    entry: (operation: Operation, value: Value) => Entry,
+  ) => Object.entries(values ?? {}).map(([text, value]) => entry(read(text, where), value));
   const bodies = Object.entries(source.bodies ?? {}).map(([text, named]) => {
     const operation = read(text, 'bodies');
     const kinds = [named].flat();
@@ -142,15 +135,12 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     refs,
     pushOptions: source.git_push_options ?? [],
     follow,
-    baseUrls,
-    answerUrls,
-    masks,
-    errorStatus: Object.entries(source.error_status ?? {}).map(([text, status]) => ({
-      operation: read(text, 'error_status'),
-      status,
-    })),
-    appOperations: Object.entries(source.app_operations ?? {}).map(([text, permissions]) => ({
-      operation: read(text, 'app_operations'),
+    baseUrls: entries('base_urls', source.base_urls, (operation, baseUrl) => ({ operation, baseUrl })),
+    answerUrls: entries('answer_urls', source.answer_urls, (operation, members) => ({ operation, members })),
+    masks: entries('masks', source.masks, (operation, members) => ({ operation, members })),
+    errorStatus: entries('error_status', source.error_status, (operation, status) => ({ operation, status })),
+    appOperations: entries('app_operations', source.app_operations, (operation, permissions) => ({
+      operation,
       permissions,
     })),
     bodies,
@@ -194,8 +184,8 @@ export function classify(rules: PlatformRules, call: CallAsk): Classification {
     };
   const needed = rulesByContent(rules, call);
   if (needed.length === 0) return found;
-  const scopes = scopesOf(found, needed);
-  return scopes.length === 0 ? { kind: 'unclassified', why: whyInNoScope(needed) } : { ...found, scopes };
+  const whole = withContent(found, needed);
+  return whole.scopes.length === 0 ? { kind: 'unclassified', why: whyInNoScope(needed) } : whole;
 }
 
 /**
@@ -238,11 +228,16 @@ function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   const fields = [...new Set(read.roots.map((root) => root.name.value))];
   // `__typename` returns no data and changes nothing; alone, it needs a rule like any field.
   const judged = fields.length > 1 ? fields.filter((field) => field !== '__typename') : fields;
-  const found = judged.map((field) => rules.index[read.operation].find(field));
   const needed = rulesByArguments(rules.content, read);
-  const lists = found.map((one, i) => (one === undefined ? [] : scopesOf(one, needed.get(judged[i] ?? ''))));
+  const found = judged.map((field) => {
+    const one = rules.index[read.operation].find(field);
+    return one && withContent(one, needed.get(field));
+  });
+  const lists = found.map((one) => one?.scopes ?? []);
   const [first, ...others] = lists;
   const scopes = (first ?? []).filter((scope) => others.every((list) => list.includes(scope)));
   if (scopes.length === 0) return { kind: 'unclassified', why: whyUncovered(read.operation, judged, lists) };
-  return { kind: 'classified', scopes, operations: [...new Set(found.flatMap((one) => one?.operations ?? []))] };
+  const required = found.flatMap((one) => one?.required ?? []);
+  const operations = [...new Set(found.flatMap((one) => one?.operations ?? []))];
+  return { kind: 'classified', scopes, operations, ...(required.length > 0 && { required }) };
 }

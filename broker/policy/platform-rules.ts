@@ -198,8 +198,16 @@ export type ContentRule = {
   source: string;
 };
 
-/** Frozen and shared: created when the rules are compiled, returned for every call. */
-export type Classified = { kind: 'classified'; scopes: readonly string[]; operations: readonly string[] };
+/**
+ * Frozen and shared: created when the rules are compiled, returned for every call. `scopes`: those under which the call can be made. `required`: for a call
+ * that needs several scopes, lists of which the grant must include one scope each.
+ */
+export type Classified = {
+  kind: 'classified';
+  scopes: readonly string[];
+  operations: readonly string[];
+  required?: readonly (readonly string[])[];
+};
 
 /**
  * The rules of a REST platform. `find` returns undefined when no rule matches byte for byte. A path that in another spelling (case, `;parameters`, a trailing

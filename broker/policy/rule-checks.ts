@@ -76,7 +76,7 @@ export function checkPolicy(matter: Matter): Finding {
       };
     case undefined: {
       const failures = found.failures.length === 0 ? '' : `; ${found.failures.join('; ')}`;
-      const detail = `no rule of policy "${policy.name}" allows this call${failures}`;
+      const detail = `no rule of policy "${policy.name}" allows this call${besides(matter)}${failures}`;
       return denyUnknown(matter, 'denied_by_policy', detail, unreadOf(found));
     }
     default:
@@ -110,6 +110,12 @@ export function denyUnknown(matter: Matter, reason: DenyReason, detail: string, 
   const isUnknown = problem !== '' && rules.kind !== 'mcp';
   const isGrantable = !isUnknown && rules.isReachable(scope, grant?.constraints ?? {});
   return deny(reason, `${detail}${problem}`, { ...more, ...(!isGrantable && { notGrantable: true }) });
+}
+
+/** Returns the further scopes of a call, as the end of a sentence; empty for a call that needs one scope. */
+function besides({ question: { ask, others } }: Matter): string {
+  const further = new Set(others.map((one) => one.ask.scope).filter((scope) => scope !== ask.scope));
+  return further.size === 0 ? '' : `, which also needs ${[...further].join(' and ')}`;
 }
 
 const holdsOf = (source: 'policy' | 'guardrail', { holding }: RuleFinding): Hold[] =>

@@ -1,10 +1,13 @@
 /** Prepares an ask for the rules, and determines to which calls a rule applies. */
 
 import { present } from '../runtime/present.ts';
+import { effectiveGrant } from './attenuation.ts';
 import type { CallAsk, Method } from './call-ask.ts';
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { type ConditionAgent, conditionInput } from './condition.ts';
+import { furtherScopes } from './content-rules.ts';
 import type { Ask, Facts, Instant, Rule } from './facts.ts';
+import { classify } from './operation.ts';
 import type { Pattern } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
@@ -17,18 +20,35 @@ export type Question = {
   input(): ConditionInput;
   /** The input with the method as which the call also counts (`actsAs`). */
   inputActing(method: Method): ConditionInput;
-  /** For a child: the same question for its parent. */
-  byParent?: Question;
+  /** The same question for the parent of a child, and with each further scope that the call needs; the strictest answer counts. */
+  others: readonly Question[];
 };
+
+const NONE: readonly Question[] = Object.freeze([]);
 
 /** Prepares an ask for the rules. */
 export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
   const { parent } = facts.agent;
+  const further = scopesBeside(facts, ask);
   const question = questionBy(facts.agent, facts, ask, now);
-  if (parent === undefined) return question;
+  if (parent === undefined && further.length === 0) return question;
+  const asks = [ask, ...further.map((scope) => ({ ...ask, scope }))];
+  const others = asks.slice(1).map((one) => questionBy(facts.agent, facts, one, now));
+  if (parent === undefined) return { ...question, others };
   const { id, agentId, name, ownerId } = parent;
   const { organisationId, labels = [] } = facts.agent;
-  return { ...question, byParent: questionBy({ id, agentId, name, ownerId, organisationId, labels }, facts, ask, now) };
+  const by = { id, agentId, name, ownerId, organisationId, labels };
+  return { ...question, others: [...others, ...asks.map((one) => questionBy(by, facts, one, now))] };
+}
+
+/** Returns the further scopes that a call needs for its content. */
+function scopesBeside(facts: Facts, ask: Ask): readonly string[] {
+  const { call } = ask;
+  const rules = facts.platform?.rules;
+  if (call === undefined || rules === undefined || rules.content.length === 0) return [];
+  const found = classify(rules, call);
+  if (found.kind !== 'classified' || found.required === undefined) return [];
+  return furtherScopes(found, ask.scope, effectiveGrant(facts, ask)?.scopes ?? []);
 }
 
 function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): Question {
@@ -42,6 +62,7 @@ function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): 
     platform: facts.platform?.rules,
     spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
     input: () => (input ??= of(present(call, 'call'))),
+    others: NONE,
     inputActing: (method) => (acting ??= of({ ...present(call, 'call'), method })),
   };
 }

@@ -36,18 +36,30 @@ const NO_RULES: readonly Rule[] = Object.freeze([]);
 
 /**
  * Matches rules against an ask: a concrete call, or a standing question about the scope as a whole. Rules may name an agent (`agent.name`), and a child has a
- * name that its parent chose: so the rules are matched for both, and the stricter result counts. Whatever is masked for either is masked.
+ * name that its parent chose: so the rules are matched for both, and for each scope that a call needs, and the strictest result counts. What is held or masked
+ * for any of them is held or masked.
  */
 export function matchRules(rules: readonly Rule[], source: MatchedRule['source'], question: Question): RuleFinding {
   const own = matchOne(rules, source, question);
-  if (question.byParent === undefined || question.ask.call === undefined || !rules.some((rule) => rule.when))
-    return own;
-  const parents = matchOne(rules, source, question.byParent);
-  const [stricter, other] = severityOf(parents, source) > severityOf(own, source) ? [parents, own] : [own, parents];
-  const more = other.masking.filter((rule) => !stricter.masking.includes(rule));
-  if (more.length === 0) return stricter;
-  const matched = more.map(({ name, effect }) => ({ source, name, effect }));
-  return { ...stricter, masking: [...stricter.masking, ...more], matched: [...stricter.matched, ...matched] };
+  if (question.ask.call === undefined) return own;
+  return question.others.reduce((found, other) => stricter(found, matchOne(rules, source, other), source), own);
+}
+
+/** Returns the stricter of two results, with the rules of the other that have the same effect, or mask. */
+function stricter(one: RuleFinding, other: RuleFinding, source: MatchedRule['source']): RuleFinding {
+  if (severityOf(other, source) > severityOf(one, source)) return stricter(other, one, source);
+  const holding = one.effect === other.effect ? other.holding.filter((rule) => !one.holding.includes(rule)) : [];
+  const masking = other.masking.filter((rule) => !one.masking.includes(rule));
+  const mayBe = SEVERITY[other.worst ?? 'mask'] > Math.max(severityOf(one, source), SEVERITY[one.worst ?? 'mask']);
+  if (holding.length === 0 && masking.length === 0 && !mayBe) return one;
+  const names = [...holding, ...masking].map(({ name }) => name);
+  return {
+    ...one,
+    ...(mayBe && other.worst && { conditional: true, worst: other.worst }),
+    holding: [...one.holding, ...holding],
+    masking: [...one.masking, ...masking],
+    matched: [...one.matched, ...other.matched.filter(({ name }) => names.includes(name))],
+  };
 }
 
 /** A policy without a matching rule denies. */

@@ -208,11 +208,17 @@ describe('a call of a built-in platform needs the scope of its content', () => {
     else expect(row.scope).toBe(`${name}:${needed}`);
   });
 
-  test('a call whose content needs two scopes is refused with the advice to make two calls', async () => {
-    const call = { platform: 'stripe', method: 'POST', endpoint: '/v1/customers/cus_1' };
-    const data = { balance: 1, source: 'tok_1' };
-    const refused = await withoutCalls(world, () => agent.act({ ...call, scope: 'stripe:sources.write', data }));
-    expect([refused.status, refused.body.reason]).toEqual([403, 'endpoint_scope_mismatch']);
-    expect(refused.body.detail).toContain('stripe:customers.balance.write for `/balance` and stripe:sources.write for');
-  });
+  test.each(CASES.filter(([, , , endpointScope, needed]) => needed !== null && needed !== endpointScope))(
+    '%s: %s %j is refused with the scope of its content alone, without %s',
+    async (name, operation, data, endpointScope, needed) => {
+      const [method = '', endpoint = ''] = operation.split(' ');
+      const grants = { [name]: { scopeList: [`${name}:${needed}`] } };
+      const limited = await organisation.agent({ rules: ALLOW_ALL, grants });
+      const refused = await withoutCalls(world, () =>
+        limited.act({ platform: name, method, endpoint, scope: `${name}:${needed}`, data }),
+      );
+      expect([refused.status, refused.body.reason], refused.text).toEqual([403, 'endpoint_scope_mismatch']);
+      expect(refused.body.detail).toContain(`the call needs ${name}:${endpointScope} in addition to`);
+    },
+  );
 });

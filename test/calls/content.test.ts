@@ -1,5 +1,7 @@
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { RuleSource } from '../../broker/policy/rule.ts';
 import type { TestAgent } from '../world/agent.ts';
+import { withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 
 const TREES = { platform: 'forge', endpoint: '/trees', method: 'POST' };
@@ -46,15 +48,71 @@ test('any other body needs the scope of its operation', async () => {
   expect(refused.body).toMatchObject({ reason: 'endpoint_scope_mismatch' });
 });
 
-test('a body that needs two other scopes is refused under every scope, because a call has only one', async () => {
-  const data = { tree: [...write('.ci/release.yml').data.tree, ...write('OWNERS').data.tree] };
-  for (const scope of ['forge:contents.write', 'forge:workflows.write', 'forge:owners.write']) {
-    const refused = await agent.act({ ...TREES, scope, data });
-    expect([refused.status, refused.body.reason], scope).toEqual([403, 'endpoint_scope_mismatch']);
-  }
-  expect(world.upstream.seen).toEqual([]);
-  // Counter-example: a body that needs one of them is sent.
-  expect((await agent.act({ ...TREES, scope: 'forge:owners.write', ...write('OWNERS') })).status).toBe(200);
+describe('a body that needs several scopes', () => {
+  const BOTH = { tree: [...write('.ci/release.yml').data.tree, ...write('OWNERS').data.tree] };
+
+  test('is sent under each scope of its content, and under no other', async () => {
+    for (const scope of ['forge:workflows.write', 'forge:owners.write'])
+      expect((await agent.act({ ...TREES, scope, data: BOTH })).status, scope).toBe(200);
+    const refused = await agent.act({ ...TREES, scope: 'forge:contents.write', data: BOTH });
+    expect([refused.status, refused.body.reason]).toEqual([403, 'endpoint_scope_mismatch']);
+  });
+
+  test.each([
+    ['the scope of its operation', ['forge:workflows.write', 'forge:owners.write'], 'forge:contents.write'],
+    ['a scope of its content', ['forge:workflows.write', 'forge:contents.write'], 'forge:owners.write'],
+  ])('is refused without %s', async (_name, scopeList, lacking) => {
+    const policy = await organisation.policy([{ effect: 'allow' }]);
+    const limited = await organisation.agent({ policy, grants: { forge: { scopeList } } });
+    const refused = await withoutCalls(world, () =>
+      limited.act({ ...TREES, scope: 'forge:workflows.write', data: BOTH }),
+    );
+    expect([refused.status, refused.body.reason]).toEqual([403, 'endpoint_scope_mismatch']);
+    expect(refused.body.detail).toBe(
+      `the call needs ${lacking} in addition to forge:workflows.write, which the grant does not include.`,
+    );
+  });
+
+  test.each<[string, RuleSource[], number, string]>([
+    [
+      'denies one of them',
+      [{ effect: 'allow' }, { effect: 'deny', scopes: ['forge:owners.write'] }],
+      403,
+      'denied_by_policy',
+    ],
+    [
+      'holds one of them',
+      [{ effect: 'allow' }, { effect: 'require_approval', scopes: ['forge:contents.write'] }],
+      202,
+      'approval_required_by_policy',
+    ],
+    ['allows only one of them', [{ effect: 'allow', scopes: ['forge:workflows.write'] }], 403, 'denied_by_policy'],
+  ])('is decided for each scope: a policy that %s', async (_name, rules, status, reason) => {
+    const grants = { forge: { scopeList: ['forge:contents.write', 'forge:workflows.write', 'forge:owners.write'] } };
+    const ruled = await organisation.agent({ policy: await organisation.policy(rules), grants });
+    const call = { ...TREES, scope: 'forge:workflows.write', data: BOTH };
+    const decided = await withoutCalls(world, () => ruled.act(call));
+    expect(decided.status, decided.text).toBe(status);
+    const simulated = await organisation.ask('POST', '/owner/simulate', { agent_id: ruled.agentId, ...call });
+    expect(simulated.body.reason, simulated.text).toBe(reason);
+  });
+
+  test('counts towards the limits of each scope, once for each rule', async () => {
+    const limit = { most: 1, per: 'day' } as const;
+    const policy = await organisation.policy([
+      { effect: 'allow' },
+      { name: 'any', effect: 'deny', scopes: ['forge:*'], limit: { ...limit, most: 2 } },
+      { name: 'contents', effect: 'deny', scopes: ['forge:contents.write'], limit },
+    ]);
+    const grants = { forge: { scopeList: ['forge:contents.write', 'forge:workflows.write', 'forge:owners.write'] } };
+    const counted = await organisation.agent({ policy, grants });
+    const call = { ...TREES, scope: 'forge:workflows.write', data: BOTH };
+    expect((await counted.act(call)).status).toBe(200);
+    const second = await counted.act(call);
+    expect([second.status, second.body.limit]).toMatchObject([403, { rule: 'contents', used: 1 }]);
+    const merge = { platform: 'forge', endpoint: '/merges', method: 'POST', scope: 'forge:workflows.write' };
+    expect((await counted.act(merge)).status).toBe(200);
+  });
 });
 
 test('a rule about the operation makes the scope of its content conditional in permissions', async () => {

@@ -187,6 +187,13 @@ describe('in no scope', () => {
   });
 });
 
+test('the classification of a call whose query names two operations states both scopes', () => {
+  const call = { method: 'PUT', path: '/reports/1.json', query: 'acl&tagging', headers: {}, body: undefined } as const;
+  const why =
+    'the call names two operations in its query, s3:permissions.write for `/acl` and s3:tags.write for `/tagging`: send each in a separate call';
+  expect(classify(rulesOf('s3'), call)).toEqual({ kind: 'unclassified', why });
+});
+
 test("an entry can restore the scopes of a bucket whose name is the path of a store's own API", () => {
   const entry = { ...entryOf('s3'), content_scopes: { 'GET /admin/**': [] } };
   const parsed = parsePlatformEntry(entry);

@@ -1,5 +1,5 @@
 /**
- * Members that make an operation of Stripe do what needs another scope: names from the types of Stripe's own clients, including earlier ones, since agents
+ * Members that make an operation of Stripe do what needs a further scope: names from the types of Stripe's own clients, including earlier ones, since agents
  * choose the version (`Stripe-Version`), and each version accepts the names that it had. Bodies are forms, in which `false` is a text, and an empty text
  * removes a value.
  */
