@@ -23,9 +23,10 @@ export function addPolicyCommands(program: Command): void {
     .requiredOption('--platform <id>', 'the platform')
     .requiredOption('--endpoint <path>', 'the endpoint, such as /repos/acme/shop/issues')
     .option('--method <method>', 'the method', 'GET')
-    .option('--scope <scope>', 'the scope; default: the granted one that covers the endpoint')
+    .option('--scope <scope>', 'the scope; default: the granted one that covers the call')
     .option('--connection <name>', 'the connection that the call names; default: it names none')
     .option('--body <json>', 'the body, as JSON or as @FILE')
+    .option('--encoding <encoding>', 'base64: the body is a text that encodes bytes')
     .option('--json', 'print JSON')
     .action(async (options: TryOptions) => (await load()).tryPolicy(options));
 }

@@ -3,17 +3,16 @@ import type { Answer, Body } from '../../broker/console/answers.ts';
 import { describeMask, describeRule } from '../../broker/policy/describe-rule.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { CommandFailed, whereMissing } from '../failure.ts';
+import { whereMissing } from '../failure.ts';
 import { findAgent } from '../find-agent.ts';
 import { findConnection } from '../find-named.ts';
 import { fieldLines } from '../inbox/held-call-lines.ts';
-import { readJsonObject } from '../json-option.ts';
-import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { readJsonBody } from '../json-option.ts';
+import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 import { table } from '../terminal/table.ts';
-import { likelyScopes } from './likely-scopes.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
 export type TryOptions = Options & {
@@ -24,12 +23,9 @@ export type TryOptions = Options & {
   scope?: string;
   connection?: string;
   body?: string;
+  encoding?: string;
 };
-type Call = { agent_id: string; platform: string; method: string; endpoint: string };
 type Simulation = Answer<'POST', '/owner/simulate'>;
-
-/** Further scopes are not tried: the broker limits simulated calls per minute. */
-const MOST_SCOPES = 40;
 
 export async function listPolicies(options: Options): Promise<void> {
   const { policies } = await (await openOwnerApi(options)).ask('GET', '/owner/policies');
@@ -62,7 +58,7 @@ const VERDICTS = {
 } as const;
 
 export async function tryPolicy(options: TryOptions): Promise<void> {
-  const data = options.body === undefined ? undefined : readJsonObject('--body', options.body);
+  const data = options.body === undefined ? undefined : readJsonBody('--body', options.body);
   const api = await openOwnerApi(options);
   const agent = await findAgent(api, options.agent);
   const connection =
@@ -75,49 +71,18 @@ export async function tryPolicy(options: TryOptions): Promise<void> {
     ...(connection && { connection_id: connection.id }),
     method: options.method.toUpperCase(),
     endpoint: options.endpoint,
+    ...(options.scope !== undefined && { scope: options.scope }),
     ...(data !== undefined && { data }),
+    ...(options.encoding !== undefined && { encoding: options.encoding }),
   };
-  const scopes = options.scope === undefined ? await scopesToTry(api, call, { query: data?.query }) : [options.scope];
-  const { scope, simulation } = await simulated(api, call, scopes);
+  const simulation = await api.ask('POST', '/owner/simulate', call as Body<'POST', '/owner/simulate'>);
   const rules = simulation.policy?.id ? rulesOf(await api.ask('GET', `/owner/policies/${simulation.policy.id}`)) : [];
-  printResult(options, { scope, ...simulation }, () => linesOf(simulation, scope, rules));
+  printResult(options, simulation, () => linesOf(simulation, rules));
 }
 
-async function scopesToTry(
-  api: OwnerApi,
-  { agent_id: agentId, platform, method, endpoint }: Call,
-  body: { query: unknown },
-): Promise<string[]> {
-  const { grants } = await api.ask('GET', `/owner/agents/${agentId}/grants`);
-  const scopes = grants.filter((one) => one.platform === platform).flatMap((one) => one.scopes);
-  if (scopes.length === 0)
-    throw new CommandFailed(
-      `The agent is granted nothing on ${platform}. To try a scope all the same, name it with --scope.`,
-    );
-  const whole = await api.ask('GET', `/owner/platforms/${encodeURIComponent(platform)}`);
-  return likelyScopes(whole, [...new Set(scopes)], { method, endpoint, ...body }).slice(0, MOST_SCOPES);
-}
-
-/** Simulates the call with the scope that covers the endpoint; if none does, prefers a scope that is refused for a reason other than the endpoint. */
-async function simulated(
-  api: OwnerApi,
-  call: object,
-  scopes: readonly string[],
-): Promise<{ scope: string; simulation: Simulation }> {
-  let found: { scope: string; simulation: Simulation } | undefined;
-  for (const scope of scopes) {
-    const body = { ...call, scope } as Body<'POST', '/owner/simulate'>;
-    const simulation = await api.ask('POST', '/owner/simulate', body);
-    const isCovered = simulation.reason !== 'endpoint_scope_mismatch';
-    if (isCovered && simulation.evaluated.includes('endpoint')) return { scope, simulation };
-    if (!found || (isCovered && found.simulation.reason === 'endpoint_scope_mismatch')) found = { scope, simulation };
-  }
-  if (!found) throw new CommandFailed('There is no scope to try.');
-  return found;
-}
-
-function linesOf(simulation: Simulation, scope: string, rules: readonly RuleSource[]): Line[] {
-  const { decision, reason, detail, matched, policy, guardrails, violating = [], not_evaluated: left } = simulation;
+function linesOf(simulation: Simulation, rules: readonly RuleSource[]): Line[] {
+  const { decision, reason, detail, scope, matched, policy, guardrails } = simulation;
+  const { violating = [], not_evaluated: left } = simulation;
   const [style, words] = VERDICTS[decision];
   const width = terminalWidth();
   const said = matched.map(
@@ -128,7 +93,7 @@ function linesOf(simulation: Simulation, scope: string, rules: readonly RuleSour
     styled(style, words),
     ...fieldLines('Why', detail, width),
     ...fieldLines('Reason', reason, width),
-    ...fieldLines('Scope', scope, width),
+    ...(scope === null ? [] : fieldLines('Scope', scope, width)),
     ...said.flatMap((each, i) => fieldLines(i === 0 ? 'Rules' : '', each, width)),
     ...(violating.length > 0 ? fieldLines('Not allowed', violating.join(', '), width) : []),
     ...(simulation.mask ? fieldLines('Masked', `${describeMask(simulation.mask)}, in what it is answered`, width) : []),

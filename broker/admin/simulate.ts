@@ -3,7 +3,6 @@ import { type Simulated, type SimulatedAction, simulate } from '../calls/simulat
 import { GIT_PLATFORM, nameOf, readTarget } from '../git/git-call.ts';
 import type { GitRef } from '../policy/facts.ts';
 import { refNameProblem } from '../policy/ref-name.ts';
-import type { Action } from '../wire/action.ts';
 import { checkRules, type SubmittedRules } from './check-rules.ts';
 import { loadAgent } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
@@ -11,7 +10,7 @@ import { ChangeRefused } from './refused.ts';
 export type Simulating = {
   /** The agent's uuid or agent id. */
   agentId: string;
-  action: Action;
+  action: SimulatedAction['action'];
   /** For a push by git, the refs that it changes; absent for any other call. */
   refs?: readonly GitRef[] | undefined;
   policyRules: SubmittedRules['rules'] | undefined;
@@ -43,7 +42,7 @@ export async function simulateCall(
 }
 
 /** Converts a request of git as `/git` does: its path has no `.git`, and only the known parts are set. Throws ChangeRefused. */
-function asGit(action: Action, refs: readonly GitRef[] | undefined): SimulatedAction {
+function asGit(action: SimulatedAction['action'], refs: readonly GitRef[] | undefined): SimulatedAction {
   const refuse = (detail: string) => new ChangeRefused('invalid_request', detail);
   const { platform, method, endpoint } = action;
   const target = platform === GIT_PLATFORM ? readTarget(method, endpoint) : 'unknown';

@@ -12,14 +12,19 @@ import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';
 import type { AgentDeeds } from './deeds.ts';
 import { type EarlierCalls, withPast } from './earlier-calls.ts';
+import { inferScope, naming } from './raw-scope.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
 import { type ToolOnFile, toolOnFile, unlikeAccepted, whyAbsent, whyQuarantined, withEffect } from './tool-on-file.ts';
 
 /** Rules to decide by instead of those in force; already accepted by `readRules`. */
 export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };
 
-/** `git`: what the git entry point would have read of it. `caller`: for whom it is, on platforms that honour callers. */
-export type SimulatedAction = { action: Action; git?: GitAsk; caller?: CallAsk['caller'] | undefined };
+/** `action` without a scope: it is inferred, as for a raw request. `git`: what the git entry point would have read of it. `caller`: for whom it is, on platforms that honour callers. */
+export type SimulatedAction = {
+  action: Omit<Action, 'scope'> & { scope?: string | undefined };
+  git?: GitAsk;
+  caller?: CallAsk['caller'] | undefined;
+};
 
 /** `version` null: proposed, not in force. */
 export type Simulated =
@@ -56,7 +61,8 @@ export async function simulate(
   const platform = action.platform === ALL_PLATFORMS ? '' : action.platform;
   const rows = await services.facts(agentId, platform, ANY_ADDRESS);
   const loaded = await services.loadFacts(rows, platform, now);
-  const read = await readCall(action, loaded, { isGit: git !== undefined, parsing: inTurn });
+  const named = { ...action, scope: action.scope ?? '' };
+  const read = await readCall(named, loaded, { isGit: git !== undefined, parsing: inTurn });
   const stopped = read.ok ? undefined : decideAgent(loaded.facts, now);
   if (!read.ok && !stopped) return { kind: 'invalid', refused: read };
   const { policy: inForce, guardrails, ...others } = loaded.facts;
@@ -68,12 +74,15 @@ export async function simulate(
     ...(policy && { policy }),
     guardrails: proposed.guardrails ? compileGuardrails({ version: 0, rules: proposed.guardrails }) : guardrails,
   };
-  const asked = read.ok ? askOf(action, read.call) : undefined;
-  const concrete = asked && { ...asked, call: { ...asked.call, ...(git && { git }), ...(caller && { caller }) } };
+  const asked = read.ok ? askOf(named, read.call) : undefined;
+  const unscoped = asked && { ...asked, call: { ...asked.call, ...(git && { git }), ...(caller && { caller }) } };
+  const inferred = unscoped && action.scope === undefined ? inferScope(facts, unscoped) : undefined;
+  const concrete = inferred && unscoped ? { ...unscoped, scope: inferred.scope } : unscoped;
   const ask = concrete && (await services.deeds.withFirstTimes(facts, concrete));
   const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
   const whole = ask && (await withPast(services, facts, withEffect(ask, onFile), now));
-  const verdict = whole ? decide(facts, whole, now) : present(stopped, 'verdict');
+  const decided = whole ? decide(facts, whole, now) : present(stopped, 'verdict');
+  const verdict = inferred && decided.kind === 'deny' ? naming(decided, inferred) : decided;
   const held = verdict.kind === 'deny' || !onFile ? undefined : (whyQuarantined(onFile) ?? whyAbsent(onFile, false));
   return {
     kind: 'decided',

@@ -17,7 +17,11 @@ const WRITE = {
 
 describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
-  const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
+  const organisation = shared(() =>
+    world.demoOrganisation({
+      manifest: { recipients: { 'POST /items': ['/to'] }, bodies: { 'PATCH /items/*': ['json', 'bytes'] } },
+    }),
+  );
   const agent = fresh(() => organisation.agent());
 
   const ask = (body: Record<string, unknown>, by?: Parameters<Organisation['ask']>[3]) =>
@@ -46,6 +50,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
       decision: 'allow',
       reason: 'approved',
       detail: 'every check passed',
+      scope: 'demo:read',
       matched: [{ source: 'policy', name: 'rule 1', effect: 'allow' }],
       evaluated: [
         'status',
@@ -146,6 +151,26 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
       await world.forgive();
     }
     expect([...decisions]).toContain('deny');
+  });
+
+  test('infers the scope of a call that names none, and decides bodies of every kind', async () => {
+    const { scope: _, ...unscoped } = WRITE;
+    expect((await ask(unscoped)).body).toMatchObject({ decision: 'require_approval', scope: 'demo:write' });
+    const none = await organisation.agent({ grants: {} });
+    const refused = await ask({ ...unscoped, agent_id: none.id });
+    expect(refused.body).toMatchObject({ reason: 'no_permission_record', scope: 'demo:write' });
+    expect((await ask({ ...unscoped, endpoint: '/nowhere', agent_id: none.id })).body).toMatchObject({ scope: null });
+    const ungranted = await organisation.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
+    expect(
+      (await ask({ ...unscoped, agent_id: ungranted.id, policy_rules: [{ effect: 'allow' }] })).body,
+    ).toMatchObject({
+      reason: 'scope_not_granted',
+      detail: 'the call needs the scope demo:write, which the grant does not include',
+    });
+    const upload = { ...unscoped, method: 'PATCH', endpoint: '/items/1', data: 'aGVsbG8=', encoding: 'base64' };
+    expect((await ask(upload)).body).toMatchObject({ decision: 'allow', scope: 'demo:write' });
+    expectEnvelope(await ask({ ...upload, data: '%' }), 400, 'invalid_request');
+    expectEnvelope(await ask({ ...upload, data: [] }), 400, 'invalid_request');
   });
 
   test('evaluates proposed rules, which affect nothing else', async () => {

@@ -218,7 +218,8 @@ describe('policy', () => {
 
   test.each([
     ['a body that is no JSON', ['--body', '{'], /^2 .*--body takes a JSON object/],
-    ['a body that is a list', ['--body', '[]'], /^2 /],
+    ['a body that is a number', ['--body', '1'], /^2 .*--body takes a JSON object, list or text/],
+    ['a body that the operation does not take', ['--body', '[]', '--method', 'PATCH'], /^1 .*data: must be an object/],
     ['a body with a member twice', ['--body', '{"a":1,"a":2}'], /^2 .*--body cannot be sent .*: \/a: .* there twice/],
     ['a file that is not there', ['--body', '@nowhere.json'], /^1 nowhere.json cannot be read/],
     ['a method that there is not, once', ['--method', 'FOO'], /^1 method: "FOO" is not allowed; [^\n]*\n?$/],

@@ -12,14 +12,17 @@ import { listRuleProblems, Warnings } from '../../rule-schemas.ts';
 
 const Question = Action.pick({
   platform: true,
-  scope: true,
   method: true,
   endpoint: true,
   data: true,
+  encoding: true,
   headers: true,
   connection_id: true,
 }).extend({
   agent_id: AgentId.max(64),
+  scope: Action.shape.scope
+    .optional()
+    .describe('the scope that the call names; absent: the granted one that covers the call, as on /proxy'),
   git: z
     .strictObject({
       refs: z
@@ -45,6 +48,7 @@ const Simulation = z
     decision: z.enum(['allow', 'require_approval', 'deny']),
     reason: z.enum(['approved', ...HOLD_REASONS, ...DENY_REASONS]),
     detail: z.string(),
+    scope: z.string().nullable().describe('the scope of the call; null: none was named, and none can be inferred'),
     matched: z.array(
       z.object({
         source: z.enum(['policy', 'guardrail']),
@@ -102,6 +106,7 @@ export const ownerSimulate = route({
       decision: DECISIONS[verdict.kind],
       reason: verdict.reason,
       detail: verdict.detail,
+      scope: (action.scope ?? simulated.read?.ask.scope) || null,
       matched: verdict.matched,
       evaluated: verdict.evaluated,
       not_evaluated: verdict.notEvaluated,
