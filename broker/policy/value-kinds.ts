@@ -23,14 +23,31 @@ const begin = (border: string): string => `(?:${border}|${BEHIND_ESCAPE})`;
 /** Blanks and hyphens between groups, also those at which no line is broken: address books and web pages write numbers with these. */
 const BLANK = String.raw` \u00a0\u2007\u2009\u202f`;
 const HYPHEN = String.raw`\-\u2010-\u2013`;
+/** The country codes of ITU-T E.164. */
+const COUNTRY =
+  '(?:[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|(?:2[1-689]|3[578]|42|5[09]|6[7-9]|8[05789]|9[679])[0-9])';
+/** After `00` a blank, a bracket or a hyphen must follow the country: plain digits that begin with `00` are numbers of articles and accounts, too. */
 const PHONE = new RegExp(
-  String.raw`${begin(String.raw`(?<![\w+])`)}\+[1-9](?:[${BLANK}().${HYPHEN}]{0,2}\d){7,14}(?!\d)`,
+  `${begin(String.raw`(?<![\w+])`)}(?:${[
+    String.raw`\+[1-9](?:[${BLANK}().${HYPHEN}]{0,2}\d){7,14}`,
+    String.raw`00[${BLANK}]?${COUNTRY}(?=[${BLANK}(${HYPHEN}])(?:[${BLANK}().${HYPHEN}]{0,2}\d){7,12}`,
+  ].join('|')})(?!d)`,
   'g',
 );
 /** Digits in groups; a card number may begin and end at each group, as other numbers may stand beside it. */
-const CARD = new RegExp(String.raw`(?<!\d\.?)\d(?:[${BLANK}${HYPHEN}]?\d){12,}(?!\.?\d)`, 'g');
-const IBAN_BEGIN = new RegExp(String.raw`${begin(String.raw`(?<!\w)`)}[A-Z]{2}\d{2}(?=[${BLANK}]?[A-Z0-9])`, 'g');
-const IBAN = new RegExp(String.raw`^[A-Z]{2}\d{2}(?:[${BLANK}]?[A-Z0-9]){11,30}(?![A-Z0-9])`);
+const CARD = new RegExp(
+  `${String.raw`(?<!\d\.?)`}(?:${[
+    String.raw`\d(?:[${BLANK}${HYPHEN}]?\d){12,}`,
+    // Dots only between the groups of a card: other numbers contain dots, too.
+    String.raw`\d{4}(?:\.\d{4}){3}`,
+    String.raw`3\d{3}\.\d{6}\.\d{5}`,
+  ].join('|')})${String.raw`(?!\.?\d)`}`,
+  'g',
+);
+const IBAN_BEGIN = new RegExp(String.raw`${begin(String.raw`(?<!\w)`)}[A-Z]{2}\d{2}(?=[${BLANK}]?[A-Z0-9])`, 'gi');
+const IBAN = new RegExp(String.raw`^[A-Z]{2}\d{2}(?:[${BLANK}]?[A-Z0-9]){11,30}(?![A-Z0-9])`, 'i');
+/** As an IBAN is written: without blanks, or in groups of four. */
+const IBAN_GROUPS = new RegExp(String.raw`^(?:\w+|\w{4}(?:[${BLANK}]\w{4})*(?:[${BLANK}]\w{1,4})?)$`);
 const BLANKS = new RegExp(`[${BLANK}]`, 'g');
 const LAST_BLANK = new RegExp(`[${BLANK}][^${BLANK}]*$`);
 const LONGEST_IBAN = 64;
@@ -74,9 +91,41 @@ function passesLuhn(digits: string): boolean {
   return sum % 10 === 0;
 }
 
-/** ISO 13616: the rearranged number is 1 modulo 97. */
-function isIban(text: string): boolean {
+/** Lengths of the IBANs of each country (ISO 13616, IBAN registry). */
+const IBAN_LENGTHS = new Map(
+  (
+    [
+      [15, 'NO'],
+      [16, 'BE'],
+      [18, 'DK FI FK FO GL NL SD'],
+      [19, 'MK SI'],
+      [20, 'AT BA EE KZ LT LU MN XK'],
+      [21, 'CH HR LI LV'],
+      [22, 'BG BH CR DE GB GE IE ME RS VA'],
+      [23, 'AE GI IL IQ OM SO TL'],
+      [24, 'AD CZ ES MD PK RO SA SE SK TN VG'],
+      [25, 'LY PT ST'],
+      [26, 'IS TR'],
+      [27, 'BI DJ FR GR IT MC MR SM'],
+      [28, 'AL AZ BY CY DO GT HN HU LB NI PL SV'],
+      [29, 'BR EG PS QA UA'],
+      [30, 'JO KW MU YE'],
+      [31, 'MT SC'],
+      [32, 'LC'],
+      [33, 'RU'],
+    ] as const
+  ).flatMap(([length, countries]) => countries.split(' ').map((country) => [country, length] as const)),
+);
+
+/**
+ * ISO 13616: the rearranged number is 1 modulo 97. With small letters, which words and hashes have, too, only in the usual groups and with the length of its
+ * country.
+ */
+function isIban(written: string): boolean {
+  const text = written.replace(BLANKS, '').toUpperCase();
   if (text.length < 15 || text.length > 34) return false;
+  if (/[a-z]/.test(written) && !(IBAN_GROUPS.test(written) && IBAN_LENGTHS.get(text.slice(0, 2)) === text.length))
+    return false;
   let remainder = 0;
   for (const character of text.slice(4) + text.slice(0, 4)) {
     const value = Number.parseInt(character, 36);
@@ -113,7 +162,7 @@ const hasDigits = (text: string): boolean => /\d{2}/.test(text);
 function* ibanIn(_: string, at: number, text: string): Generator<ValueSpan, void> {
   const [match = ''] = IBAN.exec(text.slice(at, at + LONGEST_IBAN)) ?? [];
   for (let to = match.length; to > 0; to = match.slice(0, to).search(LAST_BLANK)) {
-    if (!isIban(match.slice(0, to).replace(BLANKS, ''))) continue;
+    if (!isIban(match.slice(0, to))) continue;
     yield { from: at, to: at + to };
     return;
   }
@@ -138,7 +187,7 @@ const SEARCHES: Readonly<Record<ValueKind, Search>> = {
       return [{ from, to: at + match.length }];
     },
   },
-  phone: { pattern: PHONE, mayBeIn: (text) => text.includes('+') },
+  phone: { pattern: PHONE, mayBeIn: (text) => text.includes('+') || text.includes('00') },
   card: { pattern: CARD, mayBeIn: hasDigits, within: cardsIn },
   iban: { pattern: IBAN_BEGIN, mayBeIn: hasDigits, within: ibanIn },
   national_id: { pattern: US_SSN, mayBeIn: hasDigits },

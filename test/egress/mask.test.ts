@@ -125,6 +125,14 @@ describe('masked values', () => {
     ['card', 'card 5500-0000-0000-0004.', 'card [masked].'],
     ['card', 'n 7 4111111111111111', 'n 7 [masked]'],
     ['iban', 'to DE89 3704 0044 0532 0130 00 AND more', 'to [masked] AND more'],
+    ['phone', 'call 0049 30 1234567, or', 'call [masked], or'],
+    ['phone', 'call 00 33 (0)6 12-34-56-78', 'call [masked]'],
+    ['phone', 'call 001-415-555-2671', 'call [masked]'],
+    ['card', 'card 4111.1111.1111.1111.', 'card [masked].'],
+    ['card', 'card 3782.822463.10005', 'card [masked]'],
+    ['iban', 'to de89 3704 0044 0532 0130 00 and more', 'to [masked] and more'],
+    ['iban', 'to De89370400440532013000, now', 'to [masked], now'],
+    ['iban', 'fr14 2004 1010 0505 0001 3m02 606', '[masked]'],
     // With the blanks and hyphens of address books, at which no line is broken.
     ['phone', 'call +1\u00a0(415)\u00a0555\u20112671.', 'call [masked].'],
     ['phone', 'call +33\u202f6\u202f12\u202f34\u202f56\u202f78.', 'call [masked].'],
@@ -178,7 +186,13 @@ describe('masked values', () => {
     ['card', '4111 1111 1111 1112, 1234567812345670, 550e8400-e29b-41d4-a716-446655440000'],
     ['card', '0.4111111111111111'],
     ['iban', 'DE89 3704 0044 0532 0130 01'],
+    ['card', '4111.1111.1111.1112, 1.4111.1111.1111.1111, 4111.1111.1111.1111.2, 41.1111.1111.1111.11'],
+    // Small letters: another length than that of the country, no such country, other groups.
+    ['iban', 'de12 cats 0000 1111 2222 3333, gb82west1234569876543, de8 93704 0044 0532 0130 00'],
+    ['iban', 'xy47370400440532013000, at 12 noon we met 30 people, id de89370400440532013000af'],
     ['phone', '1+2, +1 23'],
+    // Article numbers, padded numbers, times and dates.
+    ['phone', '0049000028911, 0012 3456 7890, 00012345600012, 00:49:30, 0049.301234567, 0024-01-02, x0049 30 1234567'],
     ['national_id', '000-12-3456 1123-45-67890'],
     ['api_key', 'ghp_short, sk-learn'],
   ])('no %s in %j', (kind, text) => {
