@@ -95,15 +95,14 @@ export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?
   }
   if (masking && isUnclear(answer, { type, header }, masking))
     return { kind: 'blocked', cause: 'not_masked', ...facts };
-  if (!isText(type, body)) {
+  if (!isText(type, body) || isForeignJson(type, header, body)) {
     if (patterns.isIn(body)) return { kind: 'blocked', cause: 'credential_found', ...facts };
     return { ...shown, data: `"${body.toString('base64')}"`, encoding: 'base64', redacted: inHead };
   }
   const read = readText(body, header, patterns);
   if (read === undefined) return { kind: 'blocked', cause: 'credential_found', ...facts };
   const { redacted } = read;
-  const isJsonType = type === undefined || type.endsWith('/json') || type.endsWith('+json');
-  const isJson = isJsonType && isJsonWithin(read.text, MAX_DEPTH);
+  const isJson = isJsonType(type) && isJsonWithin(read.text, MAX_DEPTH);
   const left = masking ? maskText(read.text, { type, isJson }, masking) : { text: read.text, count: undefined };
   if (left === undefined) return { kind: 'blocked', cause: 'not_masked', ...facts };
   const { text, count } = left;
@@ -125,7 +124,7 @@ function isUnclear(
   masking: Masking,
 ): boolean {
   // A partial body (206) may begin in the middle of a masked member.
-  if (status === 206) return true;
+  if (status === 206 || isForeignJson(type, header, body)) return true;
   // A non-strict mask applies to JSON only, including JSON within a script declared as binary.
   if (!masking.isStrict)
     return (
@@ -199,6 +198,12 @@ function essence(header: string): string | undefined {
 function isText(type: string | undefined, body: Buffer): boolean {
   return type === undefined ? isUtf8(body) && !body.includes(0) : isTextual(type);
 }
+
+const isJsonType = (type: string | undefined): boolean => type === undefined || /[/+]json$/.test(type);
+
+/** Whether JSON is in a charset that it does not declare: decoding it as UTF-8 would change its values unnoticed. */
+const isForeignJson = (type: string | undefined, header: string, body: Buffer): boolean =>
+  isJsonType(type) && decoderOf(header) === undefined && !isUtf8(body);
 
 /** Whether a `Content-Type` header names a textual type. */
 export function isTextType(header: string | string[] | undefined): boolean {

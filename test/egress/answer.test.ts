@@ -73,6 +73,15 @@ describe('BD-15 data is JSON for any upstream answer', () => {
     });
   });
 
+  it('JSON that is not in UTF-8 and declares no charset is base64, so that no value changes', () => {
+    const latin = Buffer.from('{"name":"José"}', 'latin1');
+    for (const type of ['application/json', 'application/problem+json; charset=utf-8', 'application/json; charset=x'])
+      expect(read(latin, type)).toMatchObject({ data: `"${latin.toString('base64')}"`, encoding: 'base64' });
+    expect(read(latin, 'application/json; charset=iso-8859-1')).toMatchObject({ data: '{"name":"José"}' });
+    const echo = Buffer.concat([latin, Buffer.from(CANARY)]);
+    expect(read(echo, 'application/json')).toMatchObject({ kind: 'blocked', cause: 'credential_found' });
+  });
+
   it('a body of a 204 or 304 is ignored', () => {
     expect(read('{"a":1}', 'application/json', CANARY, { status: 204 })).toMatchObject({ data: 'null' });
     expect(read('{"a":1}', 'application/json', CANARY, { status: 304 })).toMatchObject({ data: 'null' });

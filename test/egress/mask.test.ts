@@ -349,6 +349,12 @@ describe('buffered answers', () => {
       expect(read(body, type, VALUES)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
   });
 
+  test('JSON in a charset that it does not declare is withheld', () => {
+    const body = Buffer.from('{"email":"josé@x.example"}', 'latin1');
+    for (const mask of [MEMBERS, VALUES, { ...MEMBERS, isStrict: false }])
+      expect(read(body, 'application/json', mask)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
+  });
+
   test('the reported length is that of the masked answer', () => {
     const bytes = (email: string) => read(JSON.stringify({ email }), 'application/json', MEMBERS);
     expect(bytes('a')).toMatchObject({ bytes: 20 });
