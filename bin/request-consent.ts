@@ -50,7 +50,13 @@ const WHAT_NOW = {
 
 async function connectionOf(client: AgentClient, platform: string, label: string): Promise<string> {
   const { permissions } = unwrap(await client.permissions());
-  const there = permissions.platforms.find(({ platformId }) => platformId === platform)?.connections ?? [];
+  const { platforms } = permissions;
+  const used = platforms.find(({ platformId }) => platformId === platform);
+  if (!used)
+    throw new CommandFailed(
+      `This agent may use nothing on a platform "${platform}". Its platforms: ${platforms.map(({ platformId }) => platformId).join(', ') || 'none'}.`,
+    );
+  const there = used.connections ?? [];
   const found = there.find((one) => one.label === label);
   if (found) return found.connection_id;
   const labels = there.flatMap((one) => one.label ?? []).join(', ') || 'none';

@@ -119,7 +119,8 @@ describe('agent-broker run for one person', () => {
       [['docs', '--caller', 'U-EVE'], 2, 'write <source>:<id>'],
       [['docs', '--caller', 'teams:U-EVE'], 1, 'does not accept this source'],
       [['docs', '--caller', 'slack:U-EVE', '--connection', 'other'], 1, 'Its connections there: main'],
-      [['nothing', '--caller', 'slack:U-EVE'], 1, 'nothing'],
+      [['nothing', '--caller', 'slack:U-EVE'], 1, 'The organisation has no platform "nothing"'],
+      [['nothing', '--caller', 'slack:U-EVE', '--connection', 'main'], 1, 'Its platforms: docs.'],
     ])('%j is refused with the reason', async (words, code, said) => {
       const ended = await ask(words);
       expect([ended.code, ended.stdout]).toEqual([code, '']);
