@@ -7,7 +7,7 @@ import type { Broker } from '../broker.ts';
 import { lacksConsent } from '../calls/connect.ts';
 import { IdleSeconds, WaitSeconds } from '../config-file/schema.ts';
 import { Secret } from '../crypto/secret.ts';
-import { readFacts } from '../oauth-client/facts.ts';
+import { failureToShow, readFacts } from '../oauth-client/facts.ts';
 import { redirectUriOf } from '../oauth-client/redirect-uri.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { SecretOfParts } from '../platforms/secret-parts.ts';
@@ -30,7 +30,7 @@ export const Connection = z
     state: z
       .enum(['connected', 'reauth_needed', 'needs_attention', 'not_connected'])
       .describe(
-        "not_connected: it has no credential; reauth_needed: an owner has to connect it again; needs_attention: the authorization server rejects the broker's client",
+        "not_connected: it has no credential; reauth_needed: an owner has to connect it again; needs_attention: the authorization server rejects the broker's client, or issues no new token",
       ),
     has_secret: z.boolean(),
     per_person: z
@@ -56,6 +56,10 @@ export const Connection = z
           .object({ error: z.string(), since: z.iso.datetime() })
           .nullable()
           .describe("the error with which the server rejects the broker's client at refreshes (RFC 6749 section 5.2)"),
+        failing: z
+          .object({ detail: z.string(), since: z.iso.datetime() })
+          .nullable()
+          .describe('why calls get no new token, when refreshes have failed for a minute or longer; they are retried'),
       })
       .nullable()
       .describe('of a connection that an owner made at the authorization server'),
@@ -169,7 +173,7 @@ function stateOf(one: ConnectionTable, now: Instant): z.output<typeof Connection
   const end = facts?.expires_at ?? null;
   const isOver = one.refresh_token === null && end !== null && end <= now;
   if (one.status !== 'active' || isOver) return 'reauth_needed';
-  return facts?.rejected ? 'needs_attention' : 'connected';
+  return facts && (facts.rejected || failureToShow(facts)) ? 'needs_attention' : 'connected';
 }
 
 /** The last test applies only if the credential was not changed since. */
@@ -187,6 +191,7 @@ function testShown(one: ConnectionTable): z.output<typeof Connection>['last_test
 function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] {
   const facts = readFacts(one.oauth);
   if (!facts) return null;
+  const failing = failureToShow(facts);
   return {
     account: facts.account,
     connected_at: new Date(facts.connected_at).toISOString(),
@@ -197,6 +202,7 @@ function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] 
     rejected: facts.rejected
       ? { error: facts.rejected.error, since: new Date(facts.rejected.since).toISOString() }
       : null,
+    failing: failing ? { detail: failing.detail, since: new Date(failing.since).toISOString() } : null,
   };
 }
 

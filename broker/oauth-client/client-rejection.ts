@@ -31,7 +31,8 @@ export async function noteRejection(
       { connection: place.id, platform: client.platformId, problem: error },
       "authorization server rejects the broker's client",
     );
-  const oauth = writeFacts({ ...facts, rejected });
+  const { failing: _answered, ...known } = facts;
+  const oauth = writeFacts({ ...known, rejected });
   await releaseRefresh(store.db, place, name, { until: now + pauseMs, oauth });
   return rejectedAnswer(client, error);
 }

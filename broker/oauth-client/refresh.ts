@@ -23,7 +23,7 @@ import {
 import { type AccessToken, lifeOf, writeCredential } from '../token-source/access-token.ts';
 import { leased } from '../token-source/leased.ts';
 import { hasForgotten, noteRejection, PAUSE_MS, rejectedAnswer } from './client-rejection.ts';
-import { isOtherAccount, type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
+import { isOtherAccount, type OAuthConnectionFacts, readFacts, withFailure, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 import { forgetClient } from './registration.ts';
@@ -159,10 +159,13 @@ async function withClaim(
   if (isRejected && client && !isForgotten)
     return await noteRejection(broker, { place, name, facts, client }, present(answer.error, 'error of the server'));
   if (isProblem(answer) && !ended) {
-    await releaseRefresh(broker.store.db, place, name, { until: broker.clock() + PAUSE_MS });
+    const now = broker.clock();
+    const isNeeded = refused || seen.expiresAt === null || seen.expiresAt <= now;
+    const failed = isNeeded ? { oauth: writeFacts(withFailure(facts, answer.detail, now)) } : {};
+    await releaseRefresh(broker.store.db, place, name, { until: now + PAUSE_MS, ...failed });
     return { kind: 'unavailable', code: 'token_unavailable', detail: answer.detail };
   }
-  const { rejected: _corrected, ...known } = facts;
+  const { rejected: _corrected, failing: _ended, ...known } = facts;
   const now = broker.clock();
   const next: AccessToken = isProblem(answer)
     ? { ...seen, id: uuidv4(), refreshable: false, lapsed: true, expiresAt: refused ? now : seen.expiresAt }

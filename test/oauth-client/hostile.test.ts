@@ -442,6 +442,31 @@ describe('connecting with a faulty or hostile party', () => {
       },
     );
 
+    test('refreshes that fail for a minute while calls need the new token are shown to owners', async () => {
+      const shown = async () => (await organisation.ask('GET', '/owner/connections')).body.connections[0];
+      server.answers.set('/token', (_q, response) => response.writeHead(500).end('CANARY'));
+      await expectUnavailable(await agent.act(READ));
+      world.clock.skewMs += 59_000;
+      await expectUnavailable(await agent.act(READ));
+      expect(await shown()).toMatchObject({ state: 'connected', oauth: { failing: null } });
+      world.clock.skewMs += 3_000;
+      expect((await agent.act(READ)).body).toMatchObject({ code: 'token_unavailable' });
+      expect(await shown()).toMatchObject({
+        state: 'needs_attention',
+        oauth: {
+          refreshes: true,
+          failing: {
+            since: expect.any(String),
+            detail: expect.stringContaining('sent a response that cannot be used'),
+          },
+        },
+      });
+      server.beHonest();
+      world.clock.skewMs += 3_000;
+      expect((await agent.act(READ)).status).toBe(200);
+      expect(await shown()).toMatchObject({ state: 'connected', oauth: { failing: null } });
+    });
+
     test('a malformed ID token does not end the connection', async () => {
       server.token = { id_token: 'CANARY.nonsense' };
       expect((await agent.act(READ)).status).toBe(200);

@@ -100,6 +100,10 @@ function About({ connection }) {
       html`<p class="small why">Its authorization server rejects the broker's client (<code class="theirs">${visibleLine(oauth.rejected.error)}</code>): correct client_id, client_secret or scopes in the governance file.</p>`
     }
     ${
+      oauth.failing &&
+      html`<p class="small why">Its token could not be refreshed since ${day(oauth.failing.since)}: <span class="theirs">${visibleLine(oauth.failing.detail)}</span> The broker tries again at each call.</p>`
+    }
+    ${
       upstream_scopes &&
       html`<p class="small quiet scopes">Granted: ${
         upstream_scopes.length === 0
