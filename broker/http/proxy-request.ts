@@ -25,8 +25,10 @@ import type { RawTarget } from '../proxy/raw-target.ts';
 import { withEndHeldBack } from '../runtime/held-back-end.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
 import { inSlices } from '../runtime/pace.ts';
+import { present } from '../runtime/present.ts';
 import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import { BodyNotTaken, takeRawBody } from './proxy-body.ts';
+import { unzipped } from './proxy-unzip.ts';
 
 /** `isLate`: reading the body took long. `sent`: the client's headers; the platform's manifest decides which are forwarded. */
 export type ReadRequest = { isLate: boolean; sent: { headers: Record<string, string> } } & (
@@ -98,11 +100,8 @@ export async function readRequest({
     );
   }
   if ((method === 'GET' || method === 'HEAD') && body.kind !== 'none') return refuse(`A ${method} carries no body.`);
-  const raw = { method: method as RawRequest['method'], bodyHeaders: body.kind === 'none' ? {} : bodyHeaders, body };
-  if (body.kind === 'none') return ended({ ok: true, raw: { ...raw, judged: undefined } });
-  const bytes = bytesOf(body);
-  if (bytes?.includes(token))
-    return refuse('The body contains the token of the agent: send the token in a header only.');
+  const received = { method: method as RawRequest['method'], bodyHeaders, body };
+  if (body.kind === 'none') return ended({ ok: true, raw: { ...received, bodyHeaders: {}, judged: undefined } });
   const asRead = typeAsRead(method, bodyHeaders['content-type']);
   const refused = rules?.refused.body;
   const at = { method, path: target.endpoint.split('?', 1)[0] ?? '' };
@@ -112,15 +111,20 @@ export async function readRequest({
     isStored: rules !== undefined && isStored(rules, at),
     ...(rules && { kinds: rawBodyKinds(rules, at) }),
   };
-  if (isLong(body)) {
-    const searched = whyUnsearchable(bodyHeaders, of) ?? (await searchedBody(body, of, parsing));
+  const raw = await unzipped(received, of, lease);
+  if (typeof raw === 'string') return refuse(raw);
+  const bytes = bytesOf(raw.body);
+  if (bytes?.includes(token))
+    return refuse('The body contains the token of the agent: send the token in a header only.');
+  if (isLong(raw.body)) {
+    const searched = whyUnsearchable(bodyHeaders, of) ?? (await searchedBody(raw.body, of, parsing));
     if (typeof searched === 'string') return refuse(searched);
     return ended({
       ok: true,
       raw: { ...raw, body: withoutToken(searched, token), judged: whyUnread(bodyHeaders) ?? TOO_LONG },
     });
   }
-  const judged = await judgeInTurns(bodyHeaders, body.bytes, parsing, of);
+  const judged = await judgeInTurns(raw.bodyHeaders, present(bytes, 'body'), parsing, of);
   return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail);
 }
 

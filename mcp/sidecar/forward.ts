@@ -9,7 +9,6 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream';
-import { createGunzip } from 'node:zlib';
 import { environmentProxy, IDLE_MS } from '../client/signed-send.ts';
 import { AgentKeyError } from '../client/signer.ts';
 import { type ErrorForm, ONE_LINE, type Refusal, refuse } from './refusal.ts';
@@ -73,11 +72,8 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
       const detail = `${error.message} Nothing was sent.`;
       return refuse(response, { status: 502, error: 'token_unreadable', detail }, errors);
     }
-    const isZipped = isZippedJson(request);
-    const passed = passedOn(headers);
-    const sent = ['Host', new URL(url).host, ...(isZipped ? without(passed, CODED) : passed), ...shown];
+    const sent = ['Host', new URL(url).host, ...passedOn(headers), ...shown];
     relay(request, response, {
-      ...(isZipped && { undecodable: () => refuse(response, NOT_ZIPPED, errors) }),
       open: (more) => open(`${url}${path}`, { agent, method: request.method, headers: [...sent, ...more] }),
       back,
       heard,
@@ -88,31 +84,7 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
   return { forward, close: () => agent.destroy() };
 }
 
-/**
- * Whether the request has JSON in gzip, as those of `npm audit`. The broker refuses such JSON, because it could not check what is in it, so it is sent
- * unzipped. Not what is sent by PUT, which may be a file that is stored with this encoding.
- */
-const isZippedJson = ({
-  method,
-  headers: { 'content-encoding': coding = '', 'content-type': type = '' },
-}: IncomingMessage) =>
-  method === 'POST' && /^(?:x-)?gzip$/i.test(coding) && /^application\/(?:[\w.-]+\+)?json *(?:;|$)/i.test(type);
-
-/** Headers that describe the zipped body. */
-const CODED: ReadonlySet<string> = new Set(['content-encoding', 'content-length']);
-
-/** `headers`: names and values in turn. */
-const without = (headers: readonly string[], names: ReadonlySet<string>): string[] =>
-  headers.filter((_, at) => !names.has(headers[at - (at % 2)]?.toLowerCase() ?? ''));
-
-const NOT_ZIPPED: Refusal = {
-  ...{ status: 400, error: 'invalid_request' },
-  detail: 'The body is not what its Content-Encoding says: send it plain or gzip.',
-};
-
 type Relayed = {
-  /** Set to unzip the body; called when it is not in gzip. */
-  undecodable?: () => void;
   /** Begins the request. `framing`: headers that declare how the body is framed, names and values in turn. */
   open: (framing: readonly string[]) => ClientRequest;
   /** Rewrites addresses in headers of the answer. */
@@ -130,9 +102,9 @@ type Relayed = {
 export function relay(
   request: IncomingMessage,
   response: ServerResponse,
-  { open, back, heard, statusOf = (status) => status, failed, undecodable }: Relayed,
+  { open, back, heard, statusOf = (status) => status, failed }: Relayed,
 ): void {
-  const isChunked = undecodable !== undefined || request.headers['transfer-encoding'] !== undefined;
+  const isChunked = request.headers['transfer-encoding'] !== undefined;
   const asking = open(isChunked ? ['Transfer-Encoding', 'chunked'] : []);
   asking.on('response', (answer) => {
     heard?.(answer.headers);
@@ -145,7 +117,7 @@ export function relay(
       // The answer is complete while the request is still being sent: read and discard the rest, because a client that cannot write may not read the
       // answer.
       if (request.complete || request.destroyed) return;
-      request.unpipe();
+      request.unpipe(asking);
       asking.destroy();
       request.resume();
       setTimeout(() => request.complete || request.destroy(), LINGER_MS).unref();
@@ -159,15 +131,7 @@ export function relay(
   });
   if (isChunked || Number(request.headers['content-length'] ?? 0) > 0) {
     request.on('error', () => asking.destroy());
-    if (undecodable === undefined) request.pipe(asking);
-    else
-      request
-        .pipe(createGunzip())
-        .once('error', () => {
-          if (!response.headersSent) undecodable();
-          asking.destroy();
-        })
-        .pipe(asking);
+    request.pipe(asking);
   } else asking.end();
 }
 
