@@ -4,6 +4,7 @@ import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { compileManifest } from '../../broker/platforms/manifest.ts';
 import type { Method } from '../../broker/policy/facts.ts';
+import { isFollowed } from '../../broker/policy/follow-redirects.ts';
 import { classify } from '../../broker/policy/operation.ts';
 import { entryOf, rulesOf } from './classified.ts';
 
@@ -185,6 +186,13 @@ describe('in no scope', () => {
   test.each(NONE)('%s: %s', (name, operation) => {
     expect(scopesOf(name, operation)).toBe('none');
   });
+});
+
+test('the redirect of a file of GitHub Packages is followed, and of nothing else of npm', () => {
+  const follows = (path: string) => isFollowed(rulesOf('npm'), { method: 'GET', path });
+  expect(follows('/download/@acme/app/1.0.0/4f5e')).toBe(true);
+  for (const path of ['/@acme%2Fapp', '/@acme/app/-/app-1.0.0.tgz', '/download/a/1.0.0/4f5e'])
+    expect(follows(path), path).toBe(false);
 });
 
 test('the classification of a call whose query names two operations states both scopes', () => {

@@ -24,6 +24,8 @@ export const npm = {
   error_body: { error: '{detail}' },
   // npm's own client sends the name of a scoped package as one segment.
   encoded_slash: true,
+  // GitHub Packages redirects to a URL that is signed for some minutes.
+  follow: ['GET /download/@*/*/*/*'],
   scopes: {
     'npm:packages.read': [
       ...ofPackage('GET', '', ''),
