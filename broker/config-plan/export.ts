@@ -44,7 +44,7 @@ export async function exportGovernance(
 ): Promise<string> {
   const organisation = await findOrganisation(broker.store.db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
-  return await exportPresent(broker.store.db, await loadPresent(broker.store.db, organisation), now);
+  return await exportPresent(broker.store.db, await loadPresent(broker.store.db, organisation, now), now);
 }
 
 /** Exports a loaded state; `db`: the database that it was loaded from. */

@@ -69,6 +69,12 @@ export function planPlatformRemovals(planning: Planning): void {
         `"${platformId}" is no longer listed but has the connections ${listNames(names)}; remove them first.`,
       );
     }
+    const held = present.heldCalls.get(platformId) ?? 0;
+    if (held > 0)
+      planning.warnings.push({
+        path: ['platforms'],
+        message: `"${platformId}" is removed, and ${held === 1 ? '1 held call' : `${held} held calls`} on it can then be approved, but not made.`,
+      });
     addStep(planning, { action: 'delete', kind: 'platform', name: platformId, details: [] }, (db) =>
       deletePlatform(db, organisationId, platformId),
     );

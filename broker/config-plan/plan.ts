@@ -105,7 +105,7 @@ export async function planOn(
     showsMissing = false,
   }: PlanOptions & { showsMissing?: boolean } = {},
 ): Promise<Planning> {
-  const present = await loadPresent(db, organisation);
+  const present = await loadPresent(db, organisation, now);
   const planning: Planning = {
     governance,
     present,

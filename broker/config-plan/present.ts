@@ -3,12 +3,14 @@
 import { guardrailsOf } from '../admin/guardrails.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import type { RuleSource } from '../policy/facts.ts';
+import type { Instant, RuleSource } from '../policy/facts.ts';
 import { pacer } from '../runtime/pace.ts';
 import { listFormerKeys } from '../store/agent-keys.ts';
 import { listAgentsAfter, listGrantsAfter } from '../store/agents.ts';
+
 import { listSinks, type SinkWithLog } from '../store/audit-sinks.ts';
 import { listConnections } from '../store/connections.ts';
+import { countHeldByPlatform } from '../store/inbox.ts';
 import { listChannels } from '../store/notice-channels.ts';
 import { listOrganisations, listOwners } from '../store/organisations.ts';
 import { countGivenTokens } from '../store/people.ts';
@@ -50,6 +52,8 @@ export type Present = {
   platformSecrets: readonly PlatformSecretTable[];
   /** How many tokens people gave, by platform. */
   givenTokens: ReadonlyMap<string, number>;
+  /** How many held calls wait for a decision, by platform. */
+  heldCalls: ReadonlyMap<string, number>;
   policies: ReadonlyMap<string, { id: string; rules: RuleSource[] }>;
   guardrails: RuleSource[];
 };
@@ -75,7 +79,7 @@ const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const byCreation = (a: Created, b: Created): number => a.created_at - b.created_at || byText(a.id, b.id);
 
 /** Loads everything; in a transaction, what the transaction sees. */
-export async function loadPresent(db: Db, organisation: OrganisationTable): Promise<Present> {
+export async function loadPresent(db: Db, organisation: OrganisationTable, now: Instant): Promise<Present> {
   const { id } = organisation;
   // SQLite answers synchronously: without yielding, loading would block the event loop.
   const rest = pacer();
@@ -124,6 +128,7 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
     sinks: await listSinks(db, id),
     platformSecrets: await listPlatformSecrets(db, id),
     givenTokens: tokensByPlatform(await countGivenTokens(db, id)),
+    heldCalls: await countHeldByPlatform(db, id, now),
     policies,
     guardrails: (await guardrailsOf(db, organisation)).guardrails,
   };

@@ -36,3 +36,16 @@ export async function countWaiting(db: Db, organisationId: string, now: number):
     registrations: Number(counted.registrations),
   };
 }
+
+/** Counts the held calls that wait for a decision, by platform. `now`: milliseconds since the epoch. */
+export async function countHeldByPlatform(db: Db, organisationId: string, now: number): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom('approvals')
+    .select((eb) => ['platform_id', eb.fn.countAll().as('count')])
+    .where('organisation_id', '=', organisationId)
+    .where('status', '=', 'pending')
+    .where('expires_at', '>', now)
+    .groupBy('platform_id')
+    .execute();
+  return new Map(rows.map((row) => [row.platform_id, Number(row.count)]));
+}

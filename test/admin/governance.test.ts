@@ -95,6 +95,30 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     });
   });
 
+  test('a plan warns of held calls on a platform that it removes', async () => {
+    const applied = await apply(FILE.replace('effect: allow', 'effect: require_approval'));
+    expect(applied.status, applied.text).toBe(200);
+    const policy = (await organisation.ask('GET', '/owner/policies/careful')).body;
+    const agent = await organisation.agent({ policy: policy.id, grants: { crm: { scopeList: ['crm:read'] } } });
+    const call = { platform: 'crm', endpoint: '/a', method: 'GET', scope: 'crm:read' };
+    const held = await agent.act(call);
+    expect(held.status, held.text).toBe(202);
+    const removed = await organisation.ask('DELETE', `/owner/agents/${agent.id}/grants/crm`);
+    expect(removed.status, removed.text).toBe(200);
+    const plan = async (text: string) => {
+      const planned = await organisation.ask('POST', '/owner/governance/plan', { text, values: {} });
+      expect(planned.status, planned.text).toBe(200);
+      return planned.body.warnings;
+    };
+    const removal = 'platforms: {}\nconnections: {}\n';
+    expect(JSON.stringify(await plan(removal))).toContain(
+      'crm\\" is removed, and 1 held call on it can then be approved, but not made.',
+    );
+    const denied = await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/deny`, {});
+    expect(denied.status, denied.text).toBe(200);
+    expect(await plan(removal)).toEqual([]);
+  });
+
   test('is recorded with its changes; the receipt has neither secrets nor addresses', async () => {
     const planned = await organisation.ask('POST', '/owner/governance/plan', body());
     expect(await events()).toEqual([]);

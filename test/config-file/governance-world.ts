@@ -101,7 +101,7 @@ export class Governed {
 
   async present(): Promise<Present> {
     const organisation = await findOrganisation(this.broker.store.db, this.id);
-    return await loadPresent(this.broker.store.db, organisation!);
+    return await loadPresent(this.broker.store.db, organisation!, this.now);
   }
 
   async agent(name: string) {
