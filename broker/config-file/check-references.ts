@@ -8,6 +8,7 @@ import { canBeInRepositories } from '../policy/repos.ts';
 import { didYouMean, similarNames } from '../runtime/did-you-mean.ts';
 import { atOnce } from '../runtime/pace.ts';
 import type { Checked } from './check-document.ts';
+import { checkHeaders } from './check-headers.ts';
 import { checkOperations } from './check-operations.ts';
 import { checkRuleNames } from './check-rule-names.ts';
 import { entriesOf, termsOf } from './governance.ts';
@@ -60,6 +61,7 @@ export function* referencesOf(document: GovernanceDocument, around: Surroundings
   }
   for (const [id, entry] of entriesOf(document.platforms)) {
     const manifest = around.platforms?.get(id);
+    checkHeaders(entry, ['platforms', id], found);
     if (manifest) checkOperations(entry, manifest, ['platforms', id], found);
     yield;
   }

@@ -524,6 +524,21 @@ guardrails: [{ name: g, effect: mask, mask: { members: ["/contacts/", "/contacts
     ]);
   });
 
+  it('gets a warning for headers of a platform that look like keys', () => {
+    const text = CRM.replace(
+      / {4}recipients/,
+      `    headers: { X-Api-Version: "2", X-Second-Key: sk_live_abcdefghij0123456789 }
+    default_headers: { X-Trace: "eyJhbGciOiJSUzI1NiJ9", X-Token: npm_abcdefghijklmnopqrstuvwxyz0123456789 }
+$&`,
+    );
+    const found = warningsOf(text);
+    expect(found.map((warning) => warning.replace(/^.*?crm\.(.*?):.*$/, '$1'))).toEqual([
+      'headers.X-Second-Key',
+      'default_headers.X-Token',
+    ]);
+    expect(found.join()).not.toContain('abcdefghij');
+  });
+
   it('gets a warning for JSON pointers of a platform that end with a slash, which are of no member', () => {
     const text = CRM.replace('["/to"]', '["/to/", { pointer: /cc/*/, optional: true }, "/bcc/*"]').replace(
       / {4}recipients/,
