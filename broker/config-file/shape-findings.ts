@@ -94,12 +94,19 @@ function unknownName(key: string, members: readonly string[]): string {
   return `"${shorten(key)}" is not known here.${didYouMean(key, members)} Allowed: ${members.join(', ')}.`;
 }
 
-/** Says that a value is not one of the allowed ones, and lists those. */
-function notAllowed(value: unknown, values: readonly unknown[]): string {
+/** Returns the kinds of values of the options of a choice that are no fixed values. */
+const kindsOf = ({ errors }: Extract<Issue, { code: 'invalid_union' }>): string[] =>
+  errors
+    .flat()
+    .flatMap((one) => (one.path.length === 0 && one.code === 'invalid_type' ? (KINDS[one.expected] ?? []) : []));
+
+/** Says that a value is not one of the allowed ones, and lists those. `kinds`: of values that are allowed as well. */
+function notAllowed(value: unknown, values: readonly unknown[], kinds: readonly string[] = []): string {
   const allowed = values.map(String);
   const meant = typeof value === 'string' ? didYouMean(value, allowed) : '';
   const wrong = value === undefined ? 'is missing' : `${show(value)} is not allowed`;
-  return `${wrong}; write ${listNames(allowed).replace(/ and (?=[^ ]*$)/, ' or ')}.${meant}`;
+  const names = listNames(allowed).replace(/ and (?=[^ ]*$)/, ' or ');
+  return `${wrong}; write ${[names, ...new Set(kinds)].join(', or ')}.${meant}`;
 }
 
 const isNumber = (origin: string): boolean => origin === 'number' || origin === 'int' || origin === 'bigint';
@@ -123,8 +130,11 @@ function unionFindings(
     .toSorted((a, b) => a.score - b.score);
   const [first, second] = scored;
   const clear = first !== undefined && first.score !== Number.POSITIVE_INFINITY && first.score !== second?.score;
-  if (clear) return first.issues.flatMap((inner) => findingsOf(inner, path, root, schema));
   const value = valueAt(root, path);
+  const [literal] = clear ? first.issues : [];
+  if (literal?.code === 'invalid_value' && literal.path.length === 0)
+    return [{ path, message: `${notAllowed(value, literal.values, kindsOf(issue))}${belongs()}` }];
+  if (clear) return first.issues.flatMap((inner) => findingsOf(inner, path, root, schema));
   const wrong = value === undefined ? 'is missing; ' : '';
   if (!isOwn(issue.message) && 'options' in issue && issue.options)
     return [{ path, message: `${notAllowed(value, issue.options)}${belongs()}` }];

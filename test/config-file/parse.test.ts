@@ -103,6 +103,16 @@ describe('a governance file', () => {
       '2:33: owners[0].role: "boss" is not allowed; write "admin", "approver" or "viewer". Admin changes things, approver decides on held calls, viewer reads.',
     ],
     [
+      'true where false or a mapping belongs',
+      'auto_suspend: true',
+      '1:15: auto_suspend: true (put it in quotes if it is text) is not allowed; write "false", or a mapping. After how many refused calls an agent is suspended until an owner resumes it; false: never.',
+    ],
+    [
+      'a text where a boolean or a fixed text belongs',
+      'platforms:\n  a: { use: github, encoded_slash: yes }',
+      '2:36: platforms.a.encoded_slash: "yes" is not allowed; write "as_slash", or true or false. Whether "%2F" is allowed in a path segment; off by default, because servers differ in reading it. as_slash: it is judged and sent as "/".',
+    ],
+    [
       'an unknown kind of channel',
       'channels:\n  ops: { kind: pigeon, url: "https://a.example" }',
       '2:16: channels.ops.kind: "pigeon" is not allowed; write "webhook", "ntfy", "email", "slack", "teams" or "telegram".',
