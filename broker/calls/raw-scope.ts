@@ -8,12 +8,15 @@ export type InferredScope = { scope: string; needed: readonly string[] };
 
 /**
  * Infers the scope: the first granted one, by name, of those that the manifest's most specific rule names. When none is granted, or none
- * covers the endpoint, a scope for which the decision gives that reason.
+ * covers the endpoint, or a further scope is not granted, a scope for which the decision gives that reason.
  */
 export function inferScope(facts: Facts, ask: Omit<Ask, 'scope'>): InferredScope {
   const granted = effectiveGrant(facts, { ...ask, scope: '' })?.scopes ?? [];
   const found = facts.platform && ask.call ? classify(facts.platform.rules, ask.call) : undefined;
-  const needed = found?.kind === 'classified' ? [...found.scopes].sort() : [];
+  // A call may need several scopes because of its content: one that is lacking is the one to request.
+  const lists = found?.kind === 'classified' ? [...(found.required ?? []), found.scopes] : [];
+  const lacking = lists.find((list) => !list.some((one) => granted.includes(one)));
+  const needed = [...(lacking ?? lists.at(-1) ?? [])].sort();
   // When no scope covers the endpoint, any granted scope leads to that refusal.
   const scope = needed.find((one) => granted.includes(one)) ?? needed[0] ?? granted[0] ?? '';
   return { scope, needed };

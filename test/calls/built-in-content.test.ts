@@ -219,6 +219,19 @@ describe('a call of a built-in platform needs the scope of its content', () => {
       );
       expect([refused.status, refused.body.reason], refused.text).toEqual([403, 'endpoint_scope_mismatch']);
       expect(refused.body.detail).toContain(`the call needs ${name}:${endpointScope} in addition to`);
+      const isForm = manifestOf(name).body === 'form';
+      const unmodified = await withoutCalls(world, () =>
+        rawClient(() => limited)(method, `/proxy/${name}-main${endpoint}`, {
+          body: isForm ? formOf(data) : JSON.stringify(data),
+          ...(isForm && { headers: { 'content-type': 'application/x-www-form-urlencoded' } }),
+        }),
+      );
+      const { row } = await evidenceOf(world, limited, unmodified.headers.get('x-svc-audit-id')!);
+      expect([unmodified.status, row.reason, row.scope]).toEqual([
+        403,
+        'scope_not_granted',
+        `${name}:${endpointScope}`,
+      ]);
     },
   );
 });
