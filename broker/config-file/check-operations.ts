@@ -5,6 +5,7 @@ import { type Pattern, relate } from '../policy/pattern.ts';
 import type { Operation } from '../policy/platform-rules.ts';
 import { didYouMean } from '../runtime/did-you-mean.ts';
 import type { Checked } from './check-document.ts';
+import { namedSegmentWarning } from './named-segment.ts';
 import type { Path } from './problems.ts';
 
 const FIELDS = ['recipients', 'content_scopes', 'refs', 'masks'] as const;
@@ -14,11 +15,18 @@ const FIELDS = ['recipients', 'content_scopes', 'refs', 'masks'] as const;
  * @param manifest the complete manifest
  */
 export function checkOperations(
-  entry: Partial<Record<(typeof FIELDS)[number], unknown>>,
+  entry: Partial<Record<(typeof FIELDS)[number], unknown>> & {
+    scopes?: Readonly<Record<string, readonly string[]>> | undefined;
+  },
   manifest: Manifest,
   path: Path,
   found: Checked,
 ): void {
+  for (const [scope, rules] of Object.entries(entry.scopes ?? {}))
+    for (const [i, rule] of rules.entries()) {
+      const message = namedSegmentWarning(rule);
+      if (message !== undefined) found.warnings.push({ path: [...path, 'scopes', scope, i], message });
+    }
   if (FIELDS.every((field) => entry[field] === undefined)) return;
   const texts = new Set(Object.values(manifest.scopes).flat());
   const operations = [...texts].map(parseOperation);

@@ -4,6 +4,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { matchesGlob } from '../policy/pattern.ts';
 import { didYouMean, similarNames } from '../runtime/did-you-mean.ts';
 import type { Checked } from './check-document.ts';
+import { namedSegmentWarning } from './named-segment.ts';
 import type { Path } from './problems.ts';
 
 type Names = {
@@ -26,15 +27,10 @@ function checkMasks(rules: readonly Narrowing[], path: Path, found: Checked): vo
   });
 }
 
-/** Warns of segments such as `:id`, the variable segments of other notations, which here match only that text. */
 function checkEndpoints({ endpoints }: Names, path: Path, found: Checked): void {
   endpoints?.forEach((endpoint, j) => {
-    const segment = endpoint.split('/').find((one) => one.startsWith(':'));
-    if (segment === undefined) return;
-    found.warnings.push({
-      path: [...path, 'endpoints', j],
-      message: `"${segment}" matches only this text. Write \`*\` for a variable segment, not \`:name\`.`,
-    });
+    const message = namedSegmentWarning(endpoint);
+    if (message !== undefined) found.warnings.push({ path: [...path, 'endpoints', j], message });
   });
 }
 

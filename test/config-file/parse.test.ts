@@ -534,6 +534,13 @@ guardrails: [{ name: g, effect: mask, mask: { members: ["/contacts/", "/contacts
     ]);
   });
 
+  it('gets a warning for operations of a scope with a segment in the notation of other programs', () => {
+    const text = CRM.replace('"GET /contacts/*"', '"GET /contacts/:id", "GET /contacts/*:archive"');
+    expect(warningsOf(text).map((warning) => warning.replace(/^.*?crm\./, ''))).toEqual([
+      'scopes["crm:contacts.read"][1]: ":id" matches only this text. Write `*` for a variable segment, not `:name`.',
+    ]);
+  });
+
   it('gets a warning for headers of a platform that look like keys', () => {
     const text = CRM.replace(
       / {4}recipients/,
