@@ -34,9 +34,9 @@ export function seenCalls(): SeenCalls {
           // Several rules, or both the current and the proposed ones, may look back at the same kind.
           if (noted.has(kind)) continue;
           noted.add(kind);
-          const match = selects(after.made, question);
-          if (match === 'depends') kind.unsure.push(at);
-          else if (match !== 'no') kind.sure.push({ at, auditId });
+          const matches = [question, ...question.others].map((one) => selects(after.made, one));
+          if (matches.some((match) => match === 'yes' || typeof match === 'object')) kind.sure.push({ at, auditId });
+          else if (matches.includes('depends')) kind.unsure.push(at);
         }
       }
     },

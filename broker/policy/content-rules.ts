@@ -95,6 +95,10 @@ export function whyInNoScope(found: readonly ContentRule[]): string {
 export const dependsOnContent = (rules: readonly ContentRule[], call: CallAsk): boolean =>
   rules.some((rule) => rule.isOfBody && isAbout(rule, call));
 
+/** Whether the body of a past call, which is not known, needed this scope. */
+export const neededByBody = (rules: readonly ContentRule[], call: CallAsk, scope: string): boolean =>
+  rules.some((rule) => rule.isOfBody && rule.scope === scope && isAbout(rule, call));
+
 const isAbout = ({ operation }: ContentRule, { method, path }: CallAsk): boolean =>
   operation.kind === 'http' && operation.method === method && operation.path.matchesAnySpelling(path);
 

@@ -5,7 +5,7 @@ import { effectiveGrant } from './attenuation.ts';
 import type { CallAsk, Method } from './call-ask.ts';
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { type ConditionAgent, conditionInput } from './condition.ts';
-import { furtherScopes } from './content-rules.ts';
+import { furtherScopes, neededByBody } from './content-rules.ts';
 import type { Ask, Facts, Instant, Rule } from './facts.ts';
 import { classify } from './operation.ts';
 import type { Pattern } from './pattern.ts';
@@ -47,8 +47,12 @@ function scopesBeside(facts: Facts, ask: Ask): readonly string[] {
   const rules = facts.platform?.rules;
   if (call === undefined || rules === undefined || rules.content.length === 0) return [];
   const found = classify(rules, call);
-  if (found.kind !== 'classified' || found.required === undefined) return [];
-  return furtherScopes(found, ask.scope, effectiveGrant(facts, ask)?.scopes ?? []);
+  if (found.kind !== 'classified') return [];
+  // The body of a past call is not known: the scope under which it was made states what it held.
+  const byBody = call.recorded === 'row' && neededByBody(rules.content, call, ask.scope) ? [found.scopes] : undefined;
+  const { required = byBody } = found;
+  if (required === undefined) return [];
+  return furtherScopes({ ...found, required }, ask.scope, effectiveGrant(facts, ask)?.scopes ?? []);
 }
 
 function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): Question {

@@ -68,6 +68,30 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
     ]);
   });
 
+  test('a call under a scope of its content is decided by the rules for the scope of its operation, too', async () => {
+    const manifest = {
+      scopes: { 'demo:write': ['PATCH /items/*'], 'demo:admin': ['POST /admin'] },
+      content_scopes: { 'PATCH /items/*': [{ pointer: '/role', scope: 'demo:admin' }] },
+    };
+    const made = await world.organisation();
+    await made.platform({ manifest });
+    const policy = await made.policy([{ effect: 'allow' }]);
+    const grants = { demo: { scopeList: ['demo:write', 'demo:admin'] } };
+    const agent = await made.agent({ policy, grants });
+    const admin = { platform: 'demo', scope: 'demo:admin' };
+    const calls = [
+      { ...EDIT, ...admin, data: { role: 'x' } },
+      { ...admin, endpoint: '/admin', method: 'POST', data: {} },
+    ];
+    for (const call of calls) expect((await agent.act(call)).status).toBe(200);
+    const tried = await made.ask('POST', '/owner/simulate/recorded', {
+      policy,
+      policy_rules: [{ effect: 'allow' }, { name: 'edits', effect: 'deny', scopes: ['demo:write'] }],
+    });
+    expect(tried.body).toMatchObject({ calls: 2, same: 1, changed: 1, cannot_tell: 0 });
+    expect(tried.body.changes[0].examples[0]).toMatchObject({ path: '/items/7', rule_after: { name: 'edits' } });
+  });
+
   test('values that a row does not contain are never guessed; a held call is evaluated by its sealed request', async () => {
     const { policy } = await given();
     const rules = (when: string) => [...DEMO_RULES, { name: 'big', effect: 'deny', when }];
