@@ -6,7 +6,7 @@ import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile } from '../governance-file.ts';
 import { PROGRAM } from '../program-name.ts';
 
-type Options = ConnectionOptions & { pipeline?: string; json?: boolean; withoutSecrets?: boolean };
+type Options = ConnectionOptions & { pipeline?: string; json?: boolean; withoutSecrets?: boolean; check?: boolean };
 type Answer = {
   changes: Change[];
   warnings: string[];
@@ -19,10 +19,12 @@ export function addGovernanceCommands(program: Command): void {
     program.command('plan <file>').description('show what a governance file would change; - is standard input'),
   )
     .option('--without-secrets', 'read and send no secrets; the plan then does not show whether they change')
+    .option('--check', 'exit with 1 if anything would change, for jobs that compare the broker with the file')
     .option('--json', 'print JSON')
     .action(async (file: string, options: Options) => {
       const answer = await send('plan', file, options);
       print(options, answer, () => describe(answer, 'would be made', 'Nothing would change.'));
+      if (options.check && answer.changes.length > 0) process.exitCode = 1;
     });
 
   withPipeline(

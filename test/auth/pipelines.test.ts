@@ -403,8 +403,12 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
 
       const planned = await run(['plan', file, '--pipeline', audience], github.env);
       expect(planned.stdout, planned.stderr).toContain('+ policy careful');
+      const check = async () => await run(['plan', file, '--check', '--pipeline', audience], github.env);
+      const differing = await check();
+      expect([planned.code, differing.code, differing.stdout]).toEqual([0, 1, planned.stdout]);
       const applied = await run(['apply', file], { ...github.env, AGENT_BROKER_PIPELINE: audience });
       expect(applied.stdout, applied.stderr).toContain('2 changes made.');
+      expect(await check()).toMatchObject({ code: 0, stdout: 'Nothing would change.\n' });
       expect(github.asked.at(-1)).toEqual({ audience, authorization: 'Bearer of-the-job' });
       const exported = await run(['export', '--pipeline', audience], {
         AGENT_BROKER_OWNER_TOKEN: await tokenFor(audience),
