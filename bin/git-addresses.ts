@@ -1,13 +1,24 @@
 /** The addresses of a code host that `git-setup` and `run` rewrite to the broker. */
 import { WrongUsage } from './failure.ts';
 
+/** Hosts that serve SSH at port 443, for networks that block port 22, by code host. */
+const SSH_AT_443: Readonly<Record<string, readonly string[]>> = {
+  'github.com': ['ssh.github.com:443'],
+  'gitlab.com': ['altssh.gitlab.com:443'],
+  'bitbucket.org': ['altssh.bitbucket.org:443'],
+};
+
 /** Returns the prefixes of addresses of a code host's repositories, in the spellings that git, people and programs use: git compares them literally. */
-export function addressesOf({ origin, protocol, hostname, port }: URL): string[] {
-  const withPort = port === '' ? [`${origin}:${protocol === 'https:' ? 443 : 80}/`] : [];
+export function addressesOf({ origin, protocol, host, hostname, port }: URL): string[] {
+  const [other, usual] = protocol === 'https:' ? ['http:', 443] : ['https:', 80];
+  const withoutPort = port === '' ? [`${origin}:${usual}/`, `${other}//${hostname}/`] : [];
   // Without a dot, the name in front of a colon may be a user's own short name (`insteadOf = work:`).
   const plain = hostname.includes('.') ? [`${hostname}:`, `${hostname}:/`] : [];
-  const ssh = [`git@${hostname}:`, `git@${hostname}:/`, ...plain, `ssh://git@${hostname}/`];
-  return [`${origin}/`, ...withPort, ...ssh];
+  const ssh = [hostname, `${hostname}:22`, ...(SSH_AT_443[hostname] ?? [])].map((at) => `ssh://git@${at}/`);
+  return [
+    ...[`${origin}/`, `${protocol}//git@${host}/`, ...withoutPort, `git://${hostname}/`],
+    ...[`git@${hostname}:`, `git@${hostname}:/`, ...plain, ...ssh],
+  ];
 }
 
 /** Parses the address of a code host. Throws WrongUsage. */

@@ -43,6 +43,11 @@ describe('git-setup', () => {
       'git@github.com:/acme/app.git',
       'github.com:acme/app.git',
       'github.com:/acme/app.git',
+      'http://github.com/acme/app.git',
+      'https://git@github.com/acme/app.git',
+      'ssh://git@github.com:22/acme/app.git',
+      'ssh://git@ssh.github.com:443/acme/app.git',
+      'git://github.com/acme/app.git',
     ])
       expect(rewritten(url)).toBe(`${BROKER}/git/acme/app.git`);
     expect(rewritten('https://gitlab.com/acme/app')).toBe('https://gitlab.com/acme/app');
