@@ -4,20 +4,20 @@ import type { Environment } from './environment.ts';
 
 /** The file of root certificates that Go, Ruby, OpenSSL and many others read. */
 const USUAL_ROOTS = 'SSL_CERT_FILE';
-/** Variables that name a file of roots which replaces the system's. */
+/** Variables that name a file of roots which replaces the system's, or that of the tool. */
 const ROOTS = [
   USUAL_ROOTS,
-  ...[
-    'REQUESTS_CA_BUNDLE',
-    'HTTPLIB2_CA_CERTS',
-    'CURL_CA_BUNDLE',
-    'GIT_SSL_CAINFO',
-    'AWS_CA_BUNDLE',
-    'PERL_LWP_SSL_CA_FILE',
-  ],
+  ...['REQUESTS_CA_BUNDLE', 'HTTPLIB2_CA_CERTS', 'PIP_CERT', 'CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE'],
+  ...['CURL_CA_BUNDLE', 'GIT_SSL_CAINFO', 'CARGO_HTTP_CAINFO', 'NIX_SSL_CERT_FILE'],
+  ...['AWS_CA_BUNDLE', 'PERL_LWP_SSL_CA_FILE', 'HEX_CACERTS_PATH'],
 ];
-/** Names a file of roots in addition to those built into Node. */
-const MORE_ROOTS = 'NODE_EXTRA_CA_CERTS';
+/** Variables of tools that read the file of one of the above where theirs is not set, or have roots of their own. */
+const ROOTS_IF_SET = [
+  ...['BUNDLE_SSL_CA_CERT', 'COMPOSER_CAFILE', 'JULIA_SSL_CA_ROOTS_PATH'],
+  ...['npm_config_cafile', 'NPM_CONFIG_CAFILE', 'YARN_HTTPS_CA_FILE_PATH'],
+];
+/** Variables that name a file of roots in addition to those built into Node or Deno. */
+const MORE_ROOTS = ['NODE_EXTRA_CA_CERTS', 'DENO_CERT'];
 /** Ruby's Net::HTTP reads only `http_proxy`, for https addresses, too. */
 const OURS = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'];
 const PROXIES = [...OURS, 'ALL_PROXY', 'all_proxy'];
@@ -57,12 +57,16 @@ export function proxyVariables(
   const files: Record<string, string> = {};
   /** Writes a file of roots with the authority's certificate. `own`: the file that the variable named before. Returns the path of the new file. */
   const rootsFor = (name: string, own: string | undefined): string => {
-    const roots = own ? read(own) : name === MORE_ROOTS ? '' : systemRoots;
-    const file = own || name === MORE_ROOTS ? `${name}.pem` : 'roots.pem';
+    const [file, roots] = own
+      ? [`${name}.pem`, read(own)]
+      : MORE_ROOTS.includes(name)
+        ? ['authority.pem', '']
+        : ['roots.pem', systemRoots];
     files[file] = `${endedLine(roots)}${certificate}`;
     return `${folder}/${file}`;
   };
-  for (const name of [...ROOTS, MORE_ROOTS]) environment[name] = rootsFor(name, parent[name]);
+  for (const name of [...ROOTS, ...MORE_ROOTS, ...ROOTS_IF_SET.filter((one) => parent[one])])
+    environment[name] = rootsFor(name, parent[name]);
   const usual = environment[USUAL_ROOTS];
   // An empty entry is PHP's built-in folder: PHP then reads both folders.
   environment.PHP_INI_SCAN_DIR = `${parent.PHP_INI_SCAN_DIR ?? ''}${delimiter}${folder}/php`;

@@ -229,7 +229,8 @@ describe('the files of the proxy', () => {
     });
 
   test("contain the system's roots, or those that a variable of the parent named, and the run's authority", () => {
-    const { environment, files } = filesFor({ CURL_CA_BUNDLE: '/own', NODE_EXTRA_CA_CERTS: '/node' });
+    const own = { CURL_CA_BUNDLE: '/own', NODE_EXTRA_CA_CERTS: '/node', npm_config_cafile: '/npm' };
+    const { environment, files } = filesFor(own);
     expect(environment).toMatchObject({
       HTTPS_PROXY: 'http://run:KEY@127.0.0.1:7',
       http_proxy: 'http://run:KEY@127.0.0.1:7',
@@ -238,11 +239,16 @@ describe('the files of the proxy', () => {
       PERL_LWP_SSL_CA_FILE: '/f/roots.pem',
       CURL_CA_BUNDLE: '/f/CURL_CA_BUNDLE.pem',
       NODE_EXTRA_CA_CERTS: '/f/NODE_EXTRA_CA_CERTS.pem',
+      npm_config_cafile: '/f/npm_config_cafile.pem',
+      DENO_CERT: '/f/authority.pem',
     });
+    expect(environment).not.toHaveProperty('BUNDLE_SSL_CA_CERT');
     expect(files).toMatchObject({
       'roots.pem': 'A\nB\nOURS\n',
       'CURL_CA_BUNDLE.pem': 'in /own\nOURS\n',
       'NODE_EXTRA_CA_CERTS.pem': 'in /node\nOURS\n',
+      'npm_config_cafile.pem': 'in /npm\nOURS\n',
+      'authority.pem': 'OURS\n',
     });
   });
 

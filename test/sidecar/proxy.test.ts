@@ -136,6 +136,24 @@ describe('the proxy of a run', () => {
     expect(row).toMatchObject({ result: 'allowed', platform_id: 'demo' });
   });
 
+  onlyWith(
+    python,
+    '-m',
+    'pip',
+    '--version',
+  )('pip reaches the platform although a variable of its own names a file of roots', async () => {
+    const roots = join(newFolder(), 'roots.pem');
+    writeFileSync(roots, untouched.certificate);
+    const file = `${given.origin}/v1/items/left-1.0.zip`;
+    const ended = await proxied(['--', python, '-m', 'pip', 'download', '--no-deps', '--retries=0', file], {
+      PIP_CERT: roots,
+    });
+    expect(
+      given.platform.seen.map(({ target }) => target),
+      ended.stderr,
+    ).toEqual(['/v1/items/left-1.0.zip']);
+  });
+
   describe('git', () => {
     let host: GitHost;
     beforeAll(async () => {
@@ -248,7 +266,7 @@ describe('the proxy of a run', () => {
       '700',
       '600',
       '600',
-      'NODE_EXTRA_CA_CERTS.pem',
+      'authority.pem',
       'roots.pem',
       '-----BEGIN CERTIFICATE-----',
       '-----END CERTIFICATE-----',
