@@ -1,6 +1,6 @@
 /** `agent-broker run`: starts a command that was not written for the broker, with a sidecar that signs for it. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { constants, tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import spawn from 'cross-spawn';
@@ -30,6 +30,7 @@ import { CommandFailed, WrongUsage } from './failure.ts';
 import { addressesOf } from './git-addresses.ts';
 import { PROGRAM } from './program-name.ts';
 import { proxyBaseUrl } from './proxy-base-url.ts';
+import { makeRunFolder, socketIn } from './run-folder.ts';
 import { describeUnusedConnections, makeProxy, readPorts, variablesOf } from './run-proxy.ts';
 
 export type RunOptions = CallerOptions & {
@@ -67,7 +68,7 @@ export async function run(
   const ports = readPorts(options.port, granted, addresses);
   const tell = options.verbose ? (line: string) => say(`agent-broker: ${line}`) : undefined;
   const proxy = options.proxy ? await makeProxy(addresses, { parent, isStrict, tell }) : undefined;
-  const folder = makeFolder();
+  const folder = await makeRunFolder();
   let close = () => {};
   try {
     const placeholder = newPlaceholder();
@@ -122,30 +123,6 @@ export async function run(
     rmSync(folder, { recursive: true, force: true });
   }
 }
-
-/** The longest path of a Unix socket in bytes, on the system with the lowest limit (macOS, unix(4)). */
-const LONGEST_SOCKET = 103;
-
-/** Creates the folder of a run, in a folder for temporary files where a socket's path is short enough. @throws CommandFailed */
-function makeFolder(): string {
-  const make = (parent: string) => {
-    try {
-      return mkdtempSync(join(parent, 'agent-broker-run-'));
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      throw new CommandFailed(
-        `No folder can be created in ${parent} (${code}). Set TMPDIR to a folder that you may write to.`,
-      );
-    }
-  };
-  const folder = make(tmpdir());
-  if (process.platform === 'win32' || Buffer.byteLength(socketIn(folder)) <= LONGEST_SOCKET) return folder;
-  rmSync(folder, { recursive: true });
-  return make('/tmp');
-}
-
-/** The Unix socket that the sidecar also listens on. */
-const socketIn = (folder: string): string => join(folder, 'socket');
 
 function brokerOf(file: string | undefined): Broker {
   try {

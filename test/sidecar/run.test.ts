@@ -1,5 +1,5 @@
 /** `agent-broker run`: unmodified commands use platforms through the broker, and have none of the agent's credentials. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -249,6 +249,27 @@ describe('a command that is run', () => {
     ['128 plus the number of the signal that ended the command', 'kill -KILL $$', 137],
   ])('the exit code of the run is %s', async (_, lines, code) => {
     expect(await run(profile, sh(lines))).toMatchObject({ code, signal: null, stderr: '' });
+  });
+
+  test('the folder of a run that was killed with SIGKILL is removed by the next run, and those of other runs are kept', async () => {
+    const temporary = newFolder();
+    const start = (line: string) => startRun(profile, sh(line), { TMPDIR: temporary });
+    const waiting = 'echo "$$ $(basename "$(dirname "$AGENT_BROKER_RUN_SOCKET")")"; exec sleep 60';
+    const [killed, running] = [start(waiting), start(waiting)];
+    const [[pid], [, kept]] = (await Promise.all([killed.written(/\n/), running.written(/\n/)])).map((line) =>
+      line.trim().split(' '),
+    ) as [[string], [string, string]];
+    // Not a run, and one that is about to listen.
+    mkdirSync(join(temporary, 'agent-broker-run-starting'));
+    writeFileSync(join(temporary, 'agent-broker-run-file'), '');
+    killed.child.kill('SIGKILL');
+    process.kill(Number(pid));
+    await killed.ended;
+    expect(readdirSync(temporary)).toHaveLength(4);
+    expect(await start('true').ended).toMatchObject({ code: 0, stderr: '' });
+    expect(readdirSync(temporary).sort()).toEqual(['agent-broker-run-file', 'agent-broker-run-starting', kept].sort());
+    running.child.kill('SIGTERM');
+    await running.ended;
   });
 
   test('SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, and end neither the run nor the command', async () => {

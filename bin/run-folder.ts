@@ -1,0 +1,85 @@
+/** The folder of a run, with the files that its command reads and the sidecar's Unix socket. */
+import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { CommandFailed } from './failure.ts';
+
+/** The beginning of the folder's name. */
+const BEGINNING = 'agent-broker-run-';
+/** The longest path of a Unix socket in bytes, on the system with the lowest limit (macOS, unix(4)). */
+const LONGEST_SOCKET = 103;
+/** A run listens on its socket less than a second after it made its folder. */
+const STARTED_WITHIN_MS = 60 * 60 * 1000;
+
+/** The Unix socket that the sidecar also listens on. */
+export const socketIn = (folder: string): string => join(folder, 'socket');
+
+/**
+ * Creates the folder of a run, in a folder for temporary files where a socket's path is short enough, and removes those of runs that were killed
+ * (SIGKILL), which could not remove theirs. @throws CommandFailed
+ */
+export async function makeRunFolder(): Promise<string> {
+  const folder = makeFolder();
+  await removeLeft(dirname(folder), folder);
+  return folder;
+}
+
+function makeFolder(): string {
+  const make = (parent: string) => {
+    try {
+      return mkdtempSync(join(parent, BEGINNING));
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      throw new CommandFailed(
+        `No folder can be created in ${parent} (${code}). Set TMPDIR to a folder that you may write to.`,
+      );
+    }
+  };
+  const folder = make(tmpdir());
+  if (process.platform === 'win32' || Buffer.byteLength(socketIn(folder)) <= LONGEST_SOCKET) return folder;
+  rmSync(folder, { recursive: true });
+  return make('/tmp');
+}
+
+/** Removes folders of this user whose sidecar does not listen any more. On Windows nothing shows that a run has ended. */
+async function removeLeft(parent: string, own: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const others = namesIn(parent)
+    .filter((name) => name.startsWith(BEGINNING))
+    .map((name) => join(parent, name));
+  await Promise.all(
+    others.map(async (folder) => {
+      try {
+        const stat = lstatSync(folder);
+        if (folder === own || !stat.isDirectory() || stat.uid !== process.getuid?.()) return;
+        const code = await connectTo(socketIn(folder));
+        const isLeft = code === 'ECONNREFUSED' || (code === 'ENOENT' && Date.now() - stat.mtimeMs > STARTED_WITHIN_MS);
+        if (isLeft) rmSync(folder, { recursive: true, force: true });
+      } catch {
+        // Removed by another process meanwhile, or not removable: no reason not to start the command.
+      }
+    }),
+  );
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // A folder that may be written to, but not read.
+    return [];
+  }
+}
+
+/** Returns the code of the error with which a connection to a Unix socket fails; undefined when something listens there. */
+function connectTo(path: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ path });
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(undefined);
+    });
+  });
+}
