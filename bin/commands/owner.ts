@@ -8,10 +8,12 @@ import {
   print,
   withConnection,
 } from '../connection.ts';
-import { CommandFailed } from '../failure.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
 import { commandLine } from '../server-entry.ts';
+import { line, styled } from '../terminal/line.ts';
+import { printLines, terminalWidth } from '../terminal/output.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
 type Owner = { id: string; email: string; role: string };
@@ -28,11 +30,13 @@ export function addOwnerCommands(program: Command): void {
   local(owner.command('link').description('create a link that signs an owner in, once, within 15 minutes'))
     .option('--qr', 'also print the link as a QR code, for a phone')
     .action(async (options: Options & { qr?: boolean }) => {
-      const { asQrCode, notForPhones } = await import('../link-for-phone.ts');
+      const { asQrCode, notForPhones, tooWide } = await import('../link-for-phone.ts');
       const answer = await (await connectLocally(options)).ask('POST', '/owner/link', ownerOf(options));
       const link = String(answer.url);
-      print(options, answer, () => (options.qr ? `${asQrCode(link)}\n${link}` : link));
-      const problem = options.qr ? notForPhones(link) : undefined;
+      const code = options.qr ? asQrCode(link) : undefined;
+      const wide = code && tooWide(code, terminalWidth());
+      print(options, answer, () => (code && !wide ? `${code}\n${link}` : link));
+      const problem = options.qr ? (wide ?? notForPhones(link)) : undefined;
       if (problem) process.stderr.write(`${problem}\n`);
     });
 
@@ -51,10 +55,19 @@ export function addOwnerCommands(program: Command): void {
     });
 
   withConnection(owner.command('remove <address>').description('remove an owner, with sessions and passkeys'))
+    .option('--yes', 'do not ask')
     .option('--json', 'print JSON')
-    .action(async (address: string, options: Options) => {
+    .action(async (address: string, options: Options & { yes?: true }) => {
+      const { canAsk, confirm } = await import('../terminal/prompt.ts');
+      if (!options.yes && (options.json || !canAsk()))
+        throw new WrongUsage('To remove an owner without a terminal to ask at, or with --json, add --yes.');
       const broker = await connectAsOwner(options);
       const found = ownerAt(await ownersOf(broker), address);
+      if (!options.yes) {
+        printLines([line`${styled('bold', found.email)} is ${found.role}.`]);
+        if (!(await confirm('Its sessions and passkeys end. Go on to remove this owner?')))
+          throw new CommandFailed('Nothing was changed.');
+      }
       const answer = await broker.ask('DELETE', `/owner/owners/${found.id}`);
       print(options, answer, () => `${found.email} is no longer an owner.`);
     });

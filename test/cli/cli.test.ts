@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import jsqr from 'jsqr';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { notForPhones } from '../../bin/link-for-phone.ts';
+import { asQrCode, notForPhones, tooWide } from '../../bin/link-for-phone.ts';
 import { makeKeyPair } from '../world/agent.ts';
 import { commandHost, runCommand, type Served, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
@@ -169,7 +169,7 @@ describe('owners and agents', () => {
     const unknown = await add('elsewhere');
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There is no such organisation.')]);
     expect((await add('home')).code).toBe(0);
-    expect((await run(['owner', 'remove', 'olga@acme.example'])).code).toBe(0);
+    expect((await run(['owner', 'remove', 'olga@acme.example', '--yes'])).code).toBe(0);
   });
 
   test('owner list and remove', async () => {
@@ -177,13 +177,17 @@ describe('owners and agents', () => {
       'Sign in with: npx agent-broker owner link --email rob@acme.example',
     );
     expect((await run(['owner', 'list'])).stdout).toMatch(/^rob@acme\.example {2}approver {2}/m);
-    const removed = await run(['owner', 'remove', 'Rob@acme.example']);
+    const unasked = await run(['owner', 'remove', 'rob@acme.example']);
+    expect([unasked.code, unasked.stderr]).toEqual([2, expect.stringContaining('add --yes')]);
+    const removed = await run(['owner', 'remove', 'Rob@acme.example', '--yes']);
     expect([removed.code, removed.stdout]).toEqual([0, 'rob@acme.example is no longer an owner.\n']);
     expect((await run(['owner', 'list', '--json'])).stdout).not.toContain('rob@');
-    const again = await run(['owner', 'remove', 'rob@acme.example']);
+    const again = await run(['owner', 'remove', 'rob@acme.example', '--yes']);
     expect(again.code).toBe(1);
     expect(again.stderr).toContain('owner list');
-    expect((await run(['owner', 'remove', 'owner@agent-broker.local'])).stderr).toContain('cannot remove yourself');
+    expect((await run(['owner', 'remove', 'owner@agent-broker.local', '--yes'])).stderr).toContain(
+      'cannot remove yourself',
+    );
   });
 
   test('owner hand-over moves agents, after which their previous owner can be removed', async () => {
@@ -195,15 +199,17 @@ describe('owners and agents', () => {
       0,
       'owner@agent-broker.local → hal@acme.example: handed over 1 agent.\n',
     ]);
-    expect((await run(['owner', 'remove', 'hal@acme.example'])).stderr).toContain('npx agent-broker owner hand-over');
+    expect((await run(['owner', 'remove', 'hal@acme.example', '--yes'])).stderr).toContain(
+      'npx agent-broker owner hand-over',
+    );
     const all = await handOver('hal@acme.example', 'ida@acme.example', '--json');
     expect(JSON.parse(all.stdout)).toEqual({ handed_over: 1, in_governance_file: 0 });
-    expect((await run(['owner', 'remove', 'hal@acme.example'])).code).toBe(0);
+    expect((await run(['owner', 'remove', 'hal@acme.example', '--yes'])).code).toBe(0);
     expect((await handOver('hal@acme.example', 'ida@acme.example')).stderr).toContain('owner list');
     const none = await handOver('owner@agent-broker.local', 'ida@acme.example');
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('has no agents that are not revoked')]);
     expect((await handOver('ida@acme.example', 'owner@agent-broker.local')).code).toBe(0);
-    expect((await run(['owner', 'remove', 'ida@acme.example'])).code).toBe(0);
+    expect((await run(['owner', 'remove', 'ida@acme.example', '--yes'])).code).toBe(0);
   });
 
   test('agent list prints ids; agent suspend and resume take effect at the next call', async () => {
@@ -506,6 +512,13 @@ describe('owner link --qr', () => {
     }
     expect(jsqr.default(pixels, width * SCALE, rows.length * SCALE)?.data).toBe(link);
     expect(stderr).toContain('A phone cannot open localhost');
+  });
+
+  test('a code that is wider than the terminal is left out', () => {
+    const code = asQrCode('https://broker.example/console/sign-in#sgn_a');
+    const width = code.indexOf('\n');
+    expect(tooWide(code, width)).toBeUndefined();
+    expect(tooWide(code, width - 1)).toContain(`The QR code has ${width} columns and this terminal ${width - 1}`);
   });
 
   test.each([
