@@ -10,23 +10,33 @@ const NO_KEY = 'the key set has no key of that name; a receipt by a newer key ne
 
 export type ReceiptCheck = { ok: true; kid: string; payload: JsonObject } | { ok: false; error: string };
 
-/** Verifies a receipt, a compact JWS or the JSON form of the receipt route, with a JWK Set (`keySet`). Never throws. */
+/**
+ * Verifies a receipt, a compact JWS or the JSON form of the receipt route, with a JWK Set (`keySet`). In the JSON form only the receipt is signed, so its
+ * `audit_id` and `kid` have to be equal to the signed ones. Never throws.
+ */
 export function verifyReceipt(receipt: string, keySet: string): ReceiptCheck {
   const keys = readKeys(keySet);
   if (typeof keys === 'string') return { ok: false, error: keys };
-  const jws = readReceipt(receipt);
-  if (jws === undefined) return { ok: false, error: 'it is neither a compact JWS nor the JSON of a receipt.' };
-  const verified = verifyCompact(jws, keys, { typ: RECEIPT_TYPE });
+  const given = readReceipt(receipt);
+  if (given === undefined) return { ok: false, error: 'it is neither a compact JWS nor the JSON of a receipt.' };
+  const verified = verifyCompact(given.jws, keys, { typ: RECEIPT_TYPE });
   if (!verified.ok) return { ok: false, error: `${verified.code === 'unknown_key' ? NO_KEY : verified.detail}.` };
-  return { ok: true, kid: verified.kid, payload: verified.payload };
+  const { kid, payload } = verified;
+  for (const [name, signed] of [
+    ['audit_id', payload.jti],
+    ['kid', kid],
+  ] as const)
+    if (given.json[name] !== undefined && given.json[name] !== signed)
+      return { ok: false, error: `the ${name} of its JSON is not that of the signed receipt, which is ${signed}.` };
+  return { ok: true, kid, payload };
 }
 
-function readReceipt(text: string): string | undefined {
+function readReceipt(text: string): { jws: string; json: JsonObject } | undefined {
   const trimmed = text.trim();
-  if (!trimmed.startsWith('{')) return trimmed === '' ? undefined : trimmed;
+  if (!trimmed.startsWith('{')) return trimmed === '' ? undefined : { jws: trimmed, json: {} };
   try {
-    const { receipt } = JSON.parse(trimmed) as { receipt?: unknown };
-    return typeof receipt === 'string' ? receipt : undefined;
+    const json = JSON.parse(trimmed) as JsonObject;
+    return typeof json.receipt === 'string' ? { jws: json.receipt, json } : undefined;
   } catch {
     return undefined;
   }

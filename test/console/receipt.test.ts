@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { verifyReceipt as verifyOffline } from '../../broker/audit/verify-receipt.ts';
-import { canVerify, receiptIn, verifyReceipt } from '../../broker/console/static/receipt/verify.js';
+import { canVerify, receiptIn, verifyReceipt, withJson } from '../../broker/console/static/receipt/verify.js';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE } from '../world/console.ts';
@@ -38,6 +38,22 @@ describe('verifying a receipt with WebCrypto gives the result of the command lin
     expect(checked).toMatchObject({ ok: true, kid: keys.keys[0]!.kid, payload: { jti: id, result: 'allowed' } });
     expect(receiptIn(JSON.stringify({ receipt: jws }))).toBe(jws);
     expect(receiptIn('{}')).toBeUndefined();
+  });
+
+  test('the JSON of the route with another audit id or key beside a genuine receipt is refused', async () => {
+    const json = (await organisation.ask('GET', `/v1/audit/${id}/receipt`)).body;
+    const checked = await verifyReceipt(jws, keys.keys);
+    for (const [change, ok] of [
+      [{}, true],
+      [{ audit_id: '01a1f7f2-7347-73d4-80b3-7a1b98655fba' }, false],
+      [{ kid: 'another' }, false],
+      [{ did: 'did:web:an-earlier-address.example' }, true],
+    ] as const) {
+      const text = JSON.stringify({ ...json, ...change });
+      const error = ok ? {} : { error: expect.stringContaining('of its JSON is not that of the signed receipt') };
+      expect(withJson(text, checked)).toMatchObject({ ok, ...error });
+      expect(verifyOffline(text, JSON.stringify(keys))).toMatchObject({ ok, ...error });
+    }
   });
 
   const TAMPERED: [string, () => string][] = [

@@ -6,7 +6,7 @@ import { ReceiptFacts } from '/console/receipt/facts.js';
 import { OtherReceipt } from '/console/receipt/other-receipt.js';
 import { rowHash } from '/console/receipt/row-hash.js';
 import { Limits, Verdict } from '/console/receipt/verdict.js';
-import { canVerify, receiptIn, verifyReceipt } from '/console/receipt/verify.js';
+import { canVerify, receiptIn, verifyReceipt, withJson } from '/console/receipt/verify.js';
 import { useChangers } from '/console/shell/changers.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { Link } from '/console/shell/router.js';
@@ -39,7 +39,8 @@ export function ReceiptPage({ place }) {
     const jws = receiptIn(text);
     if (jws === undefined)
       return setError(new Error('This is neither a receipt (three parts with dots) nor the JSON of one.'));
-    setLooked(await checked(jws).catch((thrown) => void setError(asError(thrown))));
+    const found = await checked(jws).catch((thrown) => void setError(asError(thrown)));
+    setLooked(found?.checked ? { ...found, checked: withJson(text, found.checked) } : found);
   };
   const payload = looked?.checked?.payload;
   return html`

@@ -35,6 +35,28 @@ export function receiptIn(text) {
 }
 
 /**
+ * Returns the result for the JSON of the receipt route in which other members than the receipt, which are not signed, differ from the signed ones;
+ * otherwise the result itself.
+ *
+ * @param {string} text
+ * @param {Checked} checked
+ * @returns {Checked}
+ */
+export function withJson(text, checked) {
+  if (!checked.ok || !text.trim().startsWith('{')) return checked;
+  const json = JSON.parse(text);
+  const signed = { audit_id: checked.payload?.jti, kid: checked.kid };
+  for (const [name, value] of Object.entries(signed))
+    if (json[name] !== undefined && json[name] !== value)
+      return {
+        ...checked,
+        ok: false,
+        error: `the ${name} of its JSON is not that of the signed receipt, which is ${value}`,
+      };
+  return checked;
+}
+
+/**
  * Verifies a compact JWS with published keys. Never throws because of a defective receipt.
  *
  * @param {string} jws
