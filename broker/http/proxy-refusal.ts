@@ -24,6 +24,10 @@ type RefusalContext = Pick<Context<'raw'>, 'services' | 'correlationId' | 'reque
 /** Tells the platform's clients not to retry: the same request would be refused again, or would ask a person again. */
 const NO_RETRY: Readonly<Record<string, string>> = { 'x-should-retry': 'false', 'stripe-should-retry': 'false' };
 
+/** Stripe's clients retry a 429 only with this header, and wait at most a few seconds, whatever `Retry-After` says. */
+const RETRY_STRIPE: Readonly<Record<string, string>> = { 'stripe-should-retry': 'true' };
+const SOON_S = 5;
+
 export type RawRefusal = {
   status: number;
   code: string;
@@ -73,7 +77,9 @@ export function refusedReply(
   }
   // Such a platform reports errors with status 200; Slack's client retries any other status for half an hour.
   const isInBody = own !== undefined && !retry && hasSign(manifest?.failed_if, own);
-  return { status: isInBody ? 200 : status, type, body, headers: { ...headers, ...(!retry && NO_RETRY) } };
+  const isSoon = retry && status === 429 && Number(headers?.['Retry-After']) <= SOON_S;
+  const advice = retry ? isSoon && RETRY_STRIPE : NO_RETRY;
+  return { status: isInBody ? 200 : status, type, body, headers: { ...headers, ...advice } };
 }
 
 /** Returns the status of a refusal that the manifest gives for this operation (`error_status`). */

@@ -15,8 +15,8 @@ const KEY = { access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY }
  * Sets up the lab for the tests of this `describe`. `agent`: creates an agent with all scopes of a platform except one, and with another one whose calls are
  * held.
  */
-export function givenLab(store: StoreKind = 'sqlite') {
-  const world = givenWorld(store);
+export function givenLab(store: StoreKind = 'sqlite', environment: Record<string, string> = {}) {
+  const world = givenWorld(store, environment);
   const organisation = shared(async () => {
     const made = await world.organisation();
     const ids = [...new Set(CLIENTS.map(({ platform }) => platform))];
