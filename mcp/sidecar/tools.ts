@@ -50,6 +50,8 @@ export const TOOLS: readonly Tool[] = [
       GITHUB_GRAPHQL_URL: `${url}/graphql`,
       GITHUB_TOKEN: key('ghp_'),
       GH_TOKEN: key('ghp_'),
+      // Cargo's own client of git reads none of the settings by which git reaches the broker.
+      CARGO_NET_GIT_FETCH_WITH_CLI: 'true',
       ...(socket !== undefined && { GH_CONFIG_DIR: `${folder}/gh` }),
     }),
     removed: ['GH_ENTERPRISE_TOKEN', 'GITHUB_ENTERPRISE_TOKEN', 'GH_HOST'],

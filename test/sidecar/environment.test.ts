@@ -60,6 +60,7 @@ describe('the environment', () => {
       GIT_CONFIG_COUNT: '5',
       GIT_CONFIG_KEY_4: 'url.http://127.0.0.1:7/git/.insteadOf',
       GIT_CONFIG_VALUE_4: 'https://github.com/',
+      CARGO_NET_GIT_FETCH_WITH_CLI: 'true',
     });
   });
 
@@ -104,6 +105,7 @@ test('an enclosing run leaves nothing but root certificates, and git keeps its o
     },
     ...{ GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'core.pager', GIT_CONFIG_VALUE_0: 'cat' },
     ...{ YARN_UNSAFE_HTTP_WHITELIST: '127.0.0.1', npm_config_replace_registry_host: 'always' },
+    CARGO_NET_GIT_FETCH_WITH_CLI: 'true',
   });
 });
 
