@@ -9,6 +9,7 @@ import { readProfile } from '../mcp/profile.ts';
 import { configFile, serverEntry } from './client-config.ts';
 import { readClientFile, refuseUnwritable, writeClientFile } from './client-file.ts';
 import { type ClientId, clientNamed } from './clients.ts';
+import { commandWith } from './command-with.ts';
 import { connectAsOwner, dataFolder } from './connection.ts';
 import { describeGrants, type ShownGrant, shortScope } from './describe-grants.ts';
 import { editClient, entryLines } from './edit-client.ts';
@@ -100,7 +101,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     throw new CommandFailed(
       `${error.message}\nThe agent ${agent_id} was created nevertheless, and its key is in ${profile}.\n` +
         `Connect it later: ${PROGRAM} ${commandLine(again)}\n` +
-        `Or end it: ${PROGRAM} agent revoke ${agent_id}`,
+        `Or end it: ${commandWith(options, `agent revoke ${agent_id}`)}`,
     );
   }
   const agent = there ? 'there already' : 'made';

@@ -8,17 +8,12 @@ import { visible } from '../broker/console/static/visible.js';
 import { runFile } from '../broker/process/run-file.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from '../mcp/client/send.ts';
 import { signedSend } from '../mcp/client/signed-send.ts';
+import { commandWith, type Reached } from './command-with.ts';
 import { CommandFailed, OutcomeUnknown, RefusedByBroker } from './failure.ts';
 import { PROGRAM } from './program-name.ts';
 import { printJson } from './terminal/output.ts';
 
-export type ConnectionOptions = {
-  url?: string;
-  ownerToken?: string;
-  email?: string;
-  organisation?: string;
-  data?: string;
-};
+export type ConnectionOptions = Reached & { ownerToken?: string };
 
 /** Adds the options that all commands connecting to a broker have. */
 export function withConnection(command: Command): Command {
@@ -53,6 +48,8 @@ function readRunFile(folder: string): RunFile {
 
 export type BrokerConnection = {
   url: string;
+  /** Returns a command line that reaches the same broker and organisation, for messages. `words`: the command, such as `inbox show ID`. */
+  command(words: string): string;
   /**
    * Sends a request to the owner API; returns the parsed body. Throws CommandFailed with the broker's message when refused, and
    * OutcomeUnknown when it may have been executed. `signal`: stops waiting for the answer, with OutcomeUnknown.
@@ -110,8 +107,9 @@ async function download(url: string, token: string | undefined, path: string): P
   return response.body ?? (async function* () {})();
 }
 
-const connection = (url: string, token: string | undefined): BrokerConnection => ({
+const connection = (url: string, token: string | undefined, options: ConnectionOptions): BrokerConnection => ({
   url,
+  command: (words) => commandWith(options, words),
   ask: asking(url, token),
   download: (path) => download(url, token, path),
 });
@@ -145,12 +143,12 @@ function refusalOf(status: number, answer: Record<string, unknown>): CommandFail
 /** Connects as the operator of this machine, with the local credential in the data folder. */
 export async function connectLocally(options: ConnectionOptions): Promise<BrokerConnection> {
   const running = await localBroker(options);
-  return connection(running.url, running.local_token);
+  return connection(running.url, running.local_token, options);
 }
 
 /** Connects without authentication, for requests with a token in the body. */
 export async function connectAsNobody(options: ConnectionOptions): Promise<BrokerConnection> {
-  return connection(givenUrl(options) ?? (await localBroker(options)).url, undefined);
+  return connection(givenUrl(options) ?? (await localBroker(options)).url, undefined, options);
 }
 
 /**
@@ -195,7 +193,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const url = givenUrl(options);
   if (given) {
     if (url !== undefined) await expectBroker(url);
-    return connection(url ?? (await localBroker(options)).url, given);
+    return connection(url ?? (await localBroker(options)).url, given, options);
   }
   if (url !== undefined && !isLocal(url, options))
     throw new CommandFailed(
@@ -204,7 +202,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const local = await connectLocally(options);
   const session = await local.ask('POST', '/owner/token', ownerOf(options));
   const token = String(session.token);
-  return connection(local.url, token);
+  return connection(local.url, token, options);
 }
 
 /** The body of a request for the session or the link of an owner. */

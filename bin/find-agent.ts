@@ -3,7 +3,6 @@ import type { Agent } from '../broker/console/answers.ts';
 import { didYouMean } from '../broker/runtime/did-you-mean.ts';
 import { CommandFailed } from './failure.ts';
 import type { OwnerApi } from './owner-api.ts';
-import { PROGRAM } from './program-name.ts';
 
 /**
  * Returns the agent with this name, agent id (`agt_…`) or uuid. Throws CommandFailed when there is none, with similar names, or when
@@ -20,7 +19,7 @@ export async function findAgent(api: OwnerApi, given: string): Promise<Agent> {
       given,
       agents.map(({ name }) => name),
     );
-    throw new CommandFailed(`No agent has the name or id ${given}.${near} All of them: ${PROGRAM} agent list`);
+    throw new CommandFailed(`No agent has the name or id ${given}.${near} All of them: ${api.command('agent list')}`);
   }
   if (others.length === 0) return one;
   throw new CommandFailed(

@@ -2,7 +2,7 @@
 import type { Connection } from '../broker/console/answers.ts';
 import { didYouMean } from '../broker/runtime/did-you-mean.ts';
 import { CommandFailed } from './failure.ts';
-import { PROGRAM } from './program-name.ts';
+import type { OwnerApi } from './owner-api.ts';
 
 /**
  * Throws CommandFailed when there is none, with a similar name.
@@ -10,6 +10,7 @@ import { PROGRAM } from './program-name.ts';
  * @param kind what is looked for; `KIND list`, with a hyphen for each space, is the command that lists all
  */
 export function findNamed<One extends { id: string; name: string }>(
+  { command }: OwnerApi,
   kind: string,
   all: readonly One[],
   given: string,
@@ -21,13 +22,14 @@ export function findNamed<One extends { id: string; name: string }>(
     all.map(({ name }) => name),
   );
   throw new CommandFailed(
-    `There is no ${kind} ${given}.${near} All of them: ${PROGRAM} ${kind.replaceAll(' ', '-')} list`,
+    `There is no ${kind} ${given}.${near} All of them: ${command(`${kind.replaceAll(' ', '-')} list`)}`,
   );
 }
 
 /** As `findNamed`, by the label of a connection. */
-export const findConnection = (connections: readonly Connection[], given: string): Connection =>
+export const findConnection = (api: OwnerApi, connections: readonly Connection[], given: string): Connection =>
   findNamed(
+    api,
     'connection',
     connections.map((one) => ({ ...one, name: one.label })),
     given,

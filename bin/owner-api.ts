@@ -7,6 +7,7 @@ export type OwnerApi = {
   url: string;
   /** The connection without types. */
   broker: BrokerConnection;
+  command: BrokerConnection['command'];
   /** Like `BrokerConnection.ask`, with types. */
   ask<M extends Method, P extends Path<M>>(
     method: M,
@@ -22,6 +23,7 @@ export async function openOwnerApi(options: ConnectionOptions): Promise<OwnerApi
   return {
     url: broker.url,
     broker,
+    command: broker.command,
     ask: async (method, path, body, signal) => (await broker.ask(method, path, body, signal)) as never,
   };
 }

@@ -2,7 +2,6 @@
 import { BUILTIN_NAMES, type BuiltinName } from '../broker/platforms/builtin-names.ts';
 import type { BrokerConnection } from './connection.ts';
 import { CommandFailed } from './failure.ts';
-import { PROGRAM } from './program-name.ts';
 
 export type OwnedConnection = {
   id: string;
@@ -63,16 +62,20 @@ export const described = ({ platform_id, name, base_url }: OwnedPlatform): strin
   `${platform_id} (${name === platform_id ? '' : `${name} at `}${base_url})`;
 
 /** Lists the platforms, and how to add one, as the end of a message. */
-function whatThereIs(platforms: readonly OwnedPlatform[]): string {
+function whatThereIs({ command }: BrokerConnection, platforms: readonly OwnedPlatform[]): string {
   const there =
     platforms.length === 0
       ? 'There is none yet.'
       : `There ${platforms.length === 1 ? 'is' : 'are'}:\n${platforms.map((one) => `  ${described(one)}`).join('\n')}`;
-  return `${there}\nAdd one: ${PROGRAM} add NAME, where NAME is ${BUILTIN_NAMES.join(', ')}; an MCP server: ${PROGRAM} add-mcp ADDRESS; others come with a governance file (docs/platforms.md).`;
+  return `${there}\nAdd one: ${command('add NAME')}, where NAME is ${BUILTIN_NAMES.join(', ')}; an MCP server: ${command('add-mcp ADDRESS')}; others come with a governance file (docs/platforms.md).`;
 }
 
 /** Returns the platform with this id, or the only one of this built-in. Throws CommandFailed, which lists the platforms. */
-export function platformNamed<P extends OwnedPlatform>(word: string, platforms: readonly P[]): P {
+export function platformNamed<P extends OwnedPlatform>(
+  broker: BrokerConnection,
+  word: string,
+  platforms: readonly P[],
+): P {
   const exact = platforms.find(({ platform_id: id }) => id === word);
   if (exact) return exact;
   const alike = isBuiltin(word) ? platforms.filter(({ builtin }) => builtin === word) : [];
@@ -84,7 +87,7 @@ export function platformNamed<P extends OwnedPlatform>(word: string, platforms: 
     );
   if (isBuiltin(word))
     throw new CommandFailed(
-      `There is no platform "${word}" yet. Add it: ${PROGRAM} add ${word}\n${whatThereIs(platforms)}`,
+      `There is no platform "${word}" yet. Add it: ${broker.command(`add ${word}`)}\n${whatThereIs(broker, platforms)}`,
     );
-  throw new CommandFailed(`There is no platform "${word}". ${whatThereIs(platforms)}`);
+  throw new CommandFailed(`There is no platform "${word}". ${whatThereIs(broker, platforms)}`);
 }

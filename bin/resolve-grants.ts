@@ -25,7 +25,7 @@ export async function resolveGrants(
   const platforms = wanted.length === 0 ? [] : await listPlatforms(broker);
   const found = new Map<string, { platform: WholePlatform; words: string[] }>();
   for (const { platform: word, words } of wanted) {
-    const { platform_id: id } = platformNamed(word, platforms);
+    const { platform_id: id } = platformNamed(broker, word, platforms);
     const known = found.get(id) ?? { platform: await readPlatform(broker, id), words: [] };
     found.set(id, { ...known, words: [...known.words, ...words] });
   }

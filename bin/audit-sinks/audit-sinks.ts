@@ -2,11 +2,11 @@
 
 import type { AuditSink, Body } from '../../broker/console/answers.ts';
 import { parseStrictJson } from '../../json/strict.ts';
+import { commandWith } from '../command-with.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { findNamed } from '../find-named.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { readSecret } from '../read-secret.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
@@ -42,7 +42,7 @@ export async function listSinks(options: Options): Promise<void> {
   ]);
   printResult(options, sinks, () =>
     rows.length === 0
-      ? [line`There are no audit sinks. Add one: ${PROGRAM} audit-sink add NAME KIND`]
+      ? [line`There are no audit sinks. Add one: ${commandWith(options, 'audit-sink add NAME KIND')}`]
       : table(COLUMNS, rows, terminalWidth()),
   );
 }
@@ -103,7 +103,7 @@ export async function addSink(
     body as Body<'POST', '/owner/audit-sinks'>,
   );
   printResult(options, made, () => [
-    line`The audit is pushed to ${styled('bold', name)} from row ${made.next_index} on. Try it: ${PROGRAM} audit-sink test ${name}`,
+    line`The audit is pushed to ${styled('bold', name)} from row ${made.next_index} on. Try it: ${commandWith(options, `audit-sink test ${name}`)}`,
     ...(made.secret === undefined
       ? []
       : [line`The key with which the receiver verifies, shown this once: ${made.secret}`]),
@@ -114,9 +114,9 @@ export async function addSink(
 export async function testSinks(given: readonly string[], options: Options): Promise<void> {
   const api = await openOwnerApi(options);
   const { sinks } = await api.ask('GET', '/owner/audit-sinks');
-  const chosen = given.length === 0 ? sinks : given.map((name) => findNamed('audit sink', sinks, name));
+  const chosen = given.length === 0 ? sinks : given.map((name) => findNamed(api, 'audit sink', sinks, name));
   if (chosen.length === 0)
-    throw new CommandFailed(`There are no audit sinks. Add one: ${PROGRAM} audit-sink add NAME KIND`);
+    throw new CommandFailed(`There are no audit sinks. Add one: ${api.command('audit-sink add NAME KIND')}`);
   const results = [];
   for (const { id, name, kind } of chosen) {
     const result = await api.ask('POST', `/owner/audit-sinks/${id}/test`, {});
@@ -156,4 +156,4 @@ export async function removeSink(given: string, options: Options): Promise<void>
 }
 
 const find = async (api: OwnerApi, given: string): Promise<AuditSink> =>
-  findNamed('audit sink', (await api.ask('GET', '/owner/audit-sinks')).sinks, given);
+  findNamed(api, 'audit sink', (await api.ask('GET', '/owner/audit-sinks')).sinks, given);

@@ -1,10 +1,10 @@
 /** Manages the channels on which owners are notified: lists, adds, tests and removes them. */
 import type { Body, Channel } from '../../broker/console/answers.ts';
+import { commandWith } from '../command-with.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { findNamed } from '../find-named.ts';
 import { openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { readSecret } from '../read-secret.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
@@ -42,7 +42,9 @@ export async function listChannels(options: Options): Promise<void> {
   ]);
   printResult(options, channels, () =>
     rows.length === 0
-      ? [line`There are no channels, so owners get no notices. Add one: ${PROGRAM} channel add NAME KIND`]
+      ? [
+          line`There are no channels, so owners get no notices. Add one: ${commandWith(options, 'channel add NAME KIND')}`,
+        ]
       : table(COLUMNS, rows, terminalWidth()),
   );
 }
@@ -143,7 +145,7 @@ export async function addChannel(
     body as Body<'POST', '/owner/channels'>,
   );
   printResult(options, made, () => [
-    line`The channel ${styled('bold', name)} was added. Try it: ${PROGRAM} channel test ${name}`,
+    line`The channel ${styled('bold', name)} was added. Try it: ${commandWith(options, `channel test ${name}`)}`,
     ...(made.secret === undefined
       ? []
       : [line`The key with which the receiver verifies, shown this once: ${made.secret}`]),
@@ -155,8 +157,9 @@ export async function addChannel(
 export async function testChannels(given: readonly string[], options: Options): Promise<void> {
   const api = await openOwnerApi(options);
   const { channels } = await api.ask('GET', '/owner/channels');
-  const chosen = given.length === 0 ? channels : given.map((name) => findNamed('channel', channels, name));
-  if (chosen.length === 0) throw new CommandFailed(`There are no channels. Add one: ${PROGRAM} channel add NAME KIND`);
+  const chosen = given.length === 0 ? channels : given.map((name) => findNamed(api, 'channel', channels, name));
+  if (chosen.length === 0)
+    throw new CommandFailed(`There are no channels. Add one: ${api.command('channel add NAME KIND')}`);
   const results = [];
   for (const { id, name, kind } of chosen) {
     const result = await api.ask('POST', `/owner/channels/${id}/test`, {});
@@ -171,7 +174,7 @@ export async function testChannels(given: readonly string[], options: Options): 
 /** Removes a channel. Throws CommandFailed when it does not exist. */
 export async function removeChannel(given: string, options: Options): Promise<void> {
   const api = await openOwnerApi(options);
-  const { id, name } = findNamed('channel', (await api.ask('GET', '/owner/channels')).channels, given);
+  const { id, name } = findNamed(api, 'channel', (await api.ask('GET', '/owner/channels')).channels, given);
   const removed = await api.ask('DELETE', `/owner/channels/${id}`);
   printResult(options, removed, () => [line`The channel ${styled('bold', name)} is removed.`]);
 }

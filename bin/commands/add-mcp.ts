@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { AddedMcp, AddMcpOptions } from '../add-mcp.ts';
+import { commandWith } from '../command-with.ts';
 import { print, withConnection } from '../connection.ts';
-import { PROGRAM } from '../program-name.ts';
 
 export function addAddMcpCommand(program: Command): void {
   withConnection(
@@ -30,16 +30,16 @@ export function addAddMcpCommand(program: Command): void {
     .action(async (address: string, options: AddMcpOptions) => {
       const { addMcpServer } = await import('../add-mcp.ts');
       const added = await addMcpServer(address, options, (text) => process.stderr.write(`${text}\n`));
-      print(options, added, () => inWords(added));
+      print(options, added, () => inWords(added, options));
     });
 }
 
-const inWords = ({ platform, base_url, connection, scope, test }: AddedMcp): string =>
+const inWords = ({ platform, base_url, connection, scope, test }: AddedMcp, options: AddMcpOptions): string =>
   [
     `Added ${platform} (an MCP server at ${base_url}), connection "${connection}". ${test.detail}`,
     '',
     `Agents may be granted all of its tools, ${scope}; narrower scopes are written in a governance file, or in the console.`,
     'The first list of tools that it gives is accepted; what changes later waits for an owner.',
     '',
-    `Next: ${PROGRAM} connect cursor --grant ${platform}=${scope.slice(scope.indexOf(':') + 1)} --expires 30d`,
+    `Next: ${commandWith(options, `connect cursor --grant ${platform}=${scope.slice(scope.indexOf(':') + 1)} --expires 30d`)}`,
   ].join('\n');

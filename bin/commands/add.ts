@@ -2,8 +2,8 @@ import { Argument, type Command } from 'commander';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
 import type { Added, AddOptions } from '../add-platform.ts';
+import { commandWith } from '../command-with.ts';
 import { print, withConnection } from '../connection.ts';
-import { PROGRAM } from '../program-name.ts';
 
 export function addAddCommand(program: Command): void {
   withConnection(
@@ -45,18 +45,19 @@ export function addAddCommand(program: Command): void {
       const elsewhere = platform === 'github' ? process.env.GITHUB_API_URL : undefined;
       const given = { ...(elsewhere && { baseUrl: elsewhere }), ...options };
       const added = await addPlatform(platform, given, (text) => process.stderr.write(`${text}\n`));
-      print(options, added, () => inWords(added));
+      print(options, added, () => inWords(added, options));
     });
 }
 
 /** Most missing scopes that are listed by name; the rest are counted. */
 const MOST = 6;
 
-function inWords({ builtin, platform, base_url, connection, made, test, presets }: Added): string {
+function inWords({ builtin, platform, base_url, connection, made, test, presets }: Added, options: AddOptions): string {
   const { account, expires_at, granted_scopes, lacking } = test;
   const short = (scope: string) => scope.slice(scope.indexOf(':') + 1);
   const more = lacking.length > MOST ? `, and ${lacking.length - MOST} more` : '';
   const needs = lacking.slice(0, MOST).map(({ scope, needs }) => `${short(scope)} (needs ${needs.join(' or ')})`);
+  const words = `connect cursor --grant ${platform}=${presets[1]?.name ?? presets[0]?.name ?? 'SCOPE'}${builtin === 'github' ? " --repos 'OWNER/*'" : ''} --expires 30d`;
   return [
     `${made.platform ? 'Added' : made.connection ? 'Connected' : 'Replaced the credential of'} ${platform} (${builtin} at ${base_url}), connection "${connection}".`,
     account === null
@@ -76,6 +77,6 @@ function inWords({ builtin, platform, base_url, connection, made, test, presets 
         `  ${name.padEnd(11)} ${scopes.length > 14 ? `${scopes.length} scopes` : scopes.map(short).join(', ')}`,
     ),
     '',
-    `Next: ${PROGRAM} connect cursor --grant ${platform}=${presets[1]?.name ?? presets[0]?.name ?? 'SCOPE'}${builtin === 'github' ? " --repos 'OWNER/*'" : ''} --expires 30d`,
+    `Next: ${commandWith(options, words)}`,
   ].join('\n');
 }

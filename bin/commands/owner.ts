@@ -62,7 +62,7 @@ export function addOwnerCommands(program: Command): void {
       if (!options.yes && (options.json || !canAsk()))
         throw new WrongUsage('To remove an owner without a terminal to ask at, or with --json, add --yes.');
       const broker = await connectAsOwner(options);
-      const found = ownerAt(await ownersOf(broker), address);
+      const found = ownerAt(broker, await ownersOf(broker), address);
       if (!options.yes) {
         printLines([line`${styled('bold', found.email)} is ${found.role}.`]);
         if (!(await confirm('Its sessions and passkeys end. Go on to remove this owner?')))
@@ -84,7 +84,7 @@ export function addOwnerCommands(program: Command): void {
       const { agentIdOf } = await import('../find-agent.ts');
       const api = await openOwnerApi(options);
       const owners = await ownersOf(api.broker);
-      const [giver, taker] = [ownerAt(owners, from), ownerAt(owners, to)];
+      const [giver, taker] = [ownerAt(api.broker, owners, from), ownerAt(api.broker, owners, to)];
       const ids = [];
       for (const agent of agents) ids.push(await agentIdOf(api, agent));
       const body = { from: giver.id, to: taker.id, ...(ids.length > 0 && { agents: ids }) };
@@ -132,8 +132,8 @@ const ownersOf = async (broker: BrokerConnection): Promise<Owner[]> =>
   ((await broker.ask('GET', '/owner/owners')) as { owners: Owner[] }).owners;
 
 /** Returns the owner with this address. Throws CommandFailed when there is none. */
-function ownerAt(owners: readonly Owner[], address: string): Owner {
+function ownerAt(broker: BrokerConnection, owners: readonly Owner[], address: string): Owner {
   const found = owners.find(({ email }) => email === address.toLowerCase());
-  if (!found) throw new CommandFailed(`No owner has the address ${address}. See: ${PROGRAM} owner list`);
+  if (!found) throw new CommandFailed(`No owner has the address ${address}. See: ${broker.command('owner list')}`);
   return found;
 }

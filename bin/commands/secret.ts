@@ -46,7 +46,9 @@ export function addSecretCommands(program: Command): void {
       const gone = await broker
         .ask('DELETE', `/owner/secret-authorizations/${encodeURIComponent(id)}`)
         .catch(
-          whereMissing(`There is no authorisation ${id} that waits for a secret. All of them: ${PROGRAM} secret list`),
+          whereMissing(
+            `There is no authorisation ${id} that waits for a secret. All of them: ${broker.command('secret list')}`,
+          ),
         );
       print(options, gone, () => `${id} is revoked.`);
     });

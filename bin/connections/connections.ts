@@ -49,7 +49,7 @@ export async function changeTimeouts(given: string, options: TimeoutOptions): Pr
   const { idle, wait } = options;
   if (idle === undefined && wait === undefined) throw new WrongUsage('Say what to change, with --idle or --wait.');
   const api = await openOwnerApi(options);
-  const { id, label } = findConnection((await api.ask('GET', '/owner/connections')).connections, given);
+  const { id, label } = findConnection(api, (await api.ask('GET', '/owner/connections')).connections, given);
   const told = (value: Seconds) => (value === 'default' ? null : value);
   const body = {
     ...(idle !== undefined && { idle_seconds: told(idle) }),
@@ -70,7 +70,7 @@ export async function testConnections(given: readonly string[], options: Options
   const api = await openOwnerApi(options);
   const { connections } = await api.ask('GET', '/owner/connections');
   const all = connections.filter((one) => !isOfPeople(one));
-  const chosen = given.length === 0 ? all : given.map((name) => findConnection(connections, name));
+  const chosen = given.length === 0 ? all : given.map((name) => findConnection(api, connections, name));
   if (chosen.length === 0)
     throw new CommandFailed(
       connections.length === 0

@@ -6,7 +6,6 @@ import { CommandFailed, WrongUsage } from '../failure.ts';
 import { findAgent } from '../find-agent.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { listPlatforms, platformNamed } from '../owner-platforms.ts';
-import { PROGRAM } from '../program-name.ts';
 import { resolveGrants } from '../resolve-grants.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printLines, printResult } from '../terminal/output.ts';
@@ -41,7 +40,7 @@ export async function addGrant(given: string, platformGiven: string, options: Gr
   const there = meant(await grantsOf(api, agent), platform, options.connection);
   if (there.length > 0)
     throw new CommandFailed(
-      `${agent.name} has a grant on ${platform} already. Change it with: ${PROGRAM} grant change ${given} ${platform}`,
+      `${agent.name} has a grant on ${platform} already. Change it with: ${api.command(`grant change ${given} ${platform}`)}`,
     );
   if (options.scopes === undefined) throw new WrongUsage('Say what is granted with --scopes.');
   await send(api, agent, platform, options);
@@ -56,7 +55,7 @@ export async function changeGrant(given: string, platformGiven: string, options:
   const [there, ...others] = meant(await grantsOf(api, agent), platform, options.connection);
   if (!there)
     throw new CommandFailed(
-      `${agent.name} has no such grant on ${platform}. Make one with: ${PROGRAM} grant add ${given} ${platform} --scopes …`,
+      `${agent.name} has no such grant on ${platform}. Make one with: ${api.command(`grant add ${given} ${platform} --scopes …`)}`,
     );
   if (others.length > 0 && addScopes)
     throw new CommandFailed(`${agent.name} has several grants on ${platform}: say which one with --connection.`);
@@ -113,7 +112,7 @@ async function send(api: OwnerApi, agent: Agent, platform: string, options: Gran
 
 /** Resolves a platform given by its id, or by its built-in such as github. Throws CommandFailed with the list of platforms. */
 const platformOf = async (api: OwnerApi, given: string): Promise<string> =>
-  platformNamed(given, await listPlatforms(api.broker)).platform_id;
+  platformNamed(api.broker, given, await listPlatforms(api.broker)).platform_id;
 
 /** Expands presets and short names to full scopes. Throws CommandFailed with the list of scopes. */
 async function scopesNamed(api: OwnerApi, platform: string, words: string[]): Promise<string[]> {

@@ -18,7 +18,7 @@ export async function correctCall(id: string, options: CorrectOptions): Promise<
     throw new WrongUsage('Say what it shall be: --body, or --endpoint.');
   const api = await openOwnerApi(options);
   const me = await api.ask('GET', '/owner/me');
-  const one = pickWaiting(await findWaiting(api, me), id);
+  const one = pickWaiting(api, await findWaiting(api, me), id);
   const before = await readWaitingItem(api, one);
   if (before.kind !== 'approval') throw new CommandFailed('Only held calls can be corrected.');
   await api.ask('POST', `/owner/approvals/${before.id}/correct`, {
@@ -30,6 +30,6 @@ export async function correctCall(id: string, options: CorrectOptions): Promise<
   printResult(options, entry.item, () => [
     ...formatItem(entry, terminalWidth(), me.base_url),
     line``,
-    ...howToDecide(entry, me.base_url),
+    ...howToDecide(api, entry, me.base_url),
   ]);
 }

@@ -2,10 +2,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { itemOutcome } from '../../broker/console/static/inbox/entry-text.js';
 import { platformAnswer } from '../../broker/console/static/request-view/answer.js';
+import { commandWith } from '../command-with.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, OutcomeUnknown, RefusedByBroker, WrongUsage } from '../failure.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printJson, printLines, terminalWidth } from '../terminal/output.ts';
 import { askLine, canAsk, confirm } from '../terminal/prompt.ts';
@@ -27,13 +27,13 @@ const LOOK_MS = 300;
 export async function decideAll(ids: readonly string[], decision: Decision, options: DecideOptions): Promise<void> {
   if (!options.yes && (options.json || !canAsk()))
     throw new WrongUsage(
-      `To ${decision.verb} ${options.json ? 'with --json' : 'without a terminal to ask at'}, add --yes. Look first: ${PROGRAM} inbox show ID`,
+      `To ${decision.verb} ${options.json ? 'with --json' : 'without a terminal to ask at'}, add --yes. Look first: ${commandWith(options, 'inbox show ID')}`,
     );
   const api = await openOwnerApi(options);
   const me = await api.ask('GET', '/owner/me');
   const waiting = await findWaiting(api, me);
   // A wrong id suggests that the person meant something else: then nothing is decided.
-  const chosen = [...new Set(ids.map((id) => pickWaiting(waiting, id)))];
+  const chosen = [...new Set(ids.map((id) => pickWaiting(api, waiting, id)))];
   const results: Result[] = [];
   for (const one of chosen) {
     const result = await decideOne(api, one, decision, { ...options, baseUrl: me.base_url });
@@ -71,7 +71,7 @@ async function decideOne(
       return failed('Nothing was decided.');
     return await sent(api, entry, body, decision);
   } catch (error) {
-    if (error instanceof CommandFailed) return failed(whyNot(one, error));
+    if (error instanceof CommandFailed) return failed(whyNot(api, one, error));
     throw error;
   }
 }
@@ -94,19 +94,19 @@ async function sent(api: OwnerApi, entry: Decidable, body: object, decision: Dec
     return { id, kind, ok: true, words: itemOutcome(kind, answer).words, answer };
   }
   const answer = decision.wait === null ? await decidedOnly(api, id, post) : await made(api, id, post, decision.wait);
-  return { id, kind, ...outcomeOf(answer, decision.wait), answer };
+  return { id, kind, ...outcomeOf(api, answer, decision.wait), answer };
 }
 
 type Held = Extract<WaitingItem, { kind: 'approval' }>['item'];
 
 /** The result is ok when the platform performed the call; without waiting, when the call was approved. */
-function outcomeOf(held: Held, wait: number | null): Pick<Result, 'ok' | 'words'> {
+function outcomeOf({ command }: OwnerApi, held: Held, wait: number | null): Pick<Result, 'ok' | 'words'> {
   const { words } = itemOutcome('approval', held);
   if (wait === null) return { ok: held.status === 'approved', words };
   if (held.executed_at === null && held.execution_error === null)
     return {
       ok: false,
-      words: `${words} The call did not finish within ${wait} s: see its result in ${PROGRAM} activity.`,
+      words: `${words} The call did not finish within ${wait} s: see its result in ${command('activity')}.`,
     };
   const refused = held.result_summary !== null && platformAnswer(held.result_summary).kind !== 'good';
   return { ok: held.execution_error === null && !refused, words };
@@ -148,9 +148,9 @@ async function made(api: OwnerApi, id: string, post: () => Promise<unknown>, wai
 }
 
 /** Explains why an item was not decided, and what to do now. */
-function whyNot(one: Waiting, error: CommandFailed): string {
+function whyNot(api: OwnerApi, one: Waiting, error: CommandFailed): string {
   if (error instanceof OutcomeUnknown)
-    return `${error.message} It may have been decided all the same: look with ${PROGRAM} inbox.`;
+    return `${error.message} It may have been decided all the same: look with ${api.command('inbox')}.`;
   if (!(error instanceof RefusedByBroker)) return error.message;
   if (error.code === 'request_changed')
     return 'The item has changed since it was shown. Nothing was decided: show it again.';

@@ -1,7 +1,6 @@
 import { inWords } from '../../broker/console/static/shell/duration.js';
 import type { ConnectionOptions } from '../connection.ts';
-import { openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
+import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 import { table } from '../terminal/table.ts';
@@ -23,10 +22,10 @@ export async function listInbox(options: ConnectionOptions & { json?: boolean })
   const api = await openOwnerApi(options);
   const waiting = await findWaiting(api, await api.ask('GET', '/owner/me'));
   const shown = waiting.map(({ id, short, kind, item }) => ({ id, short_id: short, kind, item }));
-  printResult(options, shown, () => (waiting.length === 0 ? [line`Nothing waits.`] : linesOf(waiting)));
+  printResult(options, shown, () => (waiting.length === 0 ? [line`Nothing waits.`] : linesOf(api, waiting)));
 }
 
-const linesOf = (waiting: readonly Waiting[]): Line[] => [
+const linesOf = ({ command }: OwnerApi, waiting: readonly Waiting[]): Line[] => [
   ...table(
     COLUMNS,
     waiting.map((one) => [
@@ -39,7 +38,7 @@ const linesOf = (waiting: readonly Waiting[]): Line[] => [
     terminalWidth(),
   ),
   line``,
-  styled('quiet', `Look: ${PROGRAM} inbox show ID   Decide: ${PROGRAM} approve ID, or deny ID --reason TEXT`),
+  styled('quiet', `Look: ${command('inbox show ID')}   Decide: ${command('approve ID')}, or deny ID --reason TEXT`),
 ];
 
 /** Returns the time left to decide; empty for items that do not expire. */

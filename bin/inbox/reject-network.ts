@@ -1,7 +1,8 @@
 /** Rejects all agents that registered themselves from the network of one of them, so that a list flooded by a stranger need not be read item by item. */
+import { commandWith } from '../command-with.ts';
+
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printLines, printResult } from '../terminal/output.ts';
 import { canAsk, confirm } from '../terminal/prompt.ts';
@@ -16,12 +17,14 @@ export async function rejectNetworks(
   if (options.reason !== undefined)
     throw new WrongUsage('No reason can be sent to an agent that registers itself: leave out --reason.');
   if (!options.yes && (options.json || !canAsk()))
-    throw new WrongUsage(`Without a terminal to ask at, add --yes. Look first: ${PROGRAM} inbox show ID`);
+    throw new WrongUsage(
+      `Without a terminal to ask at, add --yes. Look first: ${commandWith(options, 'inbox show ID')}`,
+    );
   const api = await openOwnerApi(options);
   const waiting = await findWaiting(api, await api.ask('GET', '/owner/me'));
   const networks = new Set(
     ids.map((id) => {
-      const one = pickWaiting(waiting, id);
+      const one = pickWaiting(api, waiting, id);
       if (one.kind !== 'registration')
         throw new CommandFailed(`--network says nothing about ${id}: it is no agent that registers itself.`);
       return one.item.network;

@@ -5,7 +5,6 @@ import { inWords } from '../../broker/console/static/shell/duration.js';
 import { oddities } from '../../broker/console/static/visible.js';
 import type { ConnectionOptions } from '../connection.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { foreignText, invisibleCharacters, warnings } from '../terminal/foreign-text.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
@@ -22,11 +21,11 @@ export type WaitingItem =
 export async function showWaiting(id: string, options: ConnectionOptions & { json?: boolean }): Promise<void> {
   const api = await openOwnerApi(options);
   const me = await api.ask('GET', '/owner/me');
-  const entry = await readWaitingItem(api, pickWaiting(await findWaiting(api, me), id));
+  const entry = await readWaitingItem(api, pickWaiting(api, await findWaiting(api, me), id));
   printResult(options, { id: entry.id, kind: entry.kind, item: entry.item }, () => [
     ...formatItem(entry, terminalWidth(), me.base_url),
     line``,
-    ...howToDecide(entry, me.base_url),
+    ...howToDecide(api, entry, me.base_url),
   ]);
 }
 
@@ -124,7 +123,7 @@ function registrationLines(asked: Registration, width: number): Line[] {
   ];
 }
 
-export function howToDecide({ kind, id }: WaitingItem, baseUrl: string): Line[] {
+export function howToDecide({ command }: OwnerApi, { kind, id }: WaitingItem, baseUrl: string): Line[] {
   if (kind === 'person') return [styled('quiet', `Decide: ${baseUrl}/console/people`)];
-  return [styled('quiet', `Decide: ${PROGRAM} approve ${id}, or ${PROGRAM} deny ${id} --reason TEXT`)];
+  return [styled('quiet', `Decide: ${command(`approve ${id}`)}, or ${command(`deny ${id} --reason TEXT`)}`)];
 }

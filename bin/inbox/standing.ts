@@ -3,7 +3,6 @@ import type { StandingApproval } from '../../broker/console/answers.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { findByPrefix, shortIds } from '../short-id.ts';
 import { line, styled } from '../terminal/line.ts';
 import { localTime } from '../terminal/local-time.ts';
@@ -55,7 +54,9 @@ export async function revokeStanding(id: string, options: Options): Promise<void
     ({ agent, call, path }) => `${agent.name}  ${call?.text ?? path}`,
   );
   if (!found)
-    throw new CommandFailed(`No standing approval in force begins with ${id}. List them: ${PROGRAM} standing list`);
+    throw new CommandFailed(
+      `No standing approval in force begins with ${id}. List them: ${api.command('standing list')}`,
+    );
   const ended = await api.ask('DELETE', `/owner/standing-approvals/${found.id}`);
   printResult(options, ended, () => [line`Revoked. Calls like it are held again from the next one on.`]);
 }

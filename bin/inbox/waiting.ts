@@ -11,7 +11,6 @@ import { forWhom } from '../../broker/console/static/request-view/person.js';
 import { oddities } from '../../broker/console/static/visible.js';
 import { CommandFailed } from '../failure.ts';
 import { type OwnerApi, pagesOf } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { findByPrefix, shortIds } from '../short-id.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 
@@ -56,11 +55,11 @@ export async function findWaiting(api: OwnerApi, { role }: Pick<Me, 'role'>): Pr
 }
 
 /** Finds a waiting item by its id or a prefix. Throws WrongUsage, or CommandFailed when no waiting item matches. */
-export function pickWaiting(waiting: readonly Waiting[], given: string): Waiting {
+export function pickWaiting({ command }: OwnerApi, waiting: readonly Waiting[], given: string): Waiting {
   const found = findByPrefix(waiting, given, (one) => `${requesterOf(one)}: ${titleOf(one).text}`);
   if (found) return found;
   throw new CommandFailed(
-    `No pending item has the id ${given}: it was decided, or has expired. Pending items: ${PROGRAM} inbox`,
+    `No pending item has the id ${given}: it was decided, or has expired. Pending items: ${command('inbox')}`,
   );
 }
 

@@ -3,7 +3,6 @@ import type { Pipeline } from '../../broker/console/answers.ts';
 import { type ConnectionOptions, print } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
 export type AddOptions = Options & {
@@ -47,7 +46,7 @@ export async function removePipeline(name: string, options: Options): Promise<vo
   const api = await openOwnerApi(options);
   const { pipelines } = await api.ask('GET', '/owner/pipelines');
   const found = pipelines.find((one) => one.name === name);
-  if (!found) throw new CommandFailed(`There is no pipeline ${name}. See: ${PROGRAM} pipeline list`);
+  if (!found) throw new CommandFailed(`There is no pipeline ${name}. See: ${api.command('pipeline list')}`);
   const answer = await api.ask('DELETE', `/owner/pipelines/${found.id}`);
   print(options, answer, () => `The pipeline ${name} is removed: its next request is refused.`);
 }

@@ -1,9 +1,9 @@
 /** Lists platforms, and updates built-in ones. */
+import { commandWith } from '../command-with.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { platformNamed } from '../owner-platforms.ts';
-import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
 import { canAsk, confirm } from '../terminal/prompt.ts';
@@ -28,11 +28,11 @@ export async function listPlatforms(options: Options): Promise<void> {
   ]);
   printResult(options, platforms, () =>
     rows.length === 0
-      ? [line`There are no platforms. Add one: ${PROGRAM} add github`]
+      ? [line`There are no platforms. Add one: ${commandWith(options, 'add github')}`]
       : [
           ...table(COLUMNS, rows, terminalWidth()),
           ...(platforms.some((one) => one.update_available)
-            ? [line``, line`What an update changes: ${PROGRAM} platform update --dry-run`]
+            ? [line``, line`What an update changes: ${commandWith(options, 'platform update --dry-run')}`]
             : []),
         ],
   );
@@ -54,7 +54,7 @@ export async function updatePlatforms(given: readonly string[], options: UpdateO
     throw new WrongUsage('To update platforms without a terminal to ask at, or with --json, add --yes, or --dry-run.');
   const api = await openOwnerApi(options);
   const { platforms } = await api.ask('GET', '/owner/platforms');
-  const chosen = given.length === 0 ? platforms : given.map((name) => platformNamed(name, platforms));
+  const chosen = given.length === 0 ? platforms : given.map((name) => platformNamed(api.broker, name, platforms));
   const results = [];
   const declined: string[] = [];
   for (const { platform_id, name, version: seen, update_available } of chosen) {

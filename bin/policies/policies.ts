@@ -9,7 +9,6 @@ import { findConnection } from '../find-named.ts';
 import { fieldLines } from '../inbox/held-call-lines.ts';
 import { readJsonBody } from '../json-option.ts';
 import { openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 import { table } from '../terminal/table.ts';
@@ -40,7 +39,7 @@ export async function showPolicy(name: string, options: Options): Promise<void> 
   const api = await openOwnerApi(options);
   const policy = await api
     .ask('GET', `/owner/policies/${encodeURIComponent(name)}`)
-    .catch(whereMissing(`There is no policy ${name}. All of them: ${PROGRAM} policy list`));
+    .catch(whereMissing(`There is no policy ${name}. All of them: ${api.command('policy list')}`));
   printResult(options, policy, () => [
     line`${styled('bold', policy.name)}, version ${policy.version}, of ${policy.agents} agents`,
     ...rulesOf(policy).map((rule, i) => line`  ${rule.name ?? `rule ${i + 1}`}: ${describeRule(rule)}`),
@@ -64,7 +63,7 @@ export async function tryPolicy(options: TryOptions): Promise<void> {
   const connection =
     options.connection === undefined
       ? undefined
-      : findConnection((await api.ask('GET', '/owner/connections')).connections, options.connection);
+      : findConnection(api, (await api.ask('GET', '/owner/connections')).connections, options.connection);
   const call = {
     agent_id: agent.agent_id,
     platform: options.platform,

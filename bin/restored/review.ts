@@ -1,8 +1,8 @@
 /** Shows the content of a restored store, and ends its review, through the owner API. */
+import { commandWith } from '../command-with.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { localTime } from '../terminal/local-time.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
@@ -78,7 +78,7 @@ export async function printReview(options: Options): Promise<void> {
     ),
     ...(restored === null
       ? []
-      : [line`Suspend or revoke what was suspended or revoked since, then: ${PROGRAM} restored --end`]),
+      : [line`Suspend or revoke what was suspended or revoked since, then: ${commandWith(options, 'restored --end')}`]),
   ]);
 }
 

@@ -172,6 +172,16 @@ describe('owners and agents', () => {
     expect((await run(['owner', 'remove', 'olga@acme.example', '--yes'])).code).toBe(0);
   });
 
+  test('commands that are suggested take the organisation and the broker that were given', async () => {
+    const words = ['--organisation', 'home', '--data', data];
+    const none = await run(['channel', 'list', ...words]);
+    expect(none.stdout).toContain(`npx agent-broker channel add NAME KIND --organisation home --data ${data}\n`);
+    const unknown = await run(['owner', 'remove', 'nobody@acme.example', '--yes', ...words]);
+    expect(unknown.stderr).toContain(`See: npx agent-broker owner list --organisation home --data ${data}\n`);
+    const agent = await run(['agent', 'show', 'nobody', '--organisation', 'home']);
+    expect(agent.stderr).toContain('npx agent-broker agent list --organisation home\n');
+  });
+
   test('owner list and remove', async () => {
     expect((await run(['owner', 'add', 'rob@acme.example', '--role', 'approver'])).stdout).toContain(
       'Sign in with: npx agent-broker owner link --email rob@acme.example',

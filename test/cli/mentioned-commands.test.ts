@@ -59,7 +59,13 @@ const told = (files: readonly string[], pattern: RegExp) =>
   );
 
 test.each([
-  ['messages', SOURCES, /\$\{PROGRAM\} ([a-z-][^`'"\n]*)/g, 60],
+  ['messages', SOURCES, /\$\{PROGRAM\} ([a-z-][^`'"\n]*)/g, 40],
+  [
+    'messages, for the same broker',
+    SOURCES,
+    /\$\{(?:\w+\.command\(|command\(|commandWith\(options, )['`]([a-z-][^`'"\n]*)/g,
+    20,
+  ],
   ['messages, with npx', SOURCES, /npx agent-broker ([a-z-][^`'"\n]*)/g, 20],
   [
     'guides, as they are typed',
