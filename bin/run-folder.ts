@@ -1,12 +1,14 @@
 /** The folder of a run, with the files that its command reads and the sidecar's Unix socket. */
+import { createHash } from 'node:crypto';
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { CommandFailed } from './failure.ts';
 
-/** The beginning of the folder's name. */
-const BEGINNING = 'agent-broker-run-';
+/** The beginning of the folder's name: of this host, because machines and containers may share a folder, and one cannot see whether a socket of another is in use. */
+const beginning = (): string =>
+  `agent-broker-run-${createHash('sha256').update(hostname()).digest('hex').slice(0, 8)}-`;
 /** The longest path of a Unix socket in bytes, on the system with the lowest limit (macOS, unix(4)). */
 const LONGEST_SOCKET = 103;
 /** A run listens on its socket less than a second after it made its folder. */
@@ -28,7 +30,7 @@ export async function makeRunFolder(): Promise<string> {
 function makeFolder(): string {
   const make = (parent: string) => {
     try {
-      return mkdtempSync(join(parent, BEGINNING));
+      return mkdtempSync(join(parent, beginning()));
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       throw new CommandFailed(
@@ -42,11 +44,11 @@ function makeFolder(): string {
   return make('/tmp');
 }
 
-/** Removes folders of this user whose sidecar does not listen any more. On Windows nothing shows that a run has ended. */
+/** Removes folders of this user and host whose sidecar does not listen any more. On Windows nothing shows that a run has ended. */
 async function removeLeft(parent: string, own: string): Promise<void> {
   if (process.platform === 'win32') return;
   const others = namesIn(parent)
-    .filter((name) => name.startsWith(BEGINNING))
+    .filter((name) => name.startsWith(beginning()))
     .map((name) => join(parent, name));
   await Promise.all(
     others.map(async (folder) => {

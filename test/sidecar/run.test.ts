@@ -1,5 +1,5 @@
 /** `agent-broker run`: unmodified commands use platforms through the broker, and have none of the agent's credentials. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -255,19 +255,24 @@ describe('a command that is run', () => {
     const temporary = newFolder();
     const start = (line: string) => startRun(profile, sh(line), { TMPDIR: temporary });
     const waiting = 'echo "$$ $(basename "$(dirname "$AGENT_BROKER_RUN_SOCKET")")"; exec sleep 60';
-    const [killed, running] = [start(waiting), start(waiting)];
-    const [[pid], [, kept]] = (await Promise.all([killed.written(/\n/), running.written(/\n/)])).map((line) =>
-      line.trim().split(' '),
-    ) as [[string], [string, string]];
-    // Not a run, and one that is about to listen.
-    mkdirSync(join(temporary, 'agent-broker-run-starting'));
-    writeFileSync(join(temporary, 'agent-broker-run-file'), '');
-    killed.child.kill('SIGKILL');
-    process.kill(Number(pid));
-    await killed.ended;
-    expect(readdirSync(temporary)).toHaveLength(4);
+    const runs = [start(waiting), start(waiting), start(waiting)];
+    const told = await Promise.all(runs.map(async ({ written }) => (await written(/\n/)).trim().split(' ')));
+    for (const at of [0, 1]) {
+      runs[at]!.child.kill('SIGKILL');
+      process.kill(Number(told[at]![0]));
+      await runs[at]!.ended;
+    }
+    const [, , [, kept = '']] = told as [string[], string[], string[]];
+    const beginning = kept.slice(0, -6);
+    // One of another host, one that is about to listen, and a file.
+    const others = ['agent-broker-run-00000000-aaaaaa', `${beginning}aaaaaa`, `${beginning}file`] as const;
+    renameSync(join(temporary, told[1]![1]!), join(temporary, others[0]));
+    mkdirSync(join(temporary, others[1]));
+    writeFileSync(join(temporary, others[2]), '');
+    expect(readdirSync(temporary)).toHaveLength(5);
     expect(await start('true').ended).toMatchObject({ code: 0, stderr: '' });
-    expect(readdirSync(temporary).sort()).toEqual(['agent-broker-run-file', 'agent-broker-run-starting', kept].sort());
+    expect(readdirSync(temporary).sort()).toEqual([...others, kept].sort());
+    const running = runs[2]!;
     running.child.kill('SIGTERM');
     await running.ended;
   });
