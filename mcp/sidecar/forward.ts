@@ -152,5 +152,7 @@ const UNSENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'
 function unreachable(url: string, code = 'no code'): Refusal {
   const sent = UNSENT.has(code) ? 'Nothing was sent.' : 'The call may have been made: look before it is sent again.';
   const detail = `The broker at ${url} did not answer (${code}). ${sent} "agent-broker doctor" looks further.`;
-  return { status: 502, error: 'broker_unreachable', detail };
+  // A broker that is being restarted refuses connections.
+  const soon = code === 'ECONNREFUSED' ? { retryAfterSeconds: 1 } : {};
+  return { status: 502, error: 'broker_unreachable', detail, ...soon };
 }

@@ -9,8 +9,8 @@ export type ErrorForm = { body: JsonValue; status: number | undefined };
 /** The format of refusals for git: one line of plain text, because git prints no other body of an error. */
 export const ONE_LINE = 'one line';
 
-/** `detail`: why, and what to do next. */
-export type Refusal = { status: number; error: string; detail: string };
+/** `detail`: why, and what to do next. `retryAfterSeconds`: set if the same request may succeed soon. */
+export type Refusal = { status: number; error: string; detail: string; retryAfterSeconds?: number };
 
 /** Refuses a client that has not shown the placeholder, without naming connections or addresses of the run. */
 export function refuseStranger(response: ServerResponse, { status, error, detail }: Refusal): void {
@@ -24,7 +24,7 @@ export function refuseStranger(response: ServerResponse, { status, error, detail
  */
 export function refuse(
   response: ServerResponse,
-  { status, error, detail }: Refusal,
+  { status, error, detail, retryAfterSeconds }: Refusal,
   form?: ErrorForm | typeof ONE_LINE,
 ): void {
   if (form === ONE_LINE) {
@@ -39,8 +39,12 @@ export function refuse(
           body: JSON.stringify({ title: STATUS_CODES[status] ?? 'Error', status, detail, error }),
         }
       : errorBody(form.body, { status, code: error, detail: `agent-broker: ${error}: ${detail}` });
-  // A retry would be refused again, or may repeat a call that was made.
-  const noRetry = { 'x-should-retry': 'false', 'stripe-should-retry': 'false' };
-  response.writeHead(form?.status ?? status, { 'Content-Type': type, ...noRetry });
+  if (retryAfterSeconds === undefined)
+    // A retry would be refused again, or may repeat a call that was made.
+    response.writeHead(form?.status ?? status, {
+      'Content-Type': type,
+      ...{ 'x-should-retry': 'false', 'stripe-should-retry': 'false' },
+    });
+  else response.writeHead(status, { 'Content-Type': type, 'Retry-After': String(retryAfterSeconds) });
   response.end(`${body}\n`);
 }
