@@ -7,14 +7,16 @@ const USUAL_ROOTS = 'SSL_CERT_FILE';
 /** Variables that name a file of roots which replaces the system's, or that of the tool. */
 const ROOTS = [
   USUAL_ROOTS,
-  ...['REQUESTS_CA_BUNDLE', 'HTTPLIB2_CA_CERTS', 'PIP_CERT', 'CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE'],
-  ...['CURL_CA_BUNDLE', 'GIT_SSL_CAINFO', 'CARGO_HTTP_CAINFO', 'NIX_SSL_CERT_FILE'],
-  ...['AWS_CA_BUNDLE', 'PERL_LWP_SSL_CA_FILE', 'HEX_CACERTS_PATH'],
+  ...['REQUESTS_CA_BUNDLE', 'HTTPLIB2_CA_CERTS', 'CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE', 'CURL_CA_BUNDLE'],
+  ...['GIT_SSL_CAINFO', 'AWS_CA_BUNDLE', 'PERL_LWP_SSL_CA_FILE', 'HEX_CACERTS_PATH'],
 ];
-/** Variables of tools that read the file of one of the above where theirs is not set, or have roots of their own. */
+/**
+ * Variables of tools that otherwise read the file of one of the above, or have roots of their own. Set only where the parent sets them, because they would also
+ * replace the roots that a file of settings of the tool names.
+ */
 const ROOTS_IF_SET = [
-  ...['BUNDLE_SSL_CA_CERT', 'COMPOSER_CAFILE', 'JULIA_SSL_CA_ROOTS_PATH'],
-  ...['npm_config_cafile', 'NPM_CONFIG_CAFILE', 'YARN_HTTPS_CA_FILE_PATH'],
+  ...['PIP_CERT', 'NIX_SSL_CERT_FILE', 'CARGO_HTTP_CAINFO', 'BUNDLE_SSL_CA_CERT', 'COMPOSER_CAFILE'],
+  ...['JULIA_SSL_CA_ROOTS_PATH', 'npm_config_cafile', 'NPM_CONFIG_CAFILE', 'YARN_HTTPS_CA_FILE_PATH'],
 ];
 /** Variables that name a file of roots in addition to those built into Node or Deno. */
 const MORE_ROOTS = ['NODE_EXTRA_CA_CERTS', 'DENO_CERT'];
