@@ -36,7 +36,7 @@ export async function askTerms(options: ConnectOptions): Promise<ConnectOptions>
   const platforms = await listPlatforms(broker);
   const nothing = { value: undefined, text: 'nothing yet: it asks for what it needs, and you decide' };
   if (!platforms.some(({ builtin }) => builtin !== null))
-    process.stderr.write(`To add a platform such as GitHub first: ${PROGRAM} add github\n`);
+    process.stderr.write(`To add a platform such as GitHub first: ${broker.command('add github')}\n`);
   const chosen = await choose('What may it use?', [
     ...platforms.map((value) => ({ value, text: described(value) })),
     nothing,

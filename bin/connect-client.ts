@@ -88,7 +88,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     const own = readProfile({}, profile);
     agent_id = own.agentId;
     const { standingOfAgent } = await import('./own-permissions.ts');
-    const instead = `Make another one: ${PROGRAM} ${commandLine(['connect', client, '--name', 'NAME'])}`;
+    const instead = `Make another one: ${commandWith(options, commandLine(['connect', client, '--name', 'NAME']))}`;
     ({ warning } = await standingOfAgent(own, instead));
   } else if (!dry_run) ({ agent_id, grants } = await makeAgent(name, options, profile));
   // A dry run performs the same look-ups, and so reports the same refusals. An invite's grants cannot be read without using it.
@@ -100,7 +100,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     const again = ['connect', client, '--profile', profile, ...(options.project ? ['--project'] : [])];
     throw new CommandFailed(
       `${error.message}\nThe agent ${agent_id} was created nevertheless, and its key is in ${profile}.\n` +
-        `Connect it later: ${PROGRAM} ${commandLine(again)}\n` +
+        `Connect it later: ${commandWith(options, commandLine(again))}\n` +
         `Or end it: ${commandWith(options, `agent revoke ${agent_id}`)}`,
     );
   }
