@@ -73,7 +73,6 @@ export function commandLine(stop?: AbortSignal): Command {
   addConnectCommand(program);
   addTokenCommand(program);
   addMcpCommand(program);
-  addRunCommand(program);
   addRequestAccessCommand(program);
   addRequestConsentCommand(program);
   addGitSetupCommand(program);
@@ -85,6 +84,9 @@ export function commandLine(stop?: AbortSignal): Command {
   addBackupCommand(program);
   addRestoreCommands(program);
   addCompletionCommand(program);
+  // Commands that are added after this would take their options only before their subcommands.
+  program.enablePositionalOptions();
+  addRunCommand(program);
   for (const command of allCommands(program)) command.exitOverride();
   groupByTopic(program);
   return program;

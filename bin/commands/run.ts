@@ -14,6 +14,8 @@ export function addRunCommand(program: Command): void {
     .usage('[options] -- <command> [args]')
     .description('run an unmodified command whose requests to platforms go through the broker')
     .argument('<command...>', 'the command to run, after --')
+    // What follows the command is the command's own, also without --.
+    .passThroughOptions()
     .option('--connection <label>', 'a connection to use, instead of all (repeatable)', oneMore, [])
     .option('--proxy', 'also act as the proxy of the command, for tools without a base URL setting')
     .option('--port <connection[=port]>', 'a port that leads to the platform of a connection (repeatable)', oneMore, [])

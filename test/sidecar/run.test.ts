@@ -375,6 +375,22 @@ describe('a command that is run', () => {
     expect([name, color]).toEqual(['Ann', 'never']);
   });
 
+  test('options after the command are those of the command, also without --', async () => {
+    const ended = await run(profile, [
+      'node',
+      '-p',
+      'JSON.stringify(process.argv.slice(1))',
+      'a',
+      '--proxy',
+      '--verbose',
+    ]);
+    expect(ended).toMatchObject({ code: 0, stdout: '["a","--proxy","--verbose"]\n', stderr: '' });
+    expect(await run(profile, ['--verbose', '--', 'true'])).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('leads to the connection'),
+    });
+  });
+
   test('an unknown command exits with 127', async () => {
     const ended = await run(profile, ['--', 'no-such-command-anywhere']);
     expect(ended).toMatchObject({ code: 127, stderr: 'agent-broker: no-such-command-anywhere: no such command.\n' });
