@@ -30,6 +30,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
     'serve',
     'demo',
     'owner',
+    'organisation',
     'audit-sink',
     'verify',
     'keys',

@@ -94,6 +94,8 @@ describe('exit codes', () => {
     for (const words of [['--help'], ['plan', '--help'], ['owner', 'add', '--help'], ['verify', 'receipt', '--help']]) {
       const { code, stdout } = await (words.length === 1 ? runApart(words) : run(words));
       expect({ code, usage: stdout.startsWith('Usage: agent-broker') }).toEqual({ code: 0, usage: true });
+      // Every command but Commander's own has a topic.
+      if (words.length === 1) expect(stdout).toMatch(/^Commands:\n {2}help \[command\] .*\n(?! )/m);
     }
   });
 
