@@ -5,10 +5,10 @@ import { commandLine } from './server-entry.ts';
 /** Options that select a broker, an owner or an organisation. */
 export type Reached = { url?: string; email?: string; organisation?: string; data?: string };
 
-/** Returns a command line with those options that were given. `words`: the command, such as `inbox show ID`. */
-export function commandWith({ url, email, organisation, data }: Reached, words: string): string {
+/** Returns a command line with those options that were given. `line`: the command and its arguments, such as `inbox show ID`. */
+export function commandWith({ url, email, organisation, data }: Reached, line: string): string {
   const given = Object.entries({ url, email, organisation, data }).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, value],
   );
-  return [PROGRAM, words, ...(given.length === 0 ? [] : [commandLine(given)])].join(' ');
+  return [PROGRAM, line, ...(given.length === 0 ? [] : [commandLine(given)])].join(' ');
 }

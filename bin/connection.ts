@@ -48,8 +48,8 @@ function readRunFile(folder: string): RunFile {
 
 export type BrokerConnection = {
   url: string;
-  /** Returns a command line that reaches the same broker and organisation, for messages. `words`: the command, such as `inbox show ID`. */
-  command(words: string): string;
+  /** Returns a command line that reaches the same broker and organisation, for messages. `line`: the command, such as `inbox show ID`. */
+  command(line: string): string;
   /**
    * Sends a request to the owner API; returns the parsed body. Throws CommandFailed with the broker's message when refused, and
    * OutcomeUnknown when it may have been executed. `signal`: stops waiting for the answer, with OutcomeUnknown.
@@ -109,7 +109,7 @@ async function download(url: string, token: string | undefined, path: string): P
 
 const connection = (url: string, token: string | undefined, options: ConnectionOptions): BrokerConnection => ({
   url,
-  command: (words) => commandWith(options, words),
+  command: (line) => commandWith(options, line),
   ask: asking(url, token),
   download: (path) => download(url, token, path),
 });

@@ -57,7 +57,7 @@ function inWords({ builtin, platform, base_url, connection, made, test, presets 
   const short = (scope: string) => scope.slice(scope.indexOf(':') + 1);
   const more = lacking.length > MOST ? `, and ${lacking.length - MOST} more` : '';
   const needs = lacking.slice(0, MOST).map(({ scope, needs }) => `${short(scope)} (needs ${needs.join(' or ')})`);
-  const words = `connect cursor --grant ${platform}=${presets[1]?.name ?? presets[0]?.name ?? 'SCOPE'}${builtin === 'github' ? " --repos 'OWNER/*'" : ''} --expires 30d`;
+  const next = `connect cursor --grant ${platform}=${presets[1]?.name ?? presets[0]?.name ?? 'SCOPE'}${builtin === 'github' ? " --repos 'OWNER/*'" : ''} --expires 30d`;
   return [
     `${made.platform ? 'Added' : made.connection ? 'Connected' : 'Replaced the credential of'} ${platform} (${builtin} at ${base_url}), connection "${connection}".`,
     account === null
@@ -77,6 +77,6 @@ function inWords({ builtin, platform, base_url, connection, made, test, presets 
         `  ${name.padEnd(11)} ${scopes.length > 14 ? `${scopes.length} scopes` : scopes.map(short).join(', ')}`,
     ),
     '',
-    `Next: ${commandWith(options, words)}`,
+    `Next: ${commandWith(options, next)}`,
   ].join('\n');
 }

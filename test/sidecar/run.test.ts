@@ -256,17 +256,17 @@ describe('a command that is run', () => {
     const start = (line: string) => startRun(profile, sh(line), { TMPDIR: temporary });
     const waiting = 'echo "$$ $(basename "$(dirname "$AGENT_BROKER_RUN_SOCKET")")"; exec sleep 60';
     const runs = [start(waiting), start(waiting), start(waiting)];
-    const told = await Promise.all(runs.map(async ({ written }) => (await written(/\n/)).trim().split(' ')));
+    const printed = await Promise.all(runs.map(async ({ written }) => (await written(/\n/)).trim().split(' ')));
     for (const at of [0, 1]) {
       runs[at]!.child.kill('SIGKILL');
-      process.kill(Number(told[at]![0]));
+      process.kill(Number(printed[at]![0]));
       await runs[at]!.ended;
     }
-    const [, , [, kept = '']] = told as [string[], string[], string[]];
+    const [, , [, kept = '']] = printed as [string[], string[], string[]];
     const beginning = kept.slice(0, -6);
     // One of another host, one that is about to listen, and a file.
     const others = ['agent-broker-run-00000000-aaaaaa', `${beginning}aaaaaa`, `${beginning}file`] as const;
-    renameSync(join(temporary, told[1]![1]!), join(temporary, others[0]));
+    renameSync(join(temporary, printed[1]![1]!), join(temporary, others[0]));
     mkdirSync(join(temporary, others[1]));
     writeFileSync(join(temporary, others[2]), '');
     expect(readdirSync(temporary)).toHaveLength(5);
