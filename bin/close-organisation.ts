@@ -1,5 +1,6 @@
 /** Closes an organisation for the operator, step by step. */
 import { setTimeout as pause } from 'node:timers/promises';
+import { commandWith } from './command-with.ts';
 import { type BrokerConnection, type ConnectionOptions, connectLocally, print } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { line, styled } from './terminal/line.ts';
@@ -22,7 +23,8 @@ export async function closeOrganisation(name: string, options: CloseOptions): Pr
     organisations: { id: string; name: string }[];
   };
   const found = organisations.find((one) => one.name === name);
-  if (!found) throw new CommandFailed('There is no such organisation. See: npx agent-broker organisation list');
+  if (!found)
+    throw new CommandFailed(`There is no such organisation. See: ${commandWith(options, 'organisation list')}`);
   if (!options.yes) await ask(name);
   const { sinks } = await close(connection, found.id, options.dropSinks === true);
   if (sinks.length > 0) {
