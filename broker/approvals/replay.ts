@@ -204,11 +204,11 @@ function approvalState(
         executed_at: null,
         execution_error: executionError(row, undefined).text,
       };
-      await endIntendedReplay(tx, held, row.id, step);
+      await endIntendedReplay(tx, held, row.id, step, broker.clock());
       return undefined;
     }
     const step = stepOf(broker, held, row, value as OutcomeOf<'answered'> | ReplayFailure | undefined);
-    const moved = await moveReplay(tx, held, row.id, step);
+    const moved = await moveReplay(tx, held, row.id, step, broker.clock());
     if (!moved) {
       elsewhere = true;
       return 'taken_over';

@@ -136,3 +136,11 @@ const FAILED = 'with an error in its body';
 
 /** Whether a summary reports such an error. The broker appends these words last, so nothing of the platform can imitate them. */
 export const summarisesFailure = (summary: string): boolean => summary.endsWith(` bytes, ${FAILED}`);
+
+/** Returns in what way a summary reports that the platform did not do what was requested; undefined: it does not report that. */
+export function failureIn(summary: string): string | undefined {
+  if (summarisesFailure(summary)) return FAILED;
+  const status = Number(/^status (\d+),/.exec(summary)?.[1] ?? 200);
+  // 304 answers a conditional GET.
+  return (status >= 200 && status < 300) || status === 304 ? undefined : `with status ${status}`;
+}

@@ -139,7 +139,7 @@ async function releaseKeys(services: Changing): Promise<void> {
 
 /** Closes an intent; for a replay together with its approval, in one transaction. */
 async function closeIntent(
-  { recorder, changes }: { changes: ApprovalChanges; recorder: Recorder },
+  { broker, recorder, changes }: Uses<'clock'> & { changes: ApprovalChanges; recorder: Recorder },
   row: AuditRow,
 ): Promise<boolean> {
   const { organisation_id, approval_id } = row;
@@ -148,7 +148,7 @@ async function closeIntent(
   const closed = await closeUnknown(recorder, row, 'It was not repeated.', {
     store: async (tx) => {
       const step = { exec_state: 'unknown' as const, execution_error: STOPPED_IN_FLIGHT };
-      if (await endIntendedReplay(tx, ref, row.id, step)) await changes.announce(tx, ref);
+      if (await endIntendedReplay(tx, ref, row.id, step, broker.clock())) await changes.announce(tx, ref);
       return undefined;
     },
   });

@@ -11,7 +11,7 @@ import type { Uses } from '../broker.ts';
 import { peopleIn } from '../config-file/chat-channels.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
-import { findDelivery } from '../store/notice-outbox.ts';
+import { findDelivery } from '../store/notice-deliveries.ts';
 import { findOwnersByEmail } from '../store/organisations.ts';
 import { DECIDING } from '../store/passkeys.ts';
 import type { NoticeChannelTable } from '../store/tables/notices.ts';

@@ -6,7 +6,7 @@ import { Secret } from '../crypto/secret.ts';
 import { pushKey } from '../push-key.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { noteFailing, noteWorking, OK_EVERY_MS } from '../store/notice-channels.ts';
-import { listSent, markDelivery, putDeliveries } from '../store/notice-outbox.ts';
+import { listSent, markDelivery, putDeliveries } from '../store/notice-deliveries.ts';
 import type { NoticeChannelTable, NoticeDeliveryTable, NoticeEvent } from '../store/tables/notices.ts';
 import { buttonsFor } from './buttons.ts';
 import type { ChannelKind, Sending, Sent } from './channel.ts';

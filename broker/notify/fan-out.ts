@@ -8,15 +8,13 @@ import type { Instant } from '../policy/facts.ts';
 import { compilePattern } from '../policy/pattern.ts';
 import { renewLease } from '../store/leases.ts';
 import {
-  deleteNotices,
   dropDue,
-  findAgentsOf,
-  listChannelsOf,
-  listNotices,
   listSent,
   putDeliveries,
+  putOutcomesAgain,
   wasNoticeCreatedSince,
-} from '../store/notice-outbox.ts';
+} from '../store/notice-deliveries.ts';
+import { deleteNotices, findAgentsOf, listChannelsOf, listNotices } from '../store/notice-outbox.ts';
 import type { Db } from '../store/store.ts';
 import type {
   NoticeChannelTable,
@@ -70,11 +68,12 @@ export async function fanOut(
     const agents = await findAgentsOf(tx, notices);
     let made: NoticeDeliveryTable[] = [];
     for (const notice of notices) {
-      if (isSettled(notice)) {
+      if (notice.event === 'call_replayed' || isSettled(notice)) {
         // A settling notice has to apply to deliveries made earlier in this transaction too.
         await putDeliveries(tx, made);
         made = [];
-        await settle(broker, tx, notice, SETTLES[notice.event]);
+        if (isSettled(notice)) await settle(broker, tx, notice, SETTLES[notice.event]);
+        else await correctOutcomes(broker, tx, notice);
         continue;
       }
       const own = channels.filter(({ channel }) => channel.organisation_id === notice.organisation_id);
@@ -189,6 +188,17 @@ async function settle(
   if (MAY_COME_AGAIN.has(event) && (await readSubject(broker, tx, subject))?.waits) return;
   await dropDue(tx, subject);
   await putDeliveries(tx, outcomesOf(await listSent(tx, subject), broker.clock()));
+}
+
+/** Sends the outcomes of an approved call again if it was not made, or failed: those that were sent before say only that it was approved. */
+async function correctOutcomes(
+  broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
+  tx: Db,
+  { organisation_id, subject_id, created_at }: NoticeTable,
+): Promise<void> {
+  const subject = { organisation_id, event: 'call_held' as const, subject_id };
+  if (!(await readSubject(broker, tx, subject))?.hasFailed) return;
+  await putOutcomesAgain(tx, outcomesOf(await listSent(tx, subject), broker.clock()), created_at);
 }
 
 /** Returns the outcome deliveries for messages that were sent: one for each notice and each channel that can edit. */

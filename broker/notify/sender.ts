@@ -6,7 +6,7 @@ import { type KeptLease, keepLease } from '../lease.ts';
 import { makeSharedSemaphore } from '../runtime/semaphore.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { findChannel } from '../store/notice-channels.ts';
-import { listDue, listDueChannels } from '../store/notice-outbox.ts';
+import { listDue, listDueChannels } from '../store/notice-deliveries.ts';
 import type { NoticeChannelTable, NoticeDeliveryTable } from '../store/tables/notices.ts';
 import { backoffMs, type Delivered, deliver } from './deliver.ts';
 import { fanOut } from './fan-out.ts';

@@ -1,8 +1,10 @@
 /** Reads the current state of what a notice is about. */
 
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
+import { failureIn } from '../approvals/sealed.ts';
 import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
+import { visibleLine } from '../console/static/visible.js';
 import { platformNames } from '../facts/platform-names.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { Part, Sentence } from '../sentences/part.ts';
@@ -10,12 +12,12 @@ import { valuePart } from '../sentences/readable.ts';
 import { findAccessRequest } from '../store/access-requests.ts';
 import { findAgent } from '../store/agents.ts';
 import { findConnection } from '../store/connections.ts';
-import { findHeldCall } from '../store/held-calls.ts';
+import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { findPasskeyOf } from '../store/passkeys.ts';
 import { findRegistration } from '../store/registrations.ts';
 import type { Db } from '../store/store.ts';
 import type { NoticeEvent } from '../store/tables/notices.ts';
-import { readable } from './message.ts';
+import { cutText, readable } from './message.ts';
 
 export type Subject = {
   /** Whether an owner still has to act. */
@@ -29,6 +31,8 @@ export type Subject = {
   path: string;
   /** The result, once the subject is settled. */
   outcome: string | undefined;
+  /** Whether the subject is an approved call that was not made, or failed; `outcome` says why. */
+  hasFailed?: boolean;
   /** The only owner whom it concerns: of owners' own devices, only those of this owner are notified. */
   ofOwner?: string;
 };
@@ -54,6 +58,21 @@ function outcomeOf(status: string, by: string | null, agent?: string): string | 
   return by === null ? verb : `${verb} by ${readable(by)}`;
 }
 
+/** In characters; the page of the call shows the whole error. */
+const MOST_OF_AN_ERROR = 300;
+
+/** Returns what became of an approved call that was not made, or failed: the continuation of `Approved by …`. Undefined: nothing failed so far. */
+function failureOf({ exec_state, executed_at, execution_error, result_summary }: HeldCall): string | undefined {
+  if (exec_state === 'done') {
+    const failed = failureIn(result_summary ?? '');
+    return failed && ` and made, but the platform answered ${failed}`;
+  }
+  if (execution_error === null) return undefined;
+  const error = visibleLine(cutText(execution_error, MOST_OF_AN_ERROR)).replace(/\.$/, '');
+  if (exec_state === 'unknown') return `, ${error}`;
+  return `${executed_at === null ? ', but not made' : ' and made, but'}: ${error}`;
+}
+
 /** Reads the subject of a notice; undefined when it does not exist any more. */
 export async function readSubject(
   broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
@@ -70,6 +89,8 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
     const held = await findHeldCall(db, organisation_id, subject_id);
     if (!held) return undefined;
     const status = statusAt(held, broker.clock());
+    const outcome = outcomeOf(status, held.decided_by_email, held.agent_status);
+    const failure = failureOf(held);
     return {
       waits: status === 'pending',
       sentence: sentenceOfHeld(broker, held),
@@ -77,7 +98,8 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
       platform: await platformOf(db, organisation_id, held.platform_id),
       until: held.expires_at,
       path: `/approve/${held.id}`,
-      outcome: outcomeOf(status, held.decided_by_email, held.agent_status),
+      outcome: outcome && failure ? `${outcome}${failure}` : outcome,
+      hasFailed: failure !== undefined,
     };
   },
   access_requested: async (broker, db, { organisation_id, subject_id }) => {

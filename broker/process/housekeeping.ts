@@ -15,7 +15,7 @@ import { purgeInvites } from '../store/invites.ts';
 import { purgeLimitCounts } from '../store/limit-counts.ts';
 import { expireUnusableAuthorisations, purgeMcpAuthorisations } from '../store/mcp-authorisations.ts';
 import { purgeMcpRepeats } from '../store/mcp-repeats.ts';
-import { purgeDeliveries } from '../store/notice-outbox.ts';
+import { purgeDeliveries } from '../store/notice-deliveries.ts';
 import { purgeOAuthFlows } from '../store/oauth-flows.ts';
 import { purgeIdleClients, purgeOAuthRecords } from '../store/oauth-records.ts';
 import { purgeOneTimeTokens } from '../store/one-time-tokens.ts';

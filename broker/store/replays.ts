@@ -1,5 +1,7 @@
 /** The replay of an approved call: claimed, in progress, finished. Every step is guarded by the claim's fencing token. */
 import { sql } from 'kysely';
+import { uuidv4 } from '../crypto/ids.ts';
+import { putNotice } from './notice-outbox.ts';
 import type { Db } from './store.ts';
 import type { ApprovalTable } from './tables/approvals.ts';
 
@@ -13,10 +15,16 @@ export type ReplayStep =
   | { exec_state: 'unknown'; execution_error: string };
 
 /**
- * Advances the state of a replay. `auditId`: the replay's audit row; only the replay with that row can advance from `intent`. False: another
+ * Advances the state of a replay at `now`. `auditId`: the replay's audit row; only the replay with that row can advance from `intent`. False: another
  * process has the claim, or the replay is finished. Idempotent.
  */
-export async function moveReplay(db: Db, claim: Claim, auditId: string, step: ReplayStep): Promise<boolean> {
+export async function moveReplay(
+  db: Db,
+  claim: Claim,
+  auditId: string,
+  step: ReplayStep,
+  now: number,
+): Promise<boolean> {
   const moved = await db
     .updateTable('approvals')
     .set({ ...step, replay_audit_id: auditId })
@@ -31,15 +39,21 @@ export async function moveReplay(db: Db, claim: Claim, auditId: string, step: Re
     )
     .returning('id')
     .executeTakeFirst();
+  if (moved && step.exec_state !== 'intent') await noteReplayed(db, claim, now);
   return moved !== undefined;
 }
 
-/** Finishes a replay whose intent is stored, whichever process had the claim. False: it was not in progress with that row. */
+/** Notices of the approval may have been sent already, and say only that it was approved. */
+const noteReplayed = (db: Db, { organisation_id, id }: Omit<Claim, 'fence'>, now: number): Promise<void> =>
+  putNotice(db, { organisation_id, id: uuidv4(), event: 'call_replayed', subject_id: id, created_at: now });
+
+/** Finishes a replay at `now` whose intent is stored, whichever process had the claim. False: it was not in progress with that row. */
 export async function endIntendedReplay(
   db: Db,
   approval: Pick<ApprovalTable, 'organisation_id' | 'id'>,
   auditId: string,
   step: Exclude<ReplayStep, { exec_state: 'intent' }>,
+  now: number,
 ): Promise<boolean> {
   const ended = await db
     .updateTable('approvals')
@@ -50,6 +64,7 @@ export async function endIntendedReplay(
     .where('replay_audit_id', '=', auditId)
     .returning('id')
     .executeTakeFirst();
+  if (ended) await noteReplayed(db, approval, now);
   return ended !== undefined;
 }
 

@@ -190,6 +190,17 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(slackButtons(edited)).toBeUndefined();
   });
 
+  test('the message reports that an approved call was not made', async () => {
+    const { id: channelId } = await addSlack();
+    const { id, buttons } = await heldInSlack();
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+    await pressInSlack(world, channelId, buttons.approve);
+    await settled(id, 'approved');
+    const text = () => server.of('chat.update').at(-1)?.blocks[1].text.text;
+    await expect.poll(text).toContain(`Approved by ${email()}, but not made: agent_suspended: `);
+    expect(server.of('platform')).toHaveLength(0);
+  });
+
   test('a message has no buttons when a rule that holds the call does not allow them', async () => {
     const { id: channelId } = await addSlack();
     const none = async (who: Parameters<typeof organisation.agent>[0], why: string) => {

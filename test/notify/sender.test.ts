@@ -1,5 +1,6 @@
 /** The outbox and the single sender: which notices are sent, to whom, when, and what misbehaving channels delay. */
 
+import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { setCredentialStatus } from '../../broker/store/connections.ts';
@@ -203,6 +204,41 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
       ['access_requested.outcome', 'Ended with its agent'],
       ['call_held.outcome', 'Ended with its agent'],
     ]);
+  });
+
+  test('the outcome of an approved call is sent again when the platform refuses the call later', async () => {
+    const own = await world.demoOrganisation({ manifest: { base_url: other.url } });
+    const calling = await own.agent();
+    const hook = { name: 'hook', kind: 'webhook', url: `${server.url}/hook` };
+    expect((await own.ask('POST', '/owner/channels', hook)).status).toBe(201);
+    const asked: ServerResponse[] = [];
+    other.answer = (_request, response) => asked.push(response);
+    const { approval_id: id } = (await calling.act(WRITE)).body;
+    await server.waitFor(1);
+    const approved = own.ask('POST', `/owner/approvals/${id}/approve`, {});
+    await server.waitFor(2);
+    expect(asked).toHaveLength(1);
+    asked[0]!.writeHead(422, { 'content-type': 'application/json' }).end('{}');
+    expect((await approved).status).toBe(200);
+    const outcomes = (await server.waitFor(3)).slice(1);
+    expect(outcomes.map(({ type, data }) => [type, data.outcome])).toEqual([
+      ['call_held.outcome', `Approved by ${own.owner.email}`],
+      ['call_held.outcome', `Approved by ${own.owner.email} and made, but the platform answered with status 422`],
+    ]);
+    expect(outcomes[0]!.id).not.toBe(outcomes[1]!.id);
+    // A call that succeeds has one outcome.
+    other.answer = undefined;
+    const next = (await calling.act(WRITE)).body.approval_id;
+    await server.waitFor(4);
+    await own.ask('POST', `/owner/approvals/${next}/approve`, {});
+    await server.waitFor(5);
+    await expect.poll(() => db().selectFrom('notices').selectAll().execute()).toEqual([]);
+    expect(
+      server
+        .came()
+        .slice(4)
+        .map(({ data }) => data.outcome),
+    ).toEqual([`Approved by ${own.owner.email}`]);
   });
 
   test('a connection that broke again within a millisecond of working causes a notice, whichever event is read first', async () => {

@@ -30,7 +30,7 @@ import {
   deleteChannelsOfOwner,
   noteFailing,
 } from '../../broker/store/notice-channels.ts';
-import { dropDue, markDelivery } from '../../broker/store/notice-outbox.ts';
+import { dropDue, markDelivery } from '../../broker/store/notice-deliveries.ts';
 import { claimRefresh, releaseRefresh, storeRefreshed } from '../../broker/store/oauth-tokens.ts';
 import { deleteObtainedTokens } from '../../broker/store/obtained-tokens.ts';
 import { useOneTimeToken } from '../../broker/store/one-time-tokens.ts';
@@ -178,13 +178,13 @@ export const CHANGING: Case[] = [
     'approvals',
     'begin the replay',
     { given: CLAIMED_REPLAY, others: { ...OWN, fence: 2, exec_state: BEGUN_REPLAY } },
-    (db, row) => moveReplay(db, row, 'mine', { exec_state: 'intent' }),
+    (db, row) => moveReplay(db, row, 'mine', { exec_state: 'intent' }, NOW),
   ),
   changing(
     'approvals',
     'finish the replay',
     { given: BEGUN_REPLAY, others: { ...OWN, fence: 2, replay_audit_id: 'other' } },
-    (db, row) => moveReplay(db, row, 'audit', FAILED),
+    (db, row) => moveReplay(db, row, 'audit', FAILED, NOW),
   ),
   changing(
     'approvals',
@@ -193,7 +193,7 @@ export const CHANGING: Case[] = [
       given: BEGUN_REPLAY,
       others: { ...OWN, exec_state: { ...CLAIMED_REPLAY, replay_audit_id: null }, replay_audit_id: 'other' },
     },
-    (db, row) => endIntendedReplay(db, row, 'audit', FAILED),
+    (db, row) => endIntendedReplay(db, row, 'audit', FAILED, NOW),
   ),
   changing(
     'approvals',

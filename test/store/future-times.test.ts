@@ -7,7 +7,7 @@ import { present } from '../../broker/runtime/present.ts';
 import { claimTrial, strike } from '../../broker/store/breakers.ts';
 import { endFutureTimes } from '../../broker/store/future-times.ts';
 import { leaseEnd, renewLease, takeLease } from '../../broker/store/leases.ts';
-import { putDeliveries } from '../../broker/store/notice-outbox.ts';
+import { putDeliveries } from '../../broker/store/notice-deliveries.ts';
 import { postgresCounter } from '../../broker/store/rate-counts.ts';
 import { countRefusal, refusalsAt } from '../../broker/store/refusal-counts.ts';
 import { postgresNote, STORES } from '../world/stores.ts';

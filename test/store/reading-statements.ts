@@ -13,7 +13,7 @@ import { findGuardrailRules, findManifest, findPolicyRules } from '../../broker/
 import { findLiveAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { findMcpRepeat } from '../../broker/store/mcp-repeats.ts';
 import { findChannel, listChannelsOfOwner } from '../../broker/store/notice-channels.ts';
-import { findDelivery, listDue } from '../../broker/store/notice-outbox.ts';
+import { findDelivery, listDue } from '../../broker/store/notice-deliveries.ts';
 import { findOAuthFlow } from '../../broker/store/oauth-flows.ts';
 import { findTokens } from '../../broker/store/oauth-tokens.ts';
 import { findObtainedTokens } from '../../broker/store/obtained-tokens.ts';

@@ -16,7 +16,7 @@ import { takeLease } from '../../broker/store/leases.ts';
 import { addToLimit } from '../../broker/store/limit-counts.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { beginMcpRepeat } from '../../broker/store/mcp-repeats.ts';
-import { putDeliveries } from '../../broker/store/notice-outbox.ts';
+import { putDeliveries } from '../../broker/store/notice-deliveries.ts';
 import { putOAuthFlow } from '../../broker/store/oauth-flows.ts';
 import { addPersonTokens, putFirstPersonKey, putPerson } from '../../broker/store/people.ts';
 import { putPersonConsent } from '../../broker/store/person-consents.ts';

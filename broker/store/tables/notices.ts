@@ -1,10 +1,10 @@
 /** Tables of notices to owners, and of the channels for them. */
 
-/** The outbox of notices. Written by triggers (migration 0034), except for notices about passkeys. */
+/** The outbox of notices. Written by triggers (migration 0034), except for notices about passkeys and about replays. */
 export type NoticeTable = {
   organisation_id: string;
   id: string;
-  event: NoticeEvent | SettledEvent;
+  event: NoticeEvent | SettledEvent | 'call_replayed';
   /** The id of the held call, request, registration, agent, connection or passkey. */
   subject_id: string;
   /** The agent's uuid. */
@@ -34,7 +34,7 @@ export const NOTICE_EVENTS = [
 
 export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
 
-/** Events that end one of the above: decided, expired, or back to normal. */
+/** Events that end one of the above: decided, expired, or back to normal. `call_replayed`, which follows: an approved call was made, or not. */
 export type SettledEvent =
   | 'call_settled'
   | 'access_settled'

@@ -1,0 +1,163 @@
+/** The deliveries of notices by channel. */
+import { unreviewed } from './notice-outbox.ts';
+import type { Db } from './store.ts';
+import type { NoticeDeliveryTable, NoticeEvent, NoticeTable } from './tables/notices.ts';
+
+/** Rows per statement: databases limit the number of parameters. */
+const ROWS_AT_ONCE = 500;
+
+/** Stores deliveries. An existing one of the same notice, channel and step stays unchanged. */
+export async function putDeliveries(db: Db, deliveries: readonly NoticeDeliveryTable[]): Promise<void> {
+  for (let at = 0; at < deliveries.length; at += ROWS_AT_ONCE)
+    await db
+      .insertInto('notice_deliveries')
+      .values(deliveries.slice(at, at + ROWS_AT_ONCE))
+      .onConflict((c) => c.columns(['organisation_id', 'channel_id', 'notice_id', 'step']).doNothing())
+      .execute();
+}
+
+/** Stores outcomes. An existing one of the same notice and channel is replaced, and thus sent again, unless it was created after `since`. */
+export async function putOutcomesAgain(db: Db, outcomes: readonly NoticeDeliveryTable[], since: number): Promise<void> {
+  if (outcomes.length === 0) return;
+  await db
+    .insertInto('notice_deliveries')
+    .values([...outcomes])
+    .onConflict((c) =>
+      c
+        .columns(['organisation_id', 'channel_id', 'notice_id', 'step'])
+        .doUpdateSet((eb) => ({
+          // Another id, so that the channel does not take it for a copy of the earlier outcome.
+          id: eb.ref('excluded.id'),
+          due_at: eb.ref('excluded.due_at'),
+          created_at: eb.ref('excluded.created_at'),
+          attempts: 0,
+          state: 'due',
+          last_error: null,
+        }))
+        .where('notice_deliveries.created_at', '<=', since),
+    )
+    .execute();
+}
+
+type Subject = { organisation_id: string; event: NoticeEvent; subject_id: string };
+
+/** Cancels messages about this subject that are due but were not sent yet. */
+export async function dropDue(db: Db, { organisation_id, event, subject_id }: Subject): Promise<void> {
+  await db
+    .updateTable('notice_deliveries')
+    .set({ state: 'over' })
+    .where('organisation_id', '=', organisation_id)
+    .where('subject_id', '=', subject_id)
+    .where('event', '=', event)
+    .where('step', 'in', ['first', 'reminder'])
+    .where('state', '=', 'due')
+    .execute();
+}
+
+/** Lists the messages that were sent about this subject, with the kind of their channel. `notice`: only those of one notice on one channel. */
+export async function listSent(
+  db: Db,
+  { organisation_id, event, subject_id }: Subject,
+  notice?: { notice_id: string; channel_id: string },
+): Promise<(NoticeDeliveryTable & { kind: string })[]> {
+  let query = db
+    .selectFrom('notice_deliveries as d')
+    .innerJoin('notice_channels as c', (j) =>
+      j.onRef('c.organisation_id', '=', 'd.organisation_id').onRef('c.id', '=', 'd.channel_id'),
+    )
+    .selectAll('d')
+    .select('c.kind')
+    .where('d.organisation_id', '=', organisation_id)
+    .where('d.subject_id', '=', subject_id)
+    .where('d.event', '=', event)
+    .where('d.step', 'in', ['first', 'reminder'])
+    .where('d.state', '=', 'sent');
+  if (notice) query = query.where('d.notice_id', '=', notice.notice_id).where('d.channel_id', '=', notice.channel_id);
+  return await query.execute();
+}
+
+/** Whether a first message about this subject was created after `since`, and was sent or is still due. */
+export async function wasNoticeCreatedSince(
+  db: Db,
+  { organisation_id, event, subject_id }: Pick<NoticeTable, 'organisation_id' | 'event' | 'subject_id'>,
+  since: number,
+): Promise<boolean> {
+  const found = await db
+    .selectFrom('notice_deliveries')
+    .select('id')
+    .where('organisation_id', '=', organisation_id)
+    .where('subject_id', '=', subject_id)
+    .where('event', '=', event as NoticeEvent)
+    .where('step', '=', 'first')
+    .where('state', 'in', ['due', 'sent'])
+    .where('created_at', '>', since)
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+/** Lists the channels that have due messages. */
+export async function listDueChannels(
+  db: Db,
+  now: number,
+): Promise<Pick<NoticeDeliveryTable, 'organisation_id' | 'channel_id'>[]> {
+  return await db
+    .selectFrom('notice_deliveries')
+    .select(['organisation_id', 'channel_id'])
+    .distinct()
+    .where('state', '=', 'due')
+    .where('due_at', '<=', now)
+    .where('organisation_id', 'not in', unreviewed)
+    .execute();
+}
+
+/** Lists the due messages of a channel, the longest due first. */
+export async function listDue(
+  db: Db,
+  { organisation_id, channel_id }: Pick<NoticeDeliveryTable, 'organisation_id' | 'channel_id'>,
+  { now, limit }: { now: number; limit: number },
+): Promise<NoticeDeliveryTable[]> {
+  return await db
+    .selectFrom('notice_deliveries')
+    .selectAll()
+    .where('organisation_id', '=', organisation_id)
+    .where('channel_id', '=', channel_id)
+    .where('state', '=', 'due')
+    .where('due_at', '<=', now)
+    .orderBy('due_at')
+    .limit(limit)
+    .execute();
+}
+
+/** One delivery of an organisation, or undefined. */
+export async function findDelivery(
+  db: Db,
+  organisationId: string,
+  id: string,
+): Promise<NoticeDeliveryTable | undefined> {
+  return await db
+    .selectFrom('notice_deliveries')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+/** Stores the result of an attempt to send a delivery. */
+export async function markDelivery(
+  db: Db,
+  { organisation_id, id }: Pick<NoticeDeliveryTable, 'organisation_id' | 'id'>,
+  mark: Partial<Pick<NoticeDeliveryTable, 'state' | 'due_at' | 'attempts' | 'external_ref' | 'last_error'>>,
+): Promise<void> {
+  await db
+    .updateTable('notice_deliveries')
+    .set(mark)
+    .where('organisation_id', '=', organisation_id)
+    .where('id', '=', id)
+    .execute();
+}
+
+/** Deletes deliveries that are older than `before` and not due. */
+export async function purgeDeliveries(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('notice_deliveries').where('created_at', '<', before).where('state', '<>', 'due').execute();
+}
