@@ -6,9 +6,9 @@ import type { Uses } from '../broker.ts';
 import {
   type ChannelKindName,
   type ChannelRules,
+  channelProblem,
   KINDS,
   secretProblem,
-  settingsProblem,
   splitChannel,
 } from '../config-file/channels.ts';
 import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
@@ -50,10 +50,10 @@ export async function readChannels(db: Db, organisationId: string): Promise<Read
   return (await listChannels(db, organisationId)).filter(({ owner_id }) => owner_id === null).map(read);
 }
 
-/** Splits and validates the settings. Throws ChangeRefused. */
+/** Splits and validates settings and rules. Throws ChangeRefused. */
 function splitSettings(given: GivenChannel): ReturnType<typeof splitChannel> {
   const taken = splitChannel(given);
-  const wrong = settingsProblem(taken.kind, taken.settings);
+  const wrong = channelProblem(taken);
   if (wrong !== undefined) throw new ChangeRefused('invalid_request', `${wrong}.`);
   return taken;
 }

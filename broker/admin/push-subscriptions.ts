@@ -3,7 +3,7 @@
 import { createHash, createPublicKey } from 'node:crypto';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
-import type { ChannelRules } from '../config-file/channels.ts';
+import { type ChannelRules, rulesProblem } from '../config-file/channels.ts';
 import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { checkHost } from '../egress/target.ts';
@@ -63,6 +63,12 @@ export async function readSubscriptions(
 
 const invalid = (detail: string) => new ChangeRefused('invalid_request', detail);
 
+/** Throws ChangeRefused when nothing would ever be sent by these rules. */
+function checkRules(rules: ChannelRules): void {
+  const problem = rulesProblem(rules);
+  if (problem !== undefined) throw invalid(`${problem}.`);
+}
+
 /** Throws ChangeRefused when nothing could be sent to the endpoint. The address that its name resolves to is checked with each message. */
 function checkEndpoint(endpoint: string): URL {
   const url = new URL(endpoint);
@@ -99,6 +105,7 @@ export async function addSubscription(
   const { vault, clock } = services.broker;
   const service = checkEndpoint(endpoint).hostname;
   checkKeys(keys);
+  checkRules(rules);
   const { organisation_id: organisationId, id: ownerId } = by.owner;
   const id = uuidv4();
   const place = { table: 'notice_channels', organisationId, rowId: id } as const;
@@ -142,6 +149,7 @@ export async function changeSubscription(
   by: ChangingOwner,
   { id, rules }: { id: string; rules: ChannelRules },
 ): Promise<ReadSubscription> {
+  checkRules(rules);
   return await recordInTurn(services, by, { reason: 'push_device_changed' }, async (tx, note) => {
     const { channel, device, service } = await load(tx, by.owner, id);
     await changeChannel(tx, channel, { rules: JSON.stringify(rules) }, services.broker.clock());

@@ -153,10 +153,27 @@ export function secretProblem(kind: ChannelKindName, secret: string): string | u
   return problem?.(secret);
 }
 
-/** Returns what is wrong with the combination of a channel's settings, in words. */
-export function settingsProblem(kind: ChannelKindName, settings: Record<string, unknown>): string | undefined {
+/** Returns what is wrong with the combination of a channel's settings, or with its rules, in words. */
+export function channelProblem({
+  kind,
+  settings,
+  rules,
+}: {
+  kind: ChannelKindName;
+  settings: Record<string, unknown>;
+  rules: ChannelRules;
+}): string | undefined {
   const { check }: Kind = KINDS[kind];
-  return check?.(settings);
+  return check?.(settings) ?? rulesProblem(rules);
+}
+
+/** Returns what is wrong with rules, in words. Not part of their schema, which also reads the stored ones. */
+export function rulesProblem({ quiet }: ChannelRules): string | undefined {
+  // Quiet hours that end later than they begin leave at least a minute of each day; these do only where a day is left out.
+  const isAlways = quiet?.from === quiet?.to && new Set(quiet?.days ?? DAYS).size === DAYS.length;
+  return quiet && isAlways
+    ? `quiet: ${quiet.from} to ${quiet.to} on all days are all hours, so nothing would ever be sent; leave some hours or days free`
+    : undefined;
 }
 
 /** Returns the schema of a channel. `more`: members in addition to kind, settings and rules. */

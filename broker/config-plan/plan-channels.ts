@@ -1,6 +1,6 @@
 /** Plans channels on which owners are notified: their secrets are compared in memory and stored sealed. */
 
-import { type ChannelEntry, KINDS, secretProblem, settingsProblem, splitChannel } from '../config-file/channels.ts';
+import { type ChannelEntry, channelProblem, KINDS, secretProblem, splitChannel } from '../config-file/channels.ts';
 import { difference, sameJson } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
@@ -36,8 +36,9 @@ function planChannel(
   known: NoticeChannelTable | undefined,
 ): void {
   const { organisationId, vault, now, governance } = planning;
-  const { kind, settings, rules } = splitChannel(entry);
-  const wrong = settingsProblem(kind, settings);
+  const channel = splitChannel(entry);
+  const { kind, settings, rules } = channel;
+  const wrong = channelProblem(channel);
   if (wrong !== undefined) addProblem(planning, ['channels', name], `${wrong}.`);
   const isOther = known !== undefined && known.kind !== kind;
   const secret = secretOf(planning, name, entry, isOther ? undefined : known);

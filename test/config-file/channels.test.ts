@@ -96,6 +96,11 @@ guardrails: [{ name: writes, effect: require_approval, decide_in: [${name}] }]
       'zone',
     ],
     [
+      'quiet hours without an end',
+      '  hook: { kind: ntfy, topic: a, quiet: { from: "08:00", to: "08:00", zone: UTC, days: [sun, sat, fri, thu, wed, tue, mon] } }',
+      'nothing would ever be sent',
+    ],
+    [
       'plain mail elsewhere',
       '  hook: { kind: email, host: a.example, security: none, from: a@a.example, to: [a@a.example] }',
       'this machine only',

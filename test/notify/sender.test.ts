@@ -452,6 +452,17 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(server.seen).toHaveLength(1);
   });
 
+  test('quiet hours that never end are refused; those of whole days are not', async () => {
+    const quiet = { from: '09:00', to: '09:00', zone: 'UTC' };
+    const channel = { kind: 'webhook', url: `${server.url}/hook`, quiet };
+    const refused = await organisation.ask('POST', '/owner/channels', { name: 'hook', ...channel });
+    expect([refused.status, refused.body.error]).toEqual([400, 'invalid_request']);
+    expect(refused.body.detail).toContain('quiet: 09:00 to 09:00 on all days are all hours');
+    const { id } = await addWebhook({ quiet: { ...quiet, days: ['sat', 'sun'] } });
+    expect((await organisation.ask('POST', `/owner/channels/${id}/settings`, channel)).status).toBe(400);
+    expect((await channelNamed('hook')).rules.quiet.days).toEqual(['sat', 'sun']);
+  });
+
   test('what waits for the end of quiet hours is sent when the channel loses them', async () => {
     const at = (ms: number) => new Date(world.running.broker.clock() + ms).toISOString().slice(11, 16);
     const quiet = (minutes: number) => ({ from: at(-5 * MINUTE), to: at(minutes * MINUTE), zone: 'UTC' });

@@ -117,6 +117,9 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     const rules = { events: ['agent_suspended'] };
     const changed = await organisation.ask('POST', `/owner/push-subscriptions/${id}/settings`, rules);
     expect(changed.body.rules, changed.text).toEqual(rules);
+    const quiet = { from: '00:00', to: '00:00', zone: 'UTC' };
+    const refused = await organisation.ask('POST', `/owner/push-subscriptions/${id}/settings`, { quiet });
+    expect([refused.status, refused.body.detail]).toEqual([400, expect.stringContaining('nothing would ever be sent')]);
     await hold();
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
     await service.waitFor(1);
