@@ -14,6 +14,7 @@ import {
 import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
+import { stopClicks } from '../notify/stop-clicks.ts';
 import { tryChannel } from '../notify/try-channel.ts';
 import { addChannel, changeChannel, deleteChannel, findChannel, listChannels } from '../store/notice-channels.ts';
 import type { Db } from '../store/store.ts';
@@ -144,13 +145,19 @@ export async function changeChannelSettings(
   });
 }
 
-/** Removes a channel with its undelivered messages. Throws ChangeRefused; AuditUnavailable. */
-export async function removeChannel(services: Changing, by: ChangingOwner, id: string): Promise<void> {
-  await recordInTurn(services, by, { reason: 'channel_removed' }, async (tx, note) => {
-    const { name, kind } = await load(tx, by.owner.organisation_id, id);
-    await deleteChannel(tx, { organisation_id: by.owner.organisation_id, id });
-    note({ channel: { id, name, kind } });
+/** Removes a channel with its undelivered messages, and its webhook for clicks. Throws ChangeRefused; AuditUnavailable. */
+export async function removeChannel(
+  services: Changing & Uses<'config' | 'baseUrl' | 'vault' | 'outbound' | 'publicOutbound'>,
+  by: ChangingOwner,
+  id: string,
+): Promise<void> {
+  const removed = await recordInTurn(services, by, { reason: 'channel_removed' }, async (tx, note) => {
+    const channel = await load(tx, by.owner.organisation_id, id);
+    await deleteChannel(tx, channel);
+    note({ channel: { id, name: channel.name, kind: channel.kind } });
+    return channel;
   });
+  await stopClicks(services.broker, removed);
 }
 
 /** Sends a test notice immediately; recorded in the audit because it uses the secret. Returns the result as a text of ours. */

@@ -45,4 +45,6 @@ export type ChannelKind = {
   edit?(sending: Sending, message: Message, refs: readonly string[]): Promise<Sent>;
   /** Registers `address`, with `secret`, for clicks at the service, where that is needed; called when an owner tests the channel. */
   listen?(sending: Sending, address: string, secret: string): Promise<Sent>;
+  /** Removes the registration of `address` for clicks, if it is still the registered one; called when the channel is removed. */
+  stopListening?(sending: Sending, address: string): Promise<Sent>;
 };

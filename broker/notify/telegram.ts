@@ -51,7 +51,7 @@ function textOf(message: Message): object {
 type Answered = {
   ok?: unknown;
   description?: unknown;
-  result?: { message_id?: unknown; chat?: { id?: unknown } };
+  result?: { message_id?: unknown; chat?: { id?: unknown }; url?: unknown };
   parameters?: { retry_after?: unknown; migrate_to_chat_id?: unknown };
 };
 
@@ -134,4 +134,13 @@ async function listen(sending: Sending, address: string, secret: string): Promis
   return { ...judged, why };
 }
 
-export const telegram: ChannelKind = { send, edit, listen };
+/** Calls `deleteWebhook`, unless the bot has another webhook by now: that one belongs to another channel or program. */
+async function stopListening(sending: Sending, address: string): Promise<Sent> {
+  const info = await callTelegram(sending, 'getWebhookInfo', {});
+  const { ok, result } = answeredJson(info) as Answered;
+  if (ok !== true) return judgeTelegram(info, sending.now);
+  if (result?.url !== address) return { kind: 'sent' };
+  return judgeTelegram(await callTelegram(sending, 'deleteWebhook', {}), sending.now);
+}
+
+export const telegram: ChannelKind = { send, edit, listen, stopListening };

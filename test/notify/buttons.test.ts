@@ -169,6 +169,25 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(server.of('platform')).toHaveLength(0);
   });
 
+  test('removing a Telegram channel removes its webhook, and no other', async () => {
+    const registered = async () => {
+      const { id } = await addTelegram();
+      await organisation.ask('POST', `/owner/channels/${id}/test`, {});
+      expect(server.webhook).toBe(`${world.running.baseUrl}/notify/telegram/${id}`);
+      return `/owner/channels/${id}`;
+    };
+    expect((await organisation.ask('DELETE', await registered())).status).toBe(200);
+    expect(server.webhook).toBe('');
+    const other = await registered();
+    server.webhook = 'https://elsewhere.example/hook';
+    expect((await organisation.ask('DELETE', other)).status).toBe(200);
+    expect(server.webhook).toBe('https://elsewhere.example/hook');
+    const last = await registered();
+    server.next = { status: 500, body: { ok: false, error_code: 500, description: 'Internal Server Error' } };
+    expect((await organisation.ask('DELETE', last)).status).toBe(200);
+    expect((await organisation.ask('GET', '/owner/channels')).body.channels).toEqual([]);
+  });
+
   test('a click is answered even when no request reaches the service', async () => {
     const { id: channelId } = await addSlack();
     const { id, buttons } = await heldInSlack();

@@ -17,6 +17,8 @@ export type ChatServer = Upstream & {
   calls: Call[];
   /** Current messages, by the service's id. */
   messages: Map<string, Body>;
+  /** The address that Telegram posts updates to; empty: none. */
+  webhook: string;
   /** Overrides the next answer, once. */
   next: { status: number; body: object; headers?: Record<string, string> } | undefined;
   /** Whether methods of Slack and Telegram never answer. */
@@ -46,7 +48,10 @@ const refused = (error_code: number, description: string) => ({ ok: false, error
 
 const telegramAnswer = (server: ChatServer, method: string, body: Body, token: string): Body => {
   if (token !== TELEGRAM_TOKEN) return refused(401, 'Unauthorized');
-  if (method === 'setWebhook' || method === 'answerCallbackQuery') return { ok: true, result: true };
+  if (method === 'setWebhook') server.webhook = body.url;
+  if (method === 'deleteWebhook') server.webhook = '';
+  if (method === 'getWebhookInfo') return { ok: true, result: { url: server.webhook, pending_update_count: 0 } };
+  if (/Webhook$|^answerCallbackQuery$/.test(method)) return { ok: true, result: true };
   if (String(body.chat_id) !== TELEGRAM_CHAT) return refused(400, 'Bad Request: chat not found');
   if (body.text.length > 4096) return refused(400, 'Bad Request: message is too long');
   for (const { offset, length } of body.entities ?? [])
@@ -68,6 +73,7 @@ export async function startChatServer(): Promise<ChatServer> {
   const server: ChatServer = Object.assign(upstream, {
     calls: [] as Call[],
     messages: new Map<string, Body>(),
+    webhook: '',
     next: undefined as ChatServer['next'],
     hangs: false,
     of: (method: string) => server.calls.filter((one) => one.method === method).map(({ body }) => body),
@@ -81,6 +87,7 @@ export async function startChatServer(): Promise<ChatServer> {
       server.calls.length = 0;
       server.seen.length = 0;
       server.messages.clear();
+      server.webhook = '';
       server.next = undefined;
       server.hangs = false;
     },
