@@ -108,10 +108,10 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
   );
   gauge(
     'last_backup_timestamp_seconds',
-    'Time of the last `agent-broker backup`, in seconds since the epoch; NaN if there was none.',
+    'Time of the last `agent-broker backup`, in seconds since the epoch; 0 if there was none.',
     async () => {
-      const at = (await numbers())?.lastBackup;
-      return at && at / 1000;
+      const found = await numbers();
+      return found && (found.lastBackup ?? 0) / 1000;
     },
   );
   gauge('notices_waiting', 'Notices not delivered yet.', async () => (await numbers())?.notices);

@@ -5,7 +5,6 @@ import { parser } from '@prometheus-io/lezer-promql';
 import GithubSlugger from 'github-slugger';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { putMeta } from '../../broker/store/meta.ts';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -42,6 +41,8 @@ const familyOf = (name: string, types: ReadonlyMap<string, string>): string => {
 /** The type of each metric, and the names of its labels. */
 const types = new Map<string, string>();
 const labels = new Map<string, Set<string>>();
+/** The metrics of a broker on each store. */
+const scraped: string[] = [];
 
 beforeAll(async () => {
   for (const store of STORES) {
@@ -51,8 +52,8 @@ beforeAll(async () => {
     for (const call of [READ, WRITE]) await agent.act(call);
     world.upstream.answer = (_request, response) => response.writeHead(500).end();
     await agent.act(READ);
-    await putMeta(world.running.broker.store.db, 'last_backup', String(Date.now()));
     const { text } = await send(`${world.running.baseUrl}/metrics`, {});
+    scraped.push(text);
     for (const [, name = '', type = ''] of text.matchAll(/^# TYPE (\S+) (\S+)$/gm)) types.set(name, type);
     for (const [, name = '', inside = ''] of text.matchAll(/^([a-z_0-9]+)\{(.*)\} \S+$/gm)) {
       const found = labels.get(name) ?? new Set();
@@ -127,6 +128,12 @@ describe('alerts', () => {
       expect(expr).toContain(
         ` or (${counter} > 0 and on (instance, job) time() - process_start_time_seconds < ${15 * 60})`,
       );
+  });
+
+  test('the alert for an old backup also fires where there was none', () => {
+    const expr = rules.find(({ alert }) => alert === 'AgentBrokerBackupOld')?.expr;
+    expect(expr).toBe('time() - max(agent_broker_last_backup_timestamp_seconds) > 2 * 86400');
+    for (const text of scraped) expect(text).toMatch(/^agent_broker_last_backup_timestamp_seconds 0$/m);
   });
 
   test('metrics named in the runbook are used by an alert or the dashboard', () => {
