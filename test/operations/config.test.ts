@@ -281,6 +281,34 @@ describe('the environment', () => {
     expect(found.join()).not.toContain('secret@');
   });
 
+  test.each([
+    ['http://witness.example', 'not https; http:// only on loopback'],
+    ['https://user:pw@witness.example', 'not https'],
+    ['witness.example', 'not https'],
+  ])('a witness at %s is rejected', (address, why) => {
+    const key = 'witness.example/w1+9e0e3a6f+BGk';
+    expect(readConfig({ LOG_WITNESSES: `${key} http://127.0.0.1:9/` }).logWitnesses).toEqual([
+      { vkey: key, url: 'http://127.0.0.1:9' },
+    ]);
+    expect(complaints({ LOG_WITNESSES: `${key} ${address}` })).toEqual([
+      expect.stringMatching(new RegExp(`- LOG_WITNESSES: .*${why}`)),
+    ]);
+  });
+
+  test('a witness that is listed twice is rejected', () => {
+    const [one, other] = ['a.example+9e0e3a6f+BGk https://a.example', 'b.example+9e0e3a6f+BGk https://b.example'];
+    expect(readConfig({ LOG_WITNESSES: `${one}, ${other}` }).logWitnesses).toHaveLength(2);
+    for (const twice of [
+      one,
+      `${one}/`,
+      'a.example+9e0e3a6f+BGk https://c.example',
+      'c.example+9e0e3a6f+BGk https://a.example',
+    ])
+      expect(complaints({ LOG_WITNESSES: `${one},${twice}` }), twice).toEqual([
+        expect.stringContaining('LOG_WITNESSES: lists a key or an address of a witness twice'),
+      ]);
+  });
+
   test('an identity provider needs both an issuer and a client id', () => {
     expect(complaints({ OIDC_ISSUER: OIDC.OIDC_ISSUER })).toEqual([expect.stringContaining('without OIDC_CLIENT_ID')]);
     for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_SCOPES'])
