@@ -105,6 +105,26 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     await isLive(page);
   });
 
+  test('a changed role is shown without reloading: after a refused decision, and when the page is looked at again', async () => {
+    const bob = await organisation.addOwner('approver');
+    const theirs = await openConsole(world, browser, bob);
+    const change = (role: string) => organisation.ask('POST', '/owner/owners', { email: bob.email, role });
+    const id = await hold();
+    await look(theirs, id);
+    expect((await change('viewer')).status).toBeLessThan(300);
+    await approve(theirs);
+    await says(theirs, 'This needs the role approver; yours is viewer. Ask an admin.');
+    const shown = `document.querySelector('${card(id)}').innerText`;
+    await theirs.until(`${shown}.includes('Your role is viewer: you may look.')`);
+    expect(await theirs.value(`document.querySelector('${card(id)} .approve')`)).toBeNull();
+    await change('approver');
+    await theirs.value(`document.dispatchEvent(new Event('visibilitychange'))`);
+    await theirs.until(`document.querySelector('${card(id)} .approve') !== null`);
+    await approve(theirs);
+    await theirs.until(`${shown}.includes('Approved')`);
+    await theirs.close();
+  });
+
   test('an expiry is shown without a request, and an expired call cannot be approved', async () => {
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 60 });
     const id = await hold();

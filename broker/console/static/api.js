@@ -11,6 +11,7 @@ let shownOwner;
 /** Asks who is signed in, or applies to whoever it is. */
 const OF_ANYBODY = new Set(['/owner/me', '/owner/sign-out']);
 const OTHER_OWNER = 'svc-other-owner';
+const FORBIDDEN = 'svc-forbidden';
 
 /**
  * Calls `hear` when the broker refuses a request because another owner signed in meanwhile, in another tab of this browser: nothing was read or
@@ -22,6 +23,22 @@ export function onOtherOwner(hear) {
   const heard = (/** @type {Event} */ event) => event instanceof CustomEvent && hear(event.detail);
   addEventListener(OTHER_OWNER, heard);
   return () => removeEventListener(OTHER_OWNER, heard);
+}
+
+/**
+ * Calls `hear` when the role of the signed-in owner may have changed: a change was refused for it, or the page is looked at again. Returns a function
+ * that stops it.
+ *
+ * @param {() => unknown} hear
+ */
+export function onRoleInDoubt(hear) {
+  const seen = () => document.visibilityState === 'visible' && hear();
+  addEventListener(FORBIDDEN, hear);
+  document.addEventListener('visibilitychange', seen);
+  return () => {
+    removeEventListener(FORBIDDEN, hear);
+    document.removeEventListener('visibilitychange', seen);
+  };
 }
 
 /** An error response of the broker: `code` and `status` to branch on, `message` for a person, `answer` as received. */
@@ -107,6 +124,7 @@ export async function ask(
   if (!response.ok) {
     const refused = new Refused(response.status, answer ?? {});
     if (answer?.signed_in_as !== undefined) dispatchEvent(new CustomEvent(OTHER_OWNER, { detail: refused }));
+    if (refused.code === 'forbidden' && method !== 'GET') dispatchEvent(new CustomEvent(FORBIDDEN));
     throw refused;
   }
   if (answer === undefined) throw new CutShort(method);

@@ -4,7 +4,7 @@
 import { ActivityPage } from '/console/activity/activity.js';
 import { AgentPage } from '/console/agent/agent.js';
 import { AgentsPage } from '/console/agents/agents.js';
-import { asError, ask, onOtherOwner } from '/console/api.js';
+import { asError, ask, onOtherOwner, onRoleInDoubt } from '/console/api.js';
 import { AuditSinksPage } from '/console/audit-sinks/audit-sinks.js';
 import { ClientsPage } from '/console/clients/clients.js';
 import { ConnectionsPage } from '/console/connections/connections.js';
@@ -88,11 +88,18 @@ function App() {
     ask('GET', '/owner/me').then(setOwner, (thrown) => setError(asError(thrown)));
   }, []);
   useEffect(load, []);
+  // An unchanged owner stays the same object, so that pages are not drawn again. When the read fails, the page keeps what it shows.
+  const refresh = () =>
+    ask('GET', '/owner/me').then(
+      (me) => setOwner((before) => (before && JSON.stringify(me) !== JSON.stringify(before) ? me : before)),
+      () => {},
+    );
   const leave = (/** @type {Error} */ thrown) => {
     setOwner(undefined);
     setError(thrown);
   };
   useEffect(() => onOtherOwner(leave), []);
+  useEffect(() => onRoleInDoubt(refresh), []);
   if (error) return html`<main class="alone"><${Failed} error=${error} again=${load} /></main>`;
   if (!owner) return html`<main class="alone"><${Loading} /></main>`;
   return html`<${Owner.Provider} value=${owner}><${Announcer}><${Console} owner=${owner} /><//><//>`;

@@ -4,7 +4,7 @@
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('../../answers.ts').Me} SignedIn */
 /** @typedef {import('../../answers.ts').WaitingCall} WaitingCall */
-import { asError, ask, onOtherOwner, Refused } from '/console/api.js';
+import { asError, ask, onOtherOwner, onRoleInDoubt, Refused } from '/console/api.js';
 import { useCallback, useEffect, useRef, useState } from '/console/html.js';
 
 const WAITING_MS = 5_000;
@@ -135,7 +135,10 @@ export function useHeld(id) {
   useEffect(() => {
     look();
     lookWho();
-    return onOtherOwner(lookWho);
+    const stops = [onOtherOwner(lookWho), onRoleInDoubt(lookWho)];
+    return () => {
+      for (const stop of stops) stop();
+    };
   }, [id]);
 
   useEffect(() => {
