@@ -7,6 +7,7 @@ import {
   fromBase64,
   readEndpoint,
   sized,
+  suspendedText,
   uploadInWords,
 } from '../../broker/console/static/request-view/text.js';
 import { oddities, oddRecipient } from '../../broker/console/static/visible.js';
@@ -25,11 +26,13 @@ export function fieldLines(name: string, value: Line | string, width: number): L
 /** `width`: columns of the terminal. */
 export function heldCallLines(held: HeldCall, width: number): Line[] {
   const { request, agent, platform, platform_name: name, connection, reason } = held;
+  const suspended = suspendedText(agent);
   const parent = agent.parent ? line` (a child of ${agent.parent.name})` : line``;
   const head = [
     line`${styled('bold', agent.name)}${parent} wants to`,
     ...foreignText(`${held.sentence.text} on ${name}`, width),
     ...warnings(oddities(agent.name)),
+    ...(suspended === undefined ? [] : [styled('bad', suspended)]),
     line``,
   ];
   if (!request)

@@ -51,6 +51,11 @@ const AgentNamed = z.object({
   name: z.string(),
   status: z.enum(AGENT_STATUSES),
   parent: z.object({ agent_id: z.string(), name: z.string() }).nullable().describe('whose child it is, if any'),
+  suspended: z
+    .boolean()
+    .describe(
+      'whether it or its parent is suspended: an approved call is then not made, unless the agent is resumed before',
+    ),
 });
 
 const Person = z

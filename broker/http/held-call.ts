@@ -72,9 +72,16 @@ export const stated = (one: OpenApproval, now: number) => ({
   audit_ids: { held: one.audit_id, decided: one.decision_audit_id, replayed: one.replay_audit_id },
 });
 
-/** Returns the parent of a child agent, whose own name the parent chose; null when there is no parent. */
-export const parentNamed = ({ parent_public_id, parent_name }: HeldCall) =>
-  parent_public_id === null ? null : { agent_id: parent_public_id, name: parent_name ?? '' };
+/**
+ * Returns the agent of a held call. `parent`: of a child, whose own name the parent chose. `suspended`: whether the call would be refused because the
+ * agent or its parent is.
+ */
+export const agentNamed = (held: HeldCall) => ({
+  agent_id: held.agent_public_id,
+  name: held.agent_name,
+  parent: held.parent_public_id === null ? null : { agent_id: held.parent_public_id, name: held.parent_name ?? '' },
+  suspended: [held.agent_status, held.parent_status].includes('suspended'),
+});
 
 /** Returns what an owner can see without opening the request. `reason` is the agent's own text; `nameOf` returns the name of its platform. */
 export const summary = async (
@@ -85,13 +92,7 @@ export const summary = async (
   ...stated(held, services.broker.clock()),
   sentence: shownSentence(sentenceOfHeld(services.broker, held)),
   approve_url: approveUrl(services.broker, held.id),
-  agent: {
-    id: held.agent_id,
-    agent_id: held.agent_public_id,
-    name: held.agent_name,
-    status: held.agent_status,
-    parent: parentNamed(held),
-  },
+  agent: { id: held.agent_id, status: held.agent_status, ...agentNamed(held) },
   platform: held.platform_id,
   platform_name: nameOf(held.platform_id),
   connection: held.connection_id && { connection_id: held.connection_id, label: held.connection_label },

@@ -47,13 +47,15 @@ type Ref = { organisation_id: string; event: NoticeEvent; subject_id: string };
 const sentence = (...parts: Part[]): Sentence => ({ parts, template: null });
 
 /**
- * Returns the result of a decision in words. `by`: e-mail address of whoever decided; null: not known any more. `agent`: the agent's status; what is pending
- * ends with its agent.
+ * Returns the result of a decision in words. `by`: e-mail address of whoever decided; null: not known any more. `agents`: the status of the agent, and
+ * of its parent; what is pending ends with either.
  */
-function outcomeOf(status: string, by: string | null, agent?: string): string | undefined {
+function outcomeOf(status: string, by: string | null, ...agents: (string | null)[]): string | undefined {
   if (status === 'pending') return undefined;
   if (status === 'expired')
-    return agent === 'revoked' || agent === 'deleted' ? 'Ended with its agent' : 'Expired: nobody decided in time';
+    return agents.includes('revoked') || agents.includes('deleted')
+      ? 'Ended with its agent'
+      : 'Expired: nobody decided in time';
   const verb = status === 'approved' ? 'Approved' : 'Denied';
   return by === null ? verb : `${verb} by ${readable(by)}`;
 }
@@ -89,7 +91,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
     const held = await findHeldCall(db, organisation_id, subject_id);
     if (!held) return undefined;
     const status = statusAt(held, broker.clock());
-    const outcome = outcomeOf(status, held.decided_by_email, held.agent_status);
+    const outcome = outcomeOf(status, held.decided_by_email, held.agent_status, held.parent_status);
     const failure = failureOf(held);
     return {
       waits: status === 'pending',
@@ -120,7 +122,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
       platform,
       until: request.expires_at,
       path: '/console',
-      outcome: outcomeOf(status, request.decided_by_email, request.agent_status),
+      outcome: outcomeOf(status, request.decided_by_email, request.agent_status, request.parent_status),
     };
   },
   registration_waiting: async (broker, db, { organisation_id, subject_id }) => {

@@ -63,6 +63,7 @@ export type ShownRequest = Omit<AccessRequestTable, 'token'> & {
   agent_public_id: string;
   agent_name: string;
   agent_status: AgentStatus;
+  parent_status: AgentStatus | null;
   decided_by_email: string | null;
 };
 
@@ -90,11 +91,15 @@ const shownRequests = (db: Db, organisationId: string) =>
     .innerJoin('agents as a', (j) =>
       j.onRef('a.organisation_id', '=', 'r.organisation_id').onRef('a.id', '=', 'r.agent_id'),
     )
+    .leftJoin('agents as pa', (j) =>
+      j.onRef('pa.organisation_id', '=', 'a.organisation_id').onRef('pa.id', '=', 'a.parent_id'),
+    )
     .select(SHOWN.map((column) => `r.${column}` as const))
     .select([
       'a.agent_id as agent_public_id',
       'a.name as agent_name',
       'a.status as agent_status',
+      'pa.status as parent_status',
       addressOf('r.organisation_id', 'r.decided_by').as('decided_by_email'),
     ])
     .where('r.organisation_id', '=', organisationId);

@@ -20,6 +20,7 @@ export type HeldCall = ApprovalTable & {
   agent_owner_id: string;
   parent_public_id: string | null;
   parent_name: string | null;
+  parent_status: string | null;
   session_id: string | null;
   agent_reason: string | null;
   connection_id: string | null;
@@ -61,6 +62,7 @@ const heldCalls = (db: Db) =>
       'a.owner_id as agent_owner_id',
       'pa.agent_id as parent_public_id',
       'pa.name as parent_name',
+      'pa.status as parent_status',
       'h.session_id',
       'h.agent_reason',
       'h.connection_id',

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
+import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { enrol } from '../world/passkeys.ts';
@@ -43,7 +44,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
       status: 'pending',
       expires_at: expect.any(String),
       expires_in_seconds: expect.any(Number),
-      agent: { name: 'triage', agent_id: agent.agentId, parent: null },
+      agent: { name: 'triage', agent_id: agent.agentId, parent: null, suspended: false },
       platform: 'demo',
       platform_name: 'The shop',
       connection: 'demo-main',
@@ -66,6 +67,19 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     const owners = await organisation.ask('GET', `/owner/approvals/${id}`);
     expect(answer.body.request).toEqual(owners.body.request);
     expect(answer.body.request_hash).toBe(owners.body.request_hash);
+  });
+
+  test('it shows that the agent, or the parent of a child, is suspended', async () => {
+    const parent = await organisation.agent({ name: 'parent' });
+    const child = await childOf(world, organisation, parent);
+    const ids = [parent, child].map(async (one) => (await one.act(WRITE)).body.approval_id as string);
+    const suspended = async (id: string) => [
+      (await shown(id)).body.agent.suspended,
+      (await organisation.ask('GET', `/owner/approvals/${id}`)).body.agent.suspended,
+    ];
+    for (const id of ids) expect(await suspended(await id)).toEqual([false, false]);
+    await organisation.ask('POST', `/owner/agents/${parent.agentId}/suspend`, {});
+    for (const id of ids) expect(await suspended(await id)).toEqual([true, true]);
   });
 
   test('owners see the platform’s name beside its id on all pages', async () => {

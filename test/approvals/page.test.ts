@@ -263,6 +263,19 @@ describe.skipIf(withoutChromium)(
       expect(world.upstream.seen).toEqual([]);
     });
 
+    test('an open page shows that the agent was suspended meanwhile, and no longer when it was resumed', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      const says = `document.querySelector('#suspended')?.innerText.includes('The agent is suspended') === true`;
+      expect(await page.value(says)).toBe(false);
+      await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+      await lookAgain(page);
+      await page.until(says);
+      await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
+      await lookAgain(page);
+      await page.until(`!(${says})`);
+    });
+
     test('a touch after a decision made elsewhere decides nothing, and the page says so', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);

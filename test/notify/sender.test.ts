@@ -8,6 +8,7 @@ import { takeLease } from '../../broker/store/leases.ts';
 import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { childOf } from '../world/child.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { type Mail, startMailServer } from '../world/mail-server.ts';
@@ -192,16 +193,20 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     const reader = await organisation.agent({ name: 'reader', grants: { demo: { scopeList: ['demo:read'] } } });
     await reader.request('POST', '/v1/access-request', { headers, body });
     await server.waitFor(2, 5_000);
+    const child = await childOf(world, organisation, agent);
+    await hold(child);
+    await server.waitFor(3, 5_000);
     for (const { agentId } of [agent, reader]) await organisation.ask('POST', `/owner/agents/${agentId}/revoke`, {});
-    await server.waitFor(4, 5_000);
+    await server.waitFor(6, 5_000);
     expect(
       server
         .came()
         .map(({ type, data }) => [type, data.outcome])
-        .slice(2)
+        .slice(3)
         .toSorted(),
     ).toEqual([
       ['access_requested.outcome', 'Ended with its agent'],
+      ['call_held.outcome', 'Ended with its agent'],
       ['call_held.outcome', 'Ended with its agent'],
     ]);
   });

@@ -8,7 +8,7 @@ import { storedUuid } from '../../crypto/ids.ts';
 import { platformNames } from '../../facts/platform-names.ts';
 import { PasskeyDeciders, passkeyDecidersIn } from '../../policy/passkey-deciders.ts';
 import { Refusal } from '../errors.ts';
-import { heldBecause, parentNamed, secondsLeft } from '../held-call.ts';
+import { agentNamed, heldBecause, secondsLeft } from '../held-call.ts';
 import { HeldCallOpened, HeldCallStated } from '../held-call-schema.ts';
 import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
@@ -34,7 +34,7 @@ const Waiting = z
     status: z.literal('pending'),
     expires_at: opened.expires_at,
     expires_in_seconds: opened.expires_in_seconds,
-    agent: opened.agent.pick({ name: true, agent_id: true, parent: true }),
+    agent: opened.agent.pick({ name: true, agent_id: true, parent: true, suspended: true }),
     sentence: opened.sentence,
     platform: opened.platform,
     platform_name: opened.platform_name,
@@ -100,7 +100,7 @@ export const approveRequest = route({
         status: 'pending',
         expires_at: instant(held.expires_at),
         expires_in_seconds: secondsLeft(held, now),
-        agent: { name: held.agent_name, agent_id: held.agent_public_id, parent: parentNamed(held) },
+        agent: agentNamed(held),
         sentence: shownSentence(sentenceOfHeld(broker, held)),
         platform: held.platform_id,
         platform_name: nameOf(held.platform_id),

@@ -77,7 +77,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
   // Computed again only when the request changes, not with every second of the countdown.
   const view = useMemo(
     () => html`<${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${who} how=${how} />`,
-    [held.request, held.request_hash, who, how],
+    [held.request, held.request_hash, held.agent.suspended, who, how],
   );
   return html`
     <h1><${CallTitle} held=${held} /></h1>

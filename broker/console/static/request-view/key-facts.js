@@ -3,7 +3,7 @@
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 import { html } from '/console/html.js';
 import { CallTitle } from '/console/request-view/call-title.js';
-import { counted, uploadInWords } from '/console/request-view/text.js';
+import { counted, suspendedText, uploadInWords } from '/console/request-view/text.js';
 import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 
 const MOST_MEMBERS = 6;
@@ -47,7 +47,8 @@ function membersOf(body) {
 
 /** @param {{ held: HeldCall | Waits }} props */
 export function KeyFacts({ held }) {
-  const { request } = held;
+  const { request, agent } = held;
+  const suspended = suspendedText(agent);
   const { members, more } = membersOf(request?.upload ? uploadInWords(request.upload) : (request?.body ?? null));
   const recipients = request?.recipients ?? [];
   const odd = [...recipients.flatMap(oddRecipient), ...oddities(request?.endpoint ?? '')];
@@ -69,6 +70,7 @@ export function KeyFacts({ held }) {
         )}
       </dl>`
     }
+    ${suspended && html`<p class="odd small">${suspended}</p>`}
     ${more > 0 && html`<p class="quiet small">And ${counted(more, 'more member')} of the body.</p>`}
     ${odd.length > 0 && html`<p class="odd small"><strong>Look closely.</strong> ${odd.slice(0, 2).join(' ')}</p>`}
   </div>`;

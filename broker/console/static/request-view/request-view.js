@@ -9,7 +9,7 @@ import { Body, Box, Lines, Unseen } from '/console/request-view/body.js';
 import { FIRST_RECIPIENTS } from '/console/request-view/fold.js';
 import { Heading } from '/console/request-view/heading.js';
 import { forWhom } from '/console/request-view/person.js';
-import { counted, readEndpoint, uploadInWords } from '/console/request-view/text.js';
+import { counted, readEndpoint, suspendedText, uploadInWords } from '/console/request-view/text.js';
 import { momentInWords } from '/console/request-view/time-left.js';
 import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 
@@ -195,7 +195,9 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
     </p></div>`;
   const headers = Object.entries(request.headers);
   const label = typeof connection === 'string' ? connection : connection?.label;
+  const suspended = suspendedText(agent);
   return html`<div class="request-view sheet">
+    ${suspended && html`<section class="part"><p class="odd small" role="status" id="suspended">${suspended}</p></section>`}
     <section class="part">
       <${Call} request=${request} platform=${platform_name} />
       ${

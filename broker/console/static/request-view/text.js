@@ -138,3 +138,7 @@ export function fromBase64(text) {
     return undefined;
   }
 }
+
+/** Returns a warning about a held call whose agent or its parent is suspended; undefined when neither is. */
+export const suspendedText = (/** @type {{ suspended: boolean }} */ { suspended }) =>
+  suspended ? 'The agent is suspended: an approved call is not made, unless the agent is resumed before.' : undefined;
