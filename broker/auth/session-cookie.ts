@@ -1,8 +1,16 @@
 /** The owner's session in a browser: a cookie that scripts cannot read and other sites cannot send. */
 import type { IncomingMessage } from 'node:http';
 
-/** With the `__Host-` prefix a browser accepts the cookie only from this host and over https (RFC 6265bis section 4.1.3.2). */
-export const sessionCookieName = (baseUrl: string): string => (isSecure(baseUrl) ? '__Host-svc_owner' : 'svc_owner');
+/**
+ * Returns the name of a cookie. With the `__Host-` prefix a browser accepts it only from this host and over https (RFC 6265bis section 4.1.3.2). Cookies
+ * do not distinguish ports (RFC 6265 section 8.5), so the name contains the port: brokers on other ports of the host have cookies of their own.
+ */
+export function cookieNameAt(baseUrl: string, name: string): string {
+  const { port } = new URL(baseUrl);
+  return `${isSecure(baseUrl) ? '__Host-' : ''}${name}${port === '' ? '' : `_${port}`}`;
+}
+
+export const sessionCookieName = (baseUrl: string): string => cookieNameAt(baseUrl, 'svc_owner');
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:');
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import type { PersonSignIn } from '../admin/person-sign-in.ts';
-import { foreignOrigin, readCookie } from '../auth/session-cookie.ts';
+import { cookieNameAt, foreignOrigin, readCookie } from '../auth/session-cookie.ts';
 import type { Broker } from '../broker.ts';
 import { openFromBrowser, sealForBrowser } from '../crypto/browser-seal.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
@@ -21,14 +21,12 @@ const FLOW_SECONDS = 600;
 const FORM = /^[A-Za-z0-9_-]{43}$/;
 const PURPOSE = 'sign-in of a person';
 
-const nameOf = (baseUrl: string, name: Name): string => (baseUrl.startsWith('https:') ? `__Host-${name}` : name);
-
 /** Builds `Set-Cookie`. Lax, because callbacks and links in messages come from other sites. */
 const cookie = (baseUrl: string, name: Name, value: string, seconds: number): string =>
-  `${nameOf(baseUrl, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
+  `${cookieNameAt(baseUrl, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
 
 function hashIn(request: IncomingMessage, baseUrl: string, name: Name): string | undefined {
-  const value = readCookie(request, nameOf(baseUrl, name));
+  const value = readCookie(request, cookieNameAt(baseUrl, name));
   return value !== undefined && FORM.test(value) ? sha256Hex(value) : undefined;
 }
 
@@ -85,7 +83,7 @@ export function readPersonFlow(
   request: IncomingMessage,
   query: URLSearchParams,
 ): PersonSignIn | undefined {
-  const sealed = readCookie(request, nameOf(baseUrl, 'svc_person_flow'));
+  const sealed = readCookie(request, cookieNameAt(baseUrl, 'svc_person_flow'));
   const text = sealed && openFromBrowser(vault.masterKeys(), PURPOSE, sealed);
   if (!text) return undefined;
   const read = Flow.safeParse(JSON.parse(text));

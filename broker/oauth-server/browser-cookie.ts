@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { readCookie } from '../auth/session-cookie.ts';
+import { cookieNameAt, readCookie } from '../auth/session-cookie.ts';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { findOAuthRecord } from '../store/oauth-records.ts';
@@ -16,8 +16,7 @@ const FORM = /^[A-Za-z0-9_-]{43}$/;
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:');
 
-/** With the `__Host-` prefix a browser accepts the cookie only from this host and over https (RFC 6265bis section 4.1.3.2). */
-const nameAt = (baseUrl: string): string => (isSecure(baseUrl) ? '__Host-svc_client' : 'svc_client');
+const nameAt = (baseUrl: string): string => cookieNameAt(baseUrl, 'svc_client');
 
 function cookieOf(request: IncomingMessage, baseUrl: string): string | undefined {
   const value = readCookie(request, nameAt(baseUrl));

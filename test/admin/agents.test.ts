@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { send } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -93,7 +94,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     const session = mintOwnerSession(world.running.broker, fresh.owner).token;
     await fresh.ask('POST', `/owner/agents/${agent.id}/suspend`, { reason: 'odd' });
     world.clock.skewMs += 5;
-    const cookie = { cookie: `svc_owner=${session}`, 'x-svc-csrf': '1' };
+    const cookie = { cookie: `${sessionCookieName(world.running.baseUrl)}=${session}`, 'x-svc-csrf': '1' };
     expect((await post(`/owner/agents/${agent.id}/resume`, {}, cookie)).status).toBe(200);
     world.clock.skewMs += 5;
     await fresh.ask('POST', `/owner/agents/${agent.id}/revoke`, {});

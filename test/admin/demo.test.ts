@@ -1,8 +1,10 @@
 /** Demo calls of the sandbox's agent at an owner's request: real calls, to the sandbox only. */
+
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { sandboxProfile } from '../../broker/admin/demo.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { afterFile } from '../world/after-file.ts';
 import { makeKeyPair, send } from '../world/agent.ts';
@@ -138,7 +140,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
       expectEnvelope(await demo(owner), 403, 'forbidden');
       expect((await organisation.ask('GET', '/owner/demo', undefined, owner)).status).toBe(200);
     }
-    const cookie = `svc_owner=${mintOwnerSession(world.running.broker, organisation.owner).token}`;
+    const cookie = `${sessionCookieName(world.running.baseUrl)}=${mintOwnerSession(world.running.broker, organisation.owner).token}`;
     const press = (headers: Record<string, string>) =>
       send(`${world.running.baseUrl}/owner/demo`, { method: 'POST', headers });
     expectEnvelope(await press({}), 401, 'missing_token');

@@ -4,6 +4,7 @@ import { decideHeld, decideHeldIf } from '../../broker/approvals/decide.ts';
 import { expireHeld } from '../../broker/approvals/expiry.ts';
 import { sealRequest } from '../../broker/approvals/sealed.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { findApproval } from '../../broker/store/approvals.ts';
@@ -469,7 +470,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     const click = (id: string, headers: Record<string, string>) =>
       send(`${agent.baseUrl}/owner/approvals/${id}/approve`, {
         method: 'POST',
-        headers: { cookie: `svc_owner=${token}`, ...headers },
+        headers: { cookie: `${sessionCookieName(agent.baseUrl)}=${token}`, ...headers },
       });
     const id = await hold();
     expectEnvelope(await withoutCalls(world, () => click(id, {})), 403, 'forbidden');

@@ -56,7 +56,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect(visit.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
     const cookies = visit.headers.getSetCookie();
     expect(cookies).toEqual([
-      expect.stringMatching(/^svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/),
+      expect.stringMatching(/^svc_owner_\d+=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/),
       expect.stringMatching(/^svc_oidc_[0-9a-f]{16}=; Path=\/; Max-Age=0; HttpOnly; SameSite=Lax$/),
     ]);
     expect((await me(browser)).body).toMatchObject({
@@ -440,7 +440,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     await provider.signIn(browser, ann.login, start);
     const copy = new Browser();
     copy.cookies = structuredClone(browser.cookies);
-    browser.cookies = browser.cookies.filter(({ name }) => name === 'svc_owner');
+    browser.cookies = browser.cookies.filter(({ name }) => name.startsWith('svc_owner_'));
     await provider.signIn(browser, bob.login, start);
     expect((await me(browser)).body.id).toBe(id);
     expectEnvelope(await me(copy), 401, 'token_expired');

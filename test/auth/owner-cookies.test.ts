@@ -1,11 +1,14 @@
 /** A cookie alone is not sufficient for a request: CSRF protection, and the attributes of cookies. */
+
 import { readFileSync } from 'node:fs';
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { type Answer, send } from '../world/agent.ts';
+import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { startWorld } from '../world/world.ts';
@@ -16,7 +19,7 @@ describe('a session in a browser', () => {
   const organisation = shared(() => world.organisation());
   const agent = shared(() => organisation.agent({ grants: {} }));
   beforeAll(() => {
-    cookie = `svc_owner=${mintOwnerSession(world.running.broker, organisation.owner).token}`;
+    cookie = `${sessionCookieName(world.running.baseUrl)}=${mintOwnerSession(world.running.broker, organisation.owner).token}`;
   });
 
   const ask = (method: string, path: string, headers: Record<string, string>): Promise<Answer> =>
@@ -44,7 +47,7 @@ describe('a session in a browser', () => {
     expect((await post('/owner/sign-in', { token })).status).toBe(410);
     const [out, signedIn] = (await organisation.ask('GET', '/owner/audit')).body.rows;
     const by = { by: organisation.owner.id, how: 'console' };
-    const session = decodeJwt(mine.slice('svc_owner='.length)).jti;
+    const session = decodeJwt(mine.slice(`${sessionCookieName(world.running.baseUrl)}=`.length)).jti;
     expect(signedIn).toMatchObject({
       reason: 'owner_signed_in',
       detail: expect.stringMatching(/^from (127\.0\.0\.1|::1)/),
@@ -74,7 +77,10 @@ describe('a session in a browser', () => {
     expectEnvelope(await ask('GET', '/owner/agents', headers), 403, 'forbidden');
     expectEnvelope(await ask('GET', `/v1/audit/${crypto.randomUUID()}/receipt`, headers), 403, 'forbidden');
     // The same headers with a bearer are accepted: no browser adds a bearer by itself.
-    const bearer = { authorization: `Bearer ${cookie.slice('svc_owner='.length)}`, cookie: '' };
+    const bearer = {
+      authorization: `Bearer ${cookie.slice(`${sessionCookieName(world.running.baseUrl)}=`.length)}`,
+      cookie: '',
+    };
     expect((await ask('GET', '/owner/agents', { ...headers, ...bearer })).status).toBe(200);
   });
 
@@ -117,10 +123,33 @@ describe('a session in a browser', () => {
   });
 
   test('of two cookies with the same name the first counts', async () => {
-    expect((await ask('GET', '/owner/agents', { cookie: `${cookie}; svc_owner=x` })).status).toBe(200);
-    expectEnvelope(await ask('GET', '/owner/agents', { cookie: `svc_owner=x; ${cookie}` }), 401, 'invalid_token');
-    expectEnvelope(await ask('GET', '/owner/agents', { cookie: 'svc_owner=' }), 401, 'missing_token');
+    const name = sessionCookieName(world.running.baseUrl);
+    expect((await ask('GET', '/owner/agents', { cookie: `${cookie}; ${name}=x` })).status).toBe(200);
+    expectEnvelope(await ask('GET', '/owner/agents', { cookie: `${name}=x; ${cookie}` }), 401, 'invalid_token');
+    expectEnvelope(await ask('GET', '/owner/agents', { cookie: `${name}=` }), 401, 'missing_token');
   });
+});
+
+test('signing in at a broker on another port of the host replaces no session', async () => {
+  const browser = new Browser();
+  const brokers = [];
+  for (const world of [await startWorld(), await startWorld()]) {
+    const { baseUrl, broker } = world.running;
+    const { owner } = await world.organisation();
+    const token = new URL((await signInLink(broker, owner)).url).hash.slice(1);
+    const body = JSON.stringify({ token });
+    const headers = { 'content-type': 'application/json' };
+    const answer = await send(`${baseUrl}/owner/sign-in`, { method: 'POST', headers, body });
+    const [name = '', value = ''] = answer.headers.get('set-cookie')!.split(/[=;]/);
+    // As browsers do, which keep cookies by name, host and path.
+    browser.cookies = browser.cookies.filter((one) => one.name !== name);
+    browser.cookies.push({ name, value, host: 'localhost', path: '/' });
+    brokers.push({ me: `${baseUrl}/owner/me`, owner });
+  }
+  for (const { me, owner } of brokers) {
+    const answer = await send(me, { headers: { cookie: browser.cookieFor(me) } });
+    expect(answer.body.email, answer.text).toBe(owner.email);
+  }
 });
 
 test('with https the cookie is limited to this host and to https', async () => {

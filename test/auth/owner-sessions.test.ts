@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { authenticateSession, mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signCompact } from '../../broker/crypto/jws.ts';
 import { readConfig } from '../../broker/environment/config.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
@@ -89,7 +90,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
     const won = answers.find(({ status }) => status === 200)!;
     expect(won.body).toMatchObject({ email: organisation.owner.email, role: 'admin' });
     expect(won.headers.get('set-cookie')).toMatch(
-      /^svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict/,
+      /^svc_owner_\d+=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict/,
     );
   });
 
@@ -98,7 +99,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
       organisation.owner,
       (await world.organisation({ name: `other-${crypto.randomUUID()}` })).owner,
     ];
-    const cookie = `svc_owner=${mintOwnerSession(world.running.broker, victim).token}`;
+    const cookie = `${sessionCookieName(world.running.baseUrl)}=${mintOwnerSession(world.running.broker, victim).token}`;
     const token = tokenOf(await local('/owner/link', { email: other.email }));
     const me = (sent: string) => send(`${world.running.baseUrl}/owner/me`, { headers: { cookie: sent } });
     const refused = await post('/owner/sign-in', { token }, { cookie });
@@ -177,7 +178,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
       'missing_token',
     );
     const out = await post('/owner/sign-out', {}, { cookie, 'x-svc-csrf': '1' });
-    expect(out.headers.get('set-cookie')).toMatch(/^svc_owner=; Path=\/; Max-Age=0/);
+    expect(out.headers.get('set-cookie')).toMatch(/^svc_owner_\d+=; Path=\/; Max-Age=0/);
   });
 
   const sessionOf = (owner: OwnerTable = organisation.owner) => mintOwnerSession(world.running.broker, owner).token;
@@ -300,7 +301,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
     const cut = session.lastIndexOf('.') + 1;
     const forged = `${session.slice(0, cut)}${session.slice(cut, -8)}AAAAAAAA`;
     expectEnvelope(await as(forged, '/owner/me'), 401, 'invalid_signature');
-    const cookie = { cookie: `svc_owner=${forged}` };
+    const cookie = { cookie: `${sessionCookieName(world.running.baseUrl)}=${forged}` };
     expectEnvelope(await send(`${world.running.baseUrl}/owner/me`, { headers: cookie }), 401, 'invalid_signature');
     expect((await as(session, '/owner/me')).status).toBe(200);
   });

@@ -1,10 +1,12 @@
 /** GET /owner/events: counts of pending items, updated on every change, for owners of the organisation only. */
+
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { makeInboxFeed } from '../../broker/approvals/inbox.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { eventStream } from '../../broker/http/event-stream.ts';
 import { makeRateLimits } from '../../broker/http/rate-limits.ts';
@@ -133,7 +135,7 @@ describe.each(ONE_STORE)(`events on %s${postgresNote}`, (store) => {
   });
 
   test('a page of another site cannot listen with a user’s cookie; HEAD is answered and ends', async () => {
-    const cookie = `svc_owner=${session(world, organisation.owner)}`;
+    const cookie = `${sessionCookieName(world.running.baseUrl)}=${session(world, organisation.owner)}`;
     const foreign = await readEvents(`${world.running.baseUrl}/owner/events`, {
       cookie,
       'sec-fetch-site': 'cross-site',
@@ -153,11 +155,17 @@ describe('streams that end', () => {
 
   test('each heartbeat checks the session again: ended sessions end the stream, valid ones keep it', async () => {
     const token = session(world, organisation.owner);
-    const ending = await readEvents(`${world.running.baseUrl}/owner/events`, { cookie: `svc_owner=${token}` });
+    const ending = await readEvents(`${world.running.baseUrl}/owner/events`, {
+      cookie: `${sessionCookieName(world.running.baseUrl)}=${token}`,
+    });
     const going = await listen(world, organisation.owner);
     const signedOut = await send(`${world.running.baseUrl}/owner/sign-out`, {
       method: 'POST',
-      headers: { cookie: `svc_owner=${token}`, 'x-svc-csrf': '1', 'content-type': 'application/json' },
+      headers: {
+        cookie: `${sessionCookieName(world.running.baseUrl)}=${token}`,
+        'x-svc-csrf': '1',
+        'content-type': 'application/json',
+      },
       body: '{}',
     });
     expect(signedOut.status, signedOut.text).toBe(200);

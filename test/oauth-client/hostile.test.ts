@@ -1,6 +1,8 @@
 /** Faulty or hostile OAuth servers and browsers: nothing is connected, nothing is disclosed, and the broker stays available. */
+
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
@@ -366,7 +368,11 @@ describe('connecting with a faulty or hostile party', () => {
     }
     const { token } = mintOwnerSession(world.running.broker, organisation.owner);
     const url = `${world.running.baseUrl}/owner/connections/${connection}/oauth/start`;
-    expectEnvelope(await send(url, { method: 'POST', headers: { cookie: `svc_owner=${token}` } }), 403, 'forbidden');
+    expectEnvelope(
+      await send(url, { method: 'POST', headers: { cookie: `${sessionCookieName(world.running.baseUrl)}=${token}` } }),
+      403,
+      'forbidden',
+    );
   });
 
   describe('during a refresh', () => {

@@ -2,6 +2,7 @@
  * Every secret that a user can give is a unique marker; every entry point is used, also in failing cases, and all output is searched for every
  * secret in every form. test/calls/credential-leaks.test.ts covers what a platform itself does with its credential, in all encodings.
  */
+
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { gunzipSync } from 'node:zlib';
 import { CompactEncrypt, importJWK } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { type Answer, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
@@ -579,7 +581,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       keep(
         `${name} as a session`,
         await send(`${agent.baseUrl}/owner/policies/${encodeURIComponent('none')}`, {
-          headers: { cookie: `svc_owner=${encodeURIComponent(secret)}` },
+          headers: { cookie: `${sessionCookieName(agent.baseUrl)}=${encodeURIComponent(secret)}` },
         }),
       );
     }

@@ -1,5 +1,7 @@
 /** People see and withdraw what they gave: in the browser that gave it, or signed in; and never anything of others. */
+
 import { describe, expect, test } from 'vitest';
+import { cookieNameAt } from '../../broker/auth/session-cookie.ts';
 import { send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import {
@@ -229,10 +231,12 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     const before = browser.cookieFor(mine());
     await signIn(browser, 'ann');
     const after = browser.cookieFor(mine());
-    const value = (text: string) => /svc_person=([^;]+)/.exec(text)?.[1];
+    const value = (text: string) => /svc_person_\d+=([^;]+)/.exec(text)?.[1];
     expect(value(after)).toBeDefined();
     expect(value(after)).not.toBe(value(before));
-    const withOld = await send(mine(), { headers: { cookie: `svc_person=${value(before)}`, accept: 'text/html' } });
+    const withOld = await send(mine(), {
+      headers: { cookie: `${cookieNameAt(world.running.baseUrl, 'svc_person')}=${value(before)}`, accept: 'text/html' },
+    });
     expect(withOld.text).not.toContain('ann@docs.example');
     world.clock.skewMs = 61 * 60_000;
     expect((await shown(browser)).text).not.toContain('ann@docs.example');
@@ -241,7 +245,9 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     const left = await send(mine(), { headers: { cookie: after, accept: 'text/html' } });
     expect(left.text).not.toContain('ann@docs.example');
     const signedIn = await send(`${world.running.baseUrl}/me/connections/leave`, { method: 'POST' });
-    expect(signedIn.headers.getSetCookie().join()).toMatch(/svc_person=; Path=\/; Max-Age=0; HttpOnly; SameSite=Lax/);
+    expect(signedIn.headers.getSetCookie().join()).toMatch(
+      /svc_person_\d+=; Path=\/; Max-Age=0; HttpOnly; SameSite=Lax/,
+    );
   });
 
   test('a form of another site can neither withdraw nor sign in, and a consent token is not accepted as a session', async () => {
@@ -256,7 +262,9 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     }
     expect((await act(ANN)).status).toBe(200);
     const token = (await act(BOB)).body.consent_token;
-    const tried = await send(mine(), { headers: { cookie: `svc_person=${token}`, accept: 'text/html' } });
+    const tried = await send(mine(), {
+      headers: { cookie: `${cookieNameAt(world.running.baseUrl, 'svc_person')}=${token}`, accept: 'text/html' },
+    });
     expect(tried.text).toContain('not known here');
     expect(tried.text).not.toContain('docs.example');
   });

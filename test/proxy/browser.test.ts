@@ -1,6 +1,8 @@
 /** A link to `/proxy` with a token in it, opened by a signed-in owner: nothing runs on the console's origin, and nothing is sent. */
+
 import { request } from 'undici';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
@@ -51,11 +53,11 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
   });
 });
 
-test.each([
+test.each<[string, Record<string, string>]>([
   ['a navigation', { 'sec-fetch-mode': 'navigate' }],
   ['a script, or anything else that a page loads', { 'sec-fetch-dest': 'script' }],
   ['the script of a service worker', { 'service-worker': 'script' }],
-  ['a request with the cookie of an owner', { cookie: 'a=b; svc_owner=x' }],
+  ['a request with the cookie of an owner', { cookie: 'a=b; OWNERS_COOKIE=x' }],
 ])('%s is refused with the token of an agent, too', async (_what, headers) => {
   const world = await startWorld();
   const organisation = await world.demoOrganisation();
@@ -63,7 +65,11 @@ test.each([
   // Without what fetch adds by itself.
   const get = async (more: Record<string, string>) => {
     const { statusCode, body } = await request(`${world.running.baseUrl}${PATH}`, {
-      headers: { authorization: `Bearer ${agent.token()}`, ...more },
+      headers: {
+        authorization: `Bearer ${agent.token()}`,
+        ...more,
+        ...(more.cookie && { cookie: more.cookie.replace('OWNERS_COOKIE', sessionCookieName(world.running.baseUrl)) }),
+      },
     });
     return [statusCode, await body.text()];
   };

@@ -1,6 +1,8 @@
 /** Connects a platform as an owner in a browser, and expires a connection's token. */
+
 import { expect } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { type Answer, send } from './agent.ts';
@@ -12,7 +14,7 @@ export function browserOf(world: World, owner: OwnerTable): Browser {
   const browser = new Browser();
   const { token } = mintOwnerSession(world.running.broker, owner);
   const host = new URL(world.running.baseUrl).hostname;
-  browser.cookies.push({ name: 'svc_owner', value: token, host, path: '/' });
+  browser.cookies.push({ name: sessionCookieName(world.running.baseUrl), value: token, host, path: '/' });
   return browser;
 }
 

@@ -1,5 +1,7 @@
 /** A command that prints an address for a consent and waits for it, with a browser in which its owner is signed in. */
+
 import { spawn } from 'node:child_process';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { afterFile } from './after-file.ts';
 import { Browser } from './browser.ts';
 import { BIN } from './checkout.ts';
@@ -44,6 +46,11 @@ export async function ownersBrowser(
 ): Promise<Browser> {
   const browser = new Browser();
   const { stdout: session } = await runCommand(['owner', 'token'], setting);
-  browser.cookies.push({ name: 'svc_owner', value: session.trim(), host: new URL(served.url).hostname, path: '/' });
+  browser.cookies.push({
+    name: sessionCookieName(served.url),
+    value: session.trim(),
+    host: new URL(served.url).hostname,
+    path: '/',
+  });
   return browser;
 }
