@@ -104,7 +104,7 @@ export const ownerLink = route({
 const linkUsed = () =>
   new Refusal(
     'link_used',
-    'This link was used already, or is older than 15 minutes. Make a new one with: npx agent-broker owner link',
+    "This link was used already, or is older than 15 minutes. Ask an admin for another one, or make one on the broker's machine with: npx agent-broker owner link",
   );
 
 /**
