@@ -159,7 +159,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
       agent: { id: agent.agent_id, name: agent.name },
       platform: undefined,
       until: undefined,
-      path: '/console/agents',
+      path: `/console/agents/${agent.agent_id}`,
       outcome: waits ? undefined : `The agent is ${agent.status} now`,
     };
   },

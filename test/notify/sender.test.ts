@@ -160,6 +160,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     const of = (event: string) => told.find(({ type }) => type.startsWith(event))!.data;
     expect(of('access_requested').sentence).toContain('demo:delete');
     expect(of('registration_waiting').sentence).toContain('new⟦U+202E⟧comer');
+    expect(new URL(`${of('agent_suspended').link}`).pathname).toBe(`/console/agents/${agent.agentId}`);
     expect(of('agent_suspended').sentence).toBe('The agent triage was suspended: “looked odd”');
     for (const { body } of told) expect(body).not.toContain(CANARY);
     expect(of('connection_broken')).toMatchObject({ platform: 'demo', agent: null });
