@@ -56,6 +56,7 @@ const AgentNamed = z.object({
     .describe(
       'whether it or its parent is suspended: an approved call is then not made, unless the agent is resumed before',
     ),
+  ended: z.boolean().describe('whether it or its parent was revoked: what was pending ended then'),
 });
 
 const Person = z

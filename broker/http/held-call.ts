@@ -74,13 +74,14 @@ export const stated = (one: OpenApproval, now: number) => ({
 
 /**
  * Returns the agent of a held call. `parent`: of a child, whose own name the parent chose. `suspended`: whether the call would be refused because the
- * agent or its parent is.
+ * agent or its parent is. `ended`: whether either was revoked, with which the call ended.
  */
 export const agentNamed = (held: HeldCall) => ({
   agent_id: held.agent_public_id,
   name: held.agent_name,
   parent: held.parent_public_id === null ? null : { agent_id: held.parent_public_id, name: held.parent_name ?? '' },
   suspended: [held.agent_status, held.parent_status].includes('suspended'),
+  ended: [held.agent_status, held.parent_status].some((status) => status === 'revoked' || status === 'deleted'),
 });
 
 /** Returns what an owner can see without opening the request. `reason` is the agent's own text; `nameOf` returns the name of its platform. */

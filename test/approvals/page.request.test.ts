@@ -44,7 +44,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
       status: 'pending',
       expires_at: expect.any(String),
       expires_in_seconds: expect.any(Number),
-      agent: { name: 'triage', agent_id: agent.agentId, parent: null, suspended: false },
+      agent: { name: 'triage', agent_id: agent.agentId, parent: null, suspended: false, ended: false },
       platform: 'demo',
       platform_name: 'The shop',
       connection: 'demo-main',

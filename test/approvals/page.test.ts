@@ -304,6 +304,17 @@ describe.skipIf(withoutChromium)(
       world.clock.skewMs = 0;
     });
 
+    test('a call that ended because its agent was revoked is not reported as undecided to owners', async () => {
+      const other = await organisation.agent({ name: 'other', rules: [{ effect: 'require_approval' }] });
+      const id = await hold(other);
+      await signInByLink(page, world, organisation.owner);
+      await openHeld(page, world, id);
+      await organisation.ask('POST', `/owner/agents/${other.agentId}/revoke`, {});
+      await lookAgain(page);
+      await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Ended with its agent')`);
+      await signOut(page);
+    });
+
     test('while the broker does not answer, the page keeps its content and marks it as outdated', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);

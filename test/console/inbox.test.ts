@@ -200,6 +200,15 @@ describe.skipIf(withoutChromium)(`the inbox${withoutChromium ? ` (skipped: ${wit
     await page.until(`${WAITING} === 0`);
   });
 
+  test('a call that ends because its agent is revoked says so', async () => {
+    const other = await organisation.agent({ name: 'other' });
+    const held = await other.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' });
+    const entry = card(held.body.approval_id);
+    await page.until(`document.querySelector('${entry}') !== null`);
+    await organisation.ask('POST', `/owner/agents/${other.agentId}/revoke`, {});
+    await page.until(`document.querySelector('${entry}').innerText.includes('It ended with its agent.')`);
+  });
+
   test('request_changed: a request that differs from the displayed one is not approved, and the page reports it', async () => {
     world.upstream.seen.length = 0;
     const id = await hold('please');

@@ -34,7 +34,7 @@ const Waiting = z
     status: z.literal('pending'),
     expires_at: opened.expires_at,
     expires_in_seconds: opened.expires_in_seconds,
-    agent: opened.agent.pick({ name: true, agent_id: true, parent: true, suspended: true }),
+    agent: opened.agent.pick({ name: true, agent_id: true, parent: true, suspended: true, ended: true }),
     sentence: opened.sentence,
     platform: opened.platform,
     platform_name: opened.platform_name,

@@ -22,13 +22,20 @@ const at = (/** @type {string | null} */ moment) => {
 /** @typedef {{ kind: keyof typeof SIGNS, title: string, text: string, busy?: boolean }} OutcomeText */
 
 /**
- * Returns kind, title and sentence of the outcome. `mine`: the decision made just now on this page.
+ * Returns kind, title and sentence of the outcome. `mine`: the decision made just now on this page. `agent`: as far as the viewer may see it.
  *
  * @param {DecidedCall} outcome
  * @param {Status | undefined} mine
+ * @param {HeldCall['agent'] | undefined} agent
  * @returns {OutcomeText}
  */
-function outcomeText({ status, decided_at, executed_at, execution_error, result_summary, expires_at }, mine) {
+function outcomeText({ status, decided_at, executed_at, execution_error, result_summary, expires_at }, mine, agent) {
+  if (status === 'expired' && agent?.ended)
+    return {
+      kind: 'quiet',
+      title: 'Ended with its agent',
+      text: `The agent was revoked, or its time was over. The call is never made; it ended ${at(expires_at)}.`,
+    };
   if (status === 'expired')
     return {
       kind: 'quiet',
@@ -98,7 +105,7 @@ const HOW = {
  * @param {{ outcome: DecidedCall, details?: HeldCall, held?: Waits, mine?: Status, answered?: Answered, me: Me | null | undefined }} props
  */
 export function Outcome({ outcome, details, held, mine, answered, me }) {
-  const { kind, title, text, busy } = outcomeText(outcome, mine);
+  const { kind, title, text, busy } = outcomeText(outcome, mine, details?.agent);
   const said = details?.platform_message ?? answered?.now?.platform_message;
   const waiting = answered?.now?.waiting;
   const first = answered?.first;

@@ -77,6 +77,7 @@ const byWhom = (/** @type {{ decided_by_email?: string | null }} */ { decided_by
 /** `underWay`: the outcome is not final yet. @typedef {{ kind: string, words: string, underWay?: true }} Outcome */
 
 const EXPIRED = { kind: '', words: 'Nobody decided in time. The agent has to ask again.' };
+const ENDED = { kind: '', words: 'It ended with its agent. The call is never made.' };
 const GONE = { kind: '', words: 'It no longer waits.' };
 
 /**
@@ -88,7 +89,7 @@ const GONE = { kind: '', words: 'It no longer waits.' };
 function ofCall(held) {
   const by = byWhom(held);
   if (held.status === 'denied') return { kind: 'bad', words: `Denied${by}. The call is never made.` };
-  if (held.status === 'expired') return EXPIRED;
+  if (held.status === 'expired') return held.agent?.ended ? ENDED : EXPIRED;
   if (held.status !== 'approved') return GONE;
   if (held.execution_error) return ofFailed(by, held.execution_error, held.executed_at ?? null);
   if (!held.executed_at) return { kind: 'wait', words: `Approved${by}. The call is under way.`, underWay: true };
