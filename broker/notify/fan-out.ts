@@ -7,13 +7,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import type { Instant } from '../policy/facts.ts';
 import { compilePattern } from '../policy/pattern.ts';
 import { renewLease } from '../store/leases.ts';
-import {
-  dropDue,
-  listSent,
-  putDeliveries,
-  putOutcomesAgain,
-  wasNoticeCreatedSince,
-} from '../store/notice-deliveries.ts';
+import { dropDue, listSent, putDeliveries, wasNoticeCreatedSince } from '../store/notice-deliveries.ts';
 import { deleteNotices, findAgentsOf, listChannelsOf, listNotices } from '../store/notice-outbox.ts';
 import type { Db } from '../store/store.ts';
 import type {
@@ -198,7 +192,7 @@ async function correctOutcomes(
 ): Promise<void> {
   const subject = { organisation_id, event: 'call_held' as const, subject_id };
   if (!(await readSubject(broker, tx, subject))?.hasFailed) return;
-  await putOutcomesAgain(tx, outcomesOf(await listSent(tx, subject), broker.clock()), created_at);
+  await putDeliveries(tx, outcomesOf(await listSent(tx, subject), broker.clock()), created_at);
 }
 
 /** Returns the outcome deliveries for messages that were sent: one for each notice and each channel that can edit. */

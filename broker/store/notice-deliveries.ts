@@ -6,37 +6,35 @@ import type { NoticeDeliveryTable, NoticeEvent, NoticeTable } from './tables/not
 /** Rows per statement: databases limit the number of parameters. */
 const ROWS_AT_ONCE = 500;
 
-/** Stores deliveries. An existing one of the same notice, channel and step stays unchanged. */
-export async function putDeliveries(db: Db, deliveries: readonly NoticeDeliveryTable[]): Promise<void> {
+/**
+ * Stores deliveries. An existing one of the same notice, channel and step stays unchanged; or is replaced, and thus sent again, if it was created by
+ * `sentAgainIfBy`.
+ */
+export async function putDeliveries(
+  db: Db,
+  deliveries: readonly NoticeDeliveryTable[],
+  sentAgainIfBy?: number,
+): Promise<void> {
   for (let at = 0; at < deliveries.length; at += ROWS_AT_ONCE)
     await db
       .insertInto('notice_deliveries')
       .values(deliveries.slice(at, at + ROWS_AT_ONCE))
-      .onConflict((c) => c.columns(['organisation_id', 'channel_id', 'notice_id', 'step']).doNothing())
+      .onConflict((c) => {
+        const found = c.columns(['organisation_id', 'channel_id', 'notice_id', 'step']);
+        if (sentAgainIfBy === undefined) return found.doNothing();
+        return found
+          .doUpdateSet((eb) => ({
+            // Another id, so that the channel does not take it for a copy of the earlier one.
+            id: eb.ref('excluded.id'),
+            due_at: eb.ref('excluded.due_at'),
+            created_at: eb.ref('excluded.created_at'),
+            attempts: 0,
+            state: 'due',
+            last_error: null,
+          }))
+          .where('notice_deliveries.created_at', '<=', sentAgainIfBy);
+      })
       .execute();
-}
-
-/** Stores outcomes. An existing one of the same notice and channel is replaced, and thus sent again, unless it was created after `since`. */
-export async function putOutcomesAgain(db: Db, outcomes: readonly NoticeDeliveryTable[], since: number): Promise<void> {
-  if (outcomes.length === 0) return;
-  await db
-    .insertInto('notice_deliveries')
-    .values([...outcomes])
-    .onConflict((c) =>
-      c
-        .columns(['organisation_id', 'channel_id', 'notice_id', 'step'])
-        .doUpdateSet((eb) => ({
-          // Another id, so that the channel does not take it for a copy of the earlier outcome.
-          id: eb.ref('excluded.id'),
-          due_at: eb.ref('excluded.due_at'),
-          created_at: eb.ref('excluded.created_at'),
-          attempts: 0,
-          state: 'due',
-          last_error: null,
-        }))
-        .where('notice_deliveries.created_at', '<=', since),
-    )
-    .execute();
 }
 
 type Subject = { organisation_id: string; event: NoticeEvent; subject_id: string };
