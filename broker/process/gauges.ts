@@ -114,7 +114,11 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
       return found && (found.lastBackup ?? 0) / 1000;
     },
   );
-  gauge('notices_waiting', 'Notices not delivered yet.', async () => (await numbers())?.notices);
+  gauge(
+    'notices_waiting',
+    'Notices not delivered yet, without those that wait for the end of quiet hours.',
+    async () => (await numbers())?.notices,
+  );
   const sinks = readRarely(() => sinkNumbers(store.db));
   const bySinkKind = async (pick: (numbers: { behind: number; failing: number }) => number) => {
     const found = await sinks();

@@ -12,7 +12,7 @@ export type OperatorNumbers = {
   openBreakers: number;
   /** Calls in flight since before `stalledBefore`. */
   stalledIntents: number;
-  /** Notices in the outbox. */
+  /** Notices in the outbox, and messages that are due or failed, 10,000 of either at most. What waits for the end of quiet hours is not due. */
   notices: number;
   /** Audit rows without an index in their receipt log, 10,000 at most. */
   unlogged: number;
@@ -26,6 +26,7 @@ export type OperatorNumbers = {
 
 /** Limit of the count: after an upgrade there may be millions, and on SQLite counting blocks everything else. */
 const MOST_UNLOGGED = 10_000;
+const MOST_NOTICES = 10_000;
 
 type Column =
   | 'pending'
@@ -48,7 +49,10 @@ export async function operatorNumbers(
       (select min(created_at) from approvals where status = 'pending' and expires_at > ${now}) as oldest,
       (select count(*) from breakers where open_until > ${now}) as breakers,
       (select count(*) from audit_rows where state = 'intent' and created_at < ${stalledBefore}) as stalled,
-      (select count(*) from notices) as notices,
+      (select count(*) from (select 1 from notices limit ${MOST_NOTICES}) as some_notices)
+        + (select count(*) from (
+          select 1 from notice_deliveries where state = 'due' and (due_at <= ${now} or attempts > 0) limit ${MOST_NOTICES}
+        ) as some_deliveries) as notices,
       (select count(*) from (select 1 from log_pending limit ${MOST_UNLOGGED}) as some_rows)
         + (select coalesce(sum(rows), 0) from (select rows from log_batches limit ${MOST_UNLOGGED}) as some_batches) as unlogged,
       (select min(since) from (

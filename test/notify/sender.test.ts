@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { setCredentialStatus } from '../../broker/store/connections.ts';
 import { takeLease } from '../../broker/store/leases.ts';
+import { operatorNumbers } from '../../broker/store/operator-numbers.ts';
 import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
@@ -375,6 +376,29 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await hold();
     await server.waitFor(seen + 1);
   }, 180_000);
+
+  test('operators see what a channel does not accept as waiting, but not what waits for the end of quiet hours', async () => {
+    // The number is of all organisations.
+    await db().deleteFrom('notice_deliveries').execute();
+    const waiting = async () => {
+      const now = world.running.broker.clock();
+      return (await operatorNumbers(db(), { now, stalledBefore: 0 })).notices;
+    };
+    const at = (minutes: number) =>
+      new Date(world.running.broker.clock() + minutes * MINUTE).toISOString().slice(11, 16);
+    const quiet = await addWebhook({ name: 'quiet', quiet: { from: at(-5), to: at(60), zone: 'UTC' } });
+    await hold();
+    await expect.poll(() => ofOrganisation('notices')).toEqual([]);
+    expect(await waiting()).toBe(0);
+    await organisation.ask('DELETE', `/owner/channels/${quiet.id}`);
+    server.answer = (_request, response) => response.writeHead(503, { 'retry-after': '600' }).end();
+    const { id } = await addWebhook();
+    await hold();
+    await expect.poll(async () => (await channelNamed('hook')).last_error).toBe('It answered 503.');
+    expect(await waiting()).toBe(1);
+    await organisation.ask('DELETE', `/owner/channels/${id}`);
+    expect(await waiting()).toBe(0);
+  });
 
   test('messages in flight that fail together are retried after a second, as one', async () => {
     await addWebhook();
