@@ -55,7 +55,7 @@ const RULES = {
     .max(NOTICE_EVENTS.length)
     .optional()
     .describe('Events that are sent. Absent: all.'),
-  agents: names('Names or ids of agents; "*" is any text. Absent: all, and what is of no agent.'),
+  agents: names('Names or ids of agents, with their children; "*" is any text. Absent: all, and what is of no agent.'),
   platforms: names('Platform ids; "*" is any text. Absent: all, and what is of no platform.'),
   quiet: Quiet.optional(),
   remind_minutes: z

@@ -51,6 +51,7 @@ function messageOf({ baseUrl }: Pick<Broker, 'baseUrl'>, delivery: NoticeDeliver
     title: step === 'reminder' ? `${title} (reminder)` : title,
     sentence: subject.sentence,
     agent: subject.agent && readable(subject.agent.name),
+    ...(subject.agent?.parent != null && { parent: readable(subject.agent.parent) }),
     platform: subject.platform && { id: subject.platform.id, name: readable(subject.platform.name) },
     until: subject.until,
     link: `${baseUrl}${subject.path}`,

@@ -71,7 +71,7 @@ export async function fanOut(
         continue;
       }
       const own = channels.filter(({ channel }) => channel.organisation_id === notice.organisation_id);
-      made.push(...(await deliveriesOf(broker, tx, notice as Opening, own, agents.get(notice.agent_id ?? ''))));
+      made.push(...(await deliveriesOf(broker, tx, notice as Opening, own, agents.get(notice.agent_id ?? '') ?? [])));
     }
     await putDeliveries(tx, made);
     await deleteNotices(tx, notices);
@@ -83,8 +83,6 @@ type Opening = NoticeTable & { event: NoticeEvent };
 type Settled = NoticeTable & { event: SettledEvent };
 
 const isSettled = (notice: NoticeTable): notice is Settled => Object.hasOwn(SETTLES, notice.event);
-
-type Agent = { agent_id: string; name: string };
 
 type ReadChannel = { channel: NoticeChannelTable; rules: ChannelRules };
 
@@ -109,7 +107,7 @@ async function deliveriesOf(
   tx: Db,
   notice: Opening,
   channels: readonly ReadChannel[],
-  agent: Agent | undefined,
+  names: readonly (string | null)[],
 ): Promise<NoticeDeliveryTable[]> {
   const now = broker.clock();
   if (notice.event === 'connection_broken' && (await wasNoticeCreatedSince(tx, notice, now - AGAIN_AFTER_MS)))
@@ -117,7 +115,7 @@ async function deliveriesOf(
   const made: NoticeDeliveryTable[] = [];
   let subject = notice.event === 'passkey_added' ? await readSubject(broker, tx, notice) : undefined;
   for (const { channel, rules } of channels) {
-    if (!wants(rules, notice, agent)) continue;
+    if (!wants(rules, notice, names)) continue;
     if (subject?.ofOwner !== undefined && channel.owner_id !== null && channel.owner_id !== subject.ofOwner) continue;
     made.push(delivery(notice, channel.id, 'first', quietUntil(rules.quiet, now) ?? now, now));
     if (rules.remind_minutes === undefined) continue;
@@ -128,17 +126,22 @@ async function deliveriesOf(
   return made;
 }
 
-const matches = (patterns: readonly string[] | undefined, texts: readonly (string | undefined)[]): boolean =>
+const matches = (patterns: readonly string[] | undefined, texts: readonly (string | null)[]): boolean =>
   patterns === undefined ||
   patterns.some((pattern) => {
     const { matches: fits } = compilePattern(pattern, 'text');
-    return texts.some((text) => text !== undefined && fits(text));
+    return texts.some((text) => text !== null && fits(text));
   });
 
-const wants = ({ events, agents, platforms }: ChannelRules, notice: Opening, agent: Agent | undefined): boolean =>
+/** `names`: of the agent and its parent, because an agent chooses the names of its children. */
+const wants = (
+  { events, agents, platforms }: ChannelRules,
+  notice: Opening,
+  names: readonly (string | null)[],
+): boolean =>
   (events === undefined || events.includes(notice.event)) &&
-  matches(agents, [agent?.name, agent?.agent_id]) &&
-  matches(platforms, [notice.platform_id ?? undefined]);
+  matches(agents, names) &&
+  matches(platforms, [notice.platform_id]);
 
 /** Returns when the reminder is due: only for subjects that expire, and only if the reminder is later than the first message. */
 function reminderAt({ remind_minutes, quiet }: ChannelRules, { until }: Subject, now: Instant): Instant | undefined {

@@ -21,6 +21,8 @@ export type Message = {
   sentence: Sentence;
   /** The agent's name. */
   agent: string | undefined;
+  /** The name of the parent of a child: the parent chose the child's own name, which may be that of another agent. */
+  parent?: string;
   /** The platform's id and name. */
   platform: { id: string; name: string } | undefined;
   /** When the subject expires. */
@@ -60,9 +62,14 @@ export const sentenceText = ({ sentence }: Pick<Message, 'sentence'>): string =>
 /** Returns the platform's name with the id that rules and commands use. */
 const platformText = ({ id, name }: { id: string; name: string }): string => (name === id ? id : `${name} (${id})`);
 
+/** Returns the agent's name, and for a child that of its parent; undefined for a message about no agent. */
+export const agentText = ({ agent, parent }: Pick<Message, 'agent' | 'parent'>): string | undefined =>
+  agent !== undefined && parent !== undefined ? `${agent} (a child of ${parent})` : agent;
+
 /** Returns the message as lines of plain text, without its title and its link. */
 export function linesOf(message: Message): string[] {
-  const { agent, platform, until, outcome, step } = message;
+  const { platform, until, outcome, step } = message;
+  const agent = agentText(message);
   const who = [agent === undefined ? undefined : `Agent: ${agent}`, platform && `Platform: ${platformText(platform)}`];
   return [
     ...(outcome === undefined ? [] : [`${outcome}.`]),

@@ -23,8 +23,8 @@ export type Subject = {
   /** Whether an owner still has to act. */
   waits: boolean;
   sentence: Sentence;
-  /** `id`: the `agt_` id. */
-  agent: { id: string; name: string } | undefined;
+  /** `id`: the `agt_` id. `parent`: the name of the parent of a child, whose own name the parent chose; null: it is no child. */
+  agent: { id: string; name: string; parent: string | null } | undefined;
   platform: { id: string; name: string } | undefined;
   until: Instant | undefined;
   /** Path of the page where an owner decides, or reads more. */
@@ -96,7 +96,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
     return {
       waits: status === 'pending',
       sentence: sentenceOfHeld(broker, held),
-      agent: { id: held.agent_public_id, name: held.agent_name },
+      agent: { id: held.agent_public_id, name: held.agent_name, parent: held.parent_name },
       platform: await platformOf(db, organisation_id, held.platform_id),
       until: held.expires_at,
       path: `/approve/${held.id}`,
@@ -118,7 +118,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
         { text: ' on ' },
         valuePart(platform.name),
       ),
-      agent: { id: request.agent_public_id, name: request.agent_name },
+      agent: { id: request.agent_public_id, name: request.agent_name, parent: request.parent_name },
       platform,
       until: request.expires_at,
       path: '/console',
@@ -146,6 +146,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
     const agent = await findAgent(db, organisation_id, subject_id);
     if (!agent) return undefined;
     const waits = agent.status === 'suspended';
+    const parent = agent.parent_id === null ? undefined : await findAgent(db, organisation_id, agent.parent_id);
     const detail =
       waits && agent.status_detail ? [{ text: ': ' }, valuePart(agent.status_detail, { quoted: true })] : [];
     return {
@@ -156,7 +157,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
         { text: ' was suspended' },
         ...detail,
       ),
-      agent: { id: agent.agent_id, name: agent.name },
+      agent: { id: agent.agent_id, name: agent.name, parent: parent?.name ?? null },
       platform: undefined,
       until: undefined,
       path: `/console/agents/${agent.agent_id}`,

@@ -4,7 +4,7 @@ import { encryptNotification, vapidHeaders } from '@block65/webcrypto-web-push';
 import { z } from 'zod';
 import { readStored } from '../store/stored-json.ts';
 import type { ChannelKind, Sending, Sent } from './channel.ts';
-import { type Message, sentenceText } from './message.ts';
+import { agentText, type Message, sentenceText } from './message.ts';
 import { judge, post } from './post.ts';
 
 /** A browser's subscription, as it is sealed. */
@@ -38,7 +38,7 @@ const payloadOf = (message: Message): Payload => ({
   step: message.step,
   title: message.title,
   sentence: sentenceText(message),
-  agent: message.agent,
+  agent: agentText(message),
   until: message.until === undefined ? undefined : new Date(message.until).toISOString(),
   path: new URL(message.link).pathname,
   outcome: message.outcome,

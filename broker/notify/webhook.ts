@@ -6,7 +6,7 @@ import { signWebhook } from './sign-webhook.ts';
 
 /** Builds the body with `type`, `timestamp` and `data`, as the standard requires. */
 function bodyOf(message: Message, now: number): string {
-  const { event, step, subjectId, title, agent, platform, until, link, outcome } = message;
+  const { event, step, subjectId, title, agent, parent, platform, until, link, outcome } = message;
   return JSON.stringify({
     type: event === 'test' ? 'test' : `${event}.${step === 'first' ? 'opened' : step}`,
     timestamp: new Date(now).toISOString(),
@@ -15,6 +15,7 @@ function bodyOf(message: Message, now: number): string {
       title,
       sentence: sentenceText(message),
       agent: agent ?? null,
+      parent: parent ?? null,
       platform: platform?.id ?? null,
       platform_name: platform?.name ?? null,
       until: until === undefined ? null : new Date(until).toISOString(),

@@ -2,7 +2,6 @@
 import type { ExpressionBuilder } from 'kysely';
 import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
-import type { AgentTable } from './tables/agents.ts';
 import type { NoticeChannelTable, NoticeTable } from './tables/notices.ts';
 
 /** Returns the oldest notices in the outbox, without organisations whose restored store awaits a review. */
@@ -80,15 +79,22 @@ export async function listChannelsOf(
     .execute();
 }
 
-/** The agents that these notices are about, by uuid. */
+/** The agents that these notices are about, by uuid: their names and `agt_` ids, and those of their parents. */
 export async function findAgentsOf(
   db: Db,
   notices: readonly Pick<NoticeTable, 'agent_id'>[],
-): Promise<Map<string, Pick<AgentTable, 'id' | 'agent_id' | 'name'>>> {
+): Promise<Map<string, (string | null)[]>> {
   const ids = [...new Set(notices.flatMap(({ agent_id }) => (agent_id === null ? [] : [agent_id])))];
   if (ids.length === 0) return new Map();
-  const agents = await db.selectFrom('agents').select(['id', 'agent_id', 'name']).where('id', 'in', ids).execute();
-  return new Map(agents.map((agent) => [agent.id, agent]));
+  const agents = await db
+    .selectFrom('agents as a')
+    .leftJoin('agents as pa', (j) =>
+      j.onRef('pa.organisation_id', '=', 'a.organisation_id').onRef('pa.id', '=', 'a.parent_id'),
+    )
+    .select(['a.id', 'a.name', 'a.agent_id', 'pa.name as parent_name', 'pa.agent_id as parent_agent_id'])
+    .where('a.id', 'in', ids)
+    .execute();
+  return new Map(agents.map(({ id, ...names }) => [id, Object.values(names)]));
 }
 
 /** Organisations whose restored store awaits a review: it may be a copy, so nothing is sent for them. */

@@ -110,6 +110,11 @@ describe('Slack', () => {
     expect(await slack.edit!(onSlack({}, 'xoxb-22222222'), over, [`${other} 1.1`])).toMatchObject({ kind: 'gone' });
   });
 
+  test('names the parent of a child, whose name the parent chose', async () => {
+    const { blocks } = await sent(slack, onSlack(), { ...MESSAGE, parent: 'deploy' });
+    expect(blocks[1].text.text).toContain('Agent: triage (a child of deploy)\n');
+  });
+
   test('uses the token from a secret that also has a signing secret', async () => {
     const secret = JSON.stringify({ token: SLACK_TOKEN, signing_secret: 's'.repeat(32) });
     await sent(slack, onSlack({}, secret), MESSAGE);

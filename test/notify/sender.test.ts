@@ -8,7 +8,7 @@ import { takeLease } from '../../broker/store/leases.ts';
 import { operatorNumbers } from '../../broker/store/operator-numbers.ts';
 import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
-import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { type Came, type ChannelServer, startChannelServer } from '../world/channel-server.ts';
 import { childOf } from '../world/child.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
@@ -283,6 +283,17 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await server.waitFor(2);
     await pause(200);
     expect(server.seen.map(({ target }) => target).toSorted()).toEqual(['/agents', '/id']);
+  });
+
+  test('a channel for an agent gets the notices of its children, which name the parent', async () => {
+    await addWebhook({ agents: ['deploy-*'] });
+    const deploy = await organisation.agent({ name: 'deploy-eu' });
+    await hold(await childOf(world, organisation, deploy, { name: 'triage' }));
+    const [{ data }] = (await server.waitFor(1)) as [Came];
+    expect([data.agent, data.parent]).toEqual(['triage', 'deploy-eu']);
+    await hold(await childOf(world, organisation, agent, { name: 'deploy-us' }));
+    const [, { data: other }] = (await server.waitFor(2)) as [Came, Came];
+    expect([other.agent, other.parent]).toEqual(['deploy-us', 'triage']);
   });
 
   test('without a channel nothing is put into the outbox; nor by a transaction that is rolled back', async () => {

@@ -45,6 +45,7 @@ describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
       title: 'Approval needed',
       sentence: expect.stringContaining('/items'),
       agent: 'triage',
+      parent: null,
       platform: 'demo',
       platform_name: 'The shop',
       until: expect.stringMatching(/Z$/),

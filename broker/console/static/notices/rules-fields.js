@@ -64,7 +64,7 @@ export function RulesFields({ written, write }) {
     <div class="field">
       <label for=${`${id}-agents`}>Only of these agents <span class="quiet">(optional)</span></label>
       <textarea id=${`${id}-agents`} rows="1" data-rule="agents" spellcheck="false" value=${written.agents} onInput=${valueTo((agents) => set({ agents }))}></textarea>
-      <span class="hint">Names or ids, one a line; * is any text.</span>
+      <span class="hint">Names or ids, one a line; * is any text. Their children are included.</span>
     </div>
     <div class="field">
       <label for=${`${id}-platforms`}>Only on these platforms <span class="quiet">(optional)</span></label>
