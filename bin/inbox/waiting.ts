@@ -67,8 +67,8 @@ export function pickWaiting({ command }: OwnerApi, waiting: readonly Waiting[], 
 export const requesterOf = ({ kind, item }: Waiting): string => {
   if (kind === 'registration') return item.agent_name;
   if (kind === 'person') return item.agent ?? 'a person';
-  const parent = kind === 'approval' ? item.agent.parent : null;
-  return `${item.agent.name}${parent ? ` (a child of ${parent.name})` : ''}`;
+  const { name, parent } = item.agent;
+  return `${name}${parent ? ` (a child of ${parent.name})` : ''}`;
 };
 
 /** Describes the request. */

@@ -1,6 +1,8 @@
 /** Schemas of held calls as owners read them; held-call.ts builds the values. */
+
 import { z } from 'zod';
 import { AGENT_STATUSES, METHODS } from '../policy/facts.ts';
+import { ParentNamed } from './agent-parent.ts';
 import { MatchedRules } from './audit-row.ts';
 import { SentenceShown } from './sentence.ts';
 import { OfferShown } from './standing.ts';
@@ -50,7 +52,7 @@ const AgentNamed = z.object({
   agent_id: z.string(),
   name: z.string(),
   status: z.enum(AGENT_STATUSES),
-  parent: z.object({ agent_id: z.string(), name: z.string() }).nullable().describe('whose child it is, if any'),
+  parent: ParentNamed,
   suspended: z
     .boolean()
     .describe(

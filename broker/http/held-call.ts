@@ -1,4 +1,5 @@
 /** Builds the owners' view of a held call. */
+
 import { z } from 'zod';
 import { personOnRecord } from '../approvals/held-person.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
@@ -12,6 +13,7 @@ import type { Services } from '../services.ts';
 import type { OpenApproval } from '../store/approvals.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
+import { parentNamed } from './agent-parent.ts';
 import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
 import { shownSentence } from './sentence.ts';
@@ -73,13 +75,13 @@ export const stated = (one: OpenApproval, now: number) => ({
 });
 
 /**
- * Returns the agent of a held call. `parent`: of a child, whose own name the parent chose. `suspended`: whether the call would be refused because the
+ * Returns the agent of a held call. `suspended`: whether the call would be refused because the
  * agent or its parent is. `ended`: whether either was revoked, with which the call ended.
  */
 export const agentNamed = (held: HeldCall) => ({
   agent_id: held.agent_public_id,
   name: held.agent_name,
-  parent: held.parent_public_id === null ? null : { agent_id: held.parent_public_id, name: held.parent_name ?? '' },
+  parent: parentNamed(held),
   suspended: [held.agent_status, held.parent_status].includes('suspended'),
   ended: [held.agent_status, held.parent_status].some((status) => status === 'revoked' || status === 'deleted'),
 });

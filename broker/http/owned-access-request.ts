@@ -6,6 +6,7 @@ import type { NameOfPlatform } from '../facts/platform-names.ts';
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
 import type { ShownRequest } from '../store/access-requests.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
+import { ParentNamed, parentNamed } from './agent-parent.ts';
 import { instant } from './instant.ts';
 import { Grant, NextSteps } from './owned-grant.ts';
 
@@ -20,7 +21,13 @@ export const AccessRequest = z
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime(),
     expires_in_seconds: z.int().nullable().describe('null: it is no longer pending'),
-    agent: z.object({ id: z.guid(), agent_id: z.string(), name: z.string(), status: z.enum(AGENT_STATUSES) }),
+    agent: z.object({
+      id: z.guid(),
+      agent_id: z.string(),
+      name: z.string(),
+      status: z.enum(AGENT_STATUSES),
+      parent: ParentNamed,
+    }),
     platform: z.string(),
     platform_name: z.string().describe('its display name; its id if it has none or was removed'),
     scope: z.string().nullable().describe('null: the platform as a whole'),
@@ -64,6 +71,7 @@ export function accessRequestShown(
       agent_id: request.agent_public_id,
       name: request.agent_name,
       status: request.agent_status,
+      parent: parentNamed(request),
     },
     platform: request.platform_id,
     platform_name: nameOf(request.platform_id),

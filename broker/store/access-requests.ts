@@ -63,6 +63,7 @@ export type ShownRequest = Omit<AccessRequestTable, 'token'> & {
   agent_public_id: string;
   agent_name: string;
   agent_status: AgentStatus;
+  parent_public_id: string | null;
   parent_name: string | null;
   parent_status: AgentStatus | null;
   decided_by_email: string | null;
@@ -100,6 +101,7 @@ const shownRequests = (db: Db, organisationId: string) =>
       'a.agent_id as agent_public_id',
       'a.name as agent_name',
       'a.status as agent_status',
+      'pa.agent_id as parent_public_id',
       'pa.name as parent_name',
       'pa.status as parent_status',
       addressOf('r.organisation_id', 'r.decided_by').as('decided_by_email'),

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { listGrants } from '../../broker/store/agents.ts';
 import type { GrantTable } from '../../broker/store/tables/rules.ts';
 import type { TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -51,6 +52,17 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
     listGrants(world.running.broker.store.db, organisation.id, agent.id);
   const grantOf = async (agent: TestAgent) => (await grantsOf(agent))[0]!;
 
+  onOne('one of a child names its parent, which chose the name of the child', async () => {
+    const parent = await newAgent({ demo: { scopeList: ['demo:read', 'demo:write'] } }, { name: 'parent' });
+    const grants = [{ platform: 'demo', scopes: ['demo:read'] }];
+    const id = await ask(await childOf(world, organisation, parent, { name: 'triage', grants }));
+    const named = { name: 'triage', parent: { agent_id: parent.agentId, name: 'parent' } };
+    expect((await read(id)).body.agent).toMatchObject(named);
+    const { access_requests: listed } = (await organisation.ask('GET', '/owner/access-requests?limit=1')).body;
+    expect(listed[0].agent).toMatchObject(named);
+    await deny(id);
+  });
+
   onOne('one shows who asks for what and why, and what there is to grant', async () => {
     const agent = await newAgent();
     const id = await ask(agent, { reason: 'to rename' });
@@ -62,7 +74,7 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
       created_at: expect.stringMatching(/Z$/),
       expires_at: expect.stringMatching(/Z$/),
       expires_in_seconds: expect.any(Number),
-      agent: { id: agent.id, agent_id: agent.agentId, name: 'triage', status: 'active' },
+      agent: { id: agent.id, agent_id: agent.agentId, name: 'triage', status: 'active', parent: null },
       platform: 'demo',
       platform_name: 'demo',
       scope: 'demo:write',

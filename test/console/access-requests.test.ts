@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import type { TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -36,6 +37,28 @@ describe.skipIf(withoutChromium)(
       await on.click(`${selector} .opener`);
       await on.until(`document.querySelector('${selector} .decide') !== null`);
     };
+
+    test('a request of a child names the parent, closed and opened', async () => {
+      const parent = await organisation.agent({ name: 'parent' });
+      const child = await childOf(world, organisation, parent, {
+        name: 'triage',
+        grants: [{ platform: 'demo', scopes: ['demo:read'] }],
+      });
+      const asked = await child.request('POST', '/v1/access-request', {
+        body: JSON.stringify({ platform: 'demo', scope: 'demo:write' }),
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(asked.status, asked.text).toBe(202);
+      const [{ request_id: id }] = (await organisation.ask('GET', '/owner/access-requests?status=pending')).body
+        .access_requests;
+      const its = `[data-entry="access-${id}"]`;
+      await open(page, its);
+      expect(await page.value(`document.querySelector('${its}').innerText`)).toMatch(
+        /triage \(a child of parent\) asks for.*Agent\n+triage agt_\w+, a child of parent/s,
+      );
+      await organisation.ask('POST', `/owner/access-requests/${id}/deny`, {});
+      await page.until(`${WAITING} === 0`);
+    });
 
     test('a request appears immediately with the requested scopes selected; after approval the next call is allowed', async () => {
       expect((await agent.act(PATCH)).status).toBe(403);

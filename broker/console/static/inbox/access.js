@@ -99,7 +99,7 @@ function Facts({ request, waits }) {
         <dt>Has now</dt>
         <dd>${grant ? html`<${Grant} grant=${grant} />` : html`<span class="quiet">nothing on this platform</span>`}</dd>
         <dt>Agent</dt>
-        <dd><${AgentName} agent=${agent} /> <code class="quiet small theirs">${agent.agent_id}</code></dd>
+        <dd><${AgentName} agent=${agent} /> <code class="quiet small theirs">${agent.agent_id}</code>${agent.parent && html`<span class="quiet">, a child of <${AgentName} agent=${agent.parent} /></span>`}</dd>
         ${waits && html`<dt>Waits until</dt><dd>${momentInWords(request.expires_at)}</dd>`}
       </dl>
     </section>

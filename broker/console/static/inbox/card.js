@@ -59,8 +59,7 @@ export const Chevron = () => html`
 function Ask({ entry: { kind, item } }) {
   if (kind === 'registration')
     return html`<strong class="theirs">${visibleLine(item.agent_name)}</strong> asks to become an agent`;
-  const { name } = item.agent;
-  const parent = kind === 'approval' ? item.agent.parent : null;
+  const { name, parent } = item.agent;
   const who = html`<strong class="theirs">${visibleLine(name)}</strong>${parent && html` <span class="quiet">(a child of <span class="theirs">${visibleLine(parent.name)}</span>)</span>`}`;
   const platform = html`<strong class="theirs">${visibleLine(item.platform_name)}</strong>`;
   if (kind === 'access')
