@@ -6,7 +6,7 @@ import type {
   Me,
   PersonTokens,
 } from '../../broker/console/answers.ts';
-import { askedScope, heldBy, lackInWords } from '../../broker/console/static/inbox/entry-text.js';
+import { askedScope, heldBy, lackInWords, nameWithParent } from '../../broker/console/static/inbox/entry-text.js';
 import { forWhom } from '../../broker/console/static/request-view/person.js';
 import { oddities } from '../../broker/console/static/visible.js';
 import { CommandFailed } from '../failure.ts';
@@ -67,8 +67,7 @@ export function pickWaiting({ command }: OwnerApi, waiting: readonly Waiting[], 
 export const requesterOf = ({ kind, item }: Waiting): string => {
   if (kind === 'registration') return item.agent_name;
   if (kind === 'person') return item.agent ?? 'a person';
-  const { name, parent } = item.agent;
-  return `${name}${parent ? ` (a child of ${parent.name})` : ''}`;
+  return nameWithParent(item.agent);
 };
 
 /** Describes the request. */

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { childOf } from '../world/child.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, look, openConsole, PHONE, said, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -197,6 +198,24 @@ describe.skipIf(withoutChromium)(`the inbox${withoutChromium ? ` (skipped: ${wit
     expect(await page.value(`document.querySelector('${card(first)} .decide')`)).toBe(null);
     await page.until(`${WAITING} === 1`);
     await deny(second);
+    await page.until(`${WAITING} === 0`);
+  });
+
+  test('a call of a child names the parent, in a group too, and shows that the parent is suspended', async () => {
+    const parent = await organisation.agent({ name: 'parent' });
+    const child = await childOf(world, organisation, parent, { name: 'triage' });
+    const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
+    const { approval_id: id } = (await child.act(call)).body;
+    await page.until(`document.querySelector('${card(id)}') !== null`);
+    await organisation.ask('POST', `/owner/agents/${parent.agentId}/suspend`, {});
+    await page.open(`${world.running.baseUrl}/console`);
+    await page.until(`document.querySelector('${card(id)}')?.innerText.includes('Agent suspended')`);
+    expect(await page.value(`document.querySelector('${card(id)}').innerText`)).toContain('triage (a child of parent)');
+    await organisation.ask('POST', `/owner/agents/${parent.agentId}/resume`, {});
+    for (let more = 0; more < 4; more++) await child.act({ ...call, data: { more } });
+    await page.open(`${world.running.baseUrl}/console`);
+    await page.until(`document.querySelector('.group')?.innerText.includes('triage (a child of parent) wants to')`);
+    await organisation.ask('POST', `/owner/agents/${parent.agentId}/revoke`, {});
     await page.until(`${WAITING} === 0`);
   });
 

@@ -80,10 +80,10 @@ function aboutInWords({ kind, item }) {
 /**
  * The note on an entry of a stopped agent: an approved call of this agent is refused.
  *
- * @param {{ agent: { status: string } }} props
+ * @param {{ agent: { status: string, suspended?: boolean } }} props
  */
-export const Stopped = ({ agent: { status } }) =>
-  status === 'suspended' ? html`<span class="stopped">Agent suspended</span><span aria-hidden="true"> · </span>` : null;
+export const Stopped = ({ agent: { status, suspended = status === 'suspended' } }) =>
+  suspended ? html`<span class="stopped">Agent suspended</span><span aria-hidden="true"> · </span>` : null;
 
 /** @param {{ entry: Entry }} props */
 function About({ entry }) {

@@ -63,12 +63,19 @@ export const namesOf = (/** @type {readonly (string | ScopesOn[number])[]} */ sc
  * @typedef {{ kind: 'approval', item: ListedCall } | { kind: 'access', item: ListedAccessRequest } | { kind: 'registration', item: ListedRegistration }} Listed
  */
 
+/**
+ * Returns the name of an agent; for a child with that of its parent, which chose the name of the child.
+ *
+ * @param {{ name: string, parent: { name: string } | null }} agent
+ */
+export const nameWithParent = ({ name, parent }) => (parent ? `${name} (a child of ${parent.name})` : name);
+
 /** Describes an item in one line without markup: `refund 45.00 EUR of payment pay_1 on sandbox for triage`. */
 export const oneLine = (/** @type {Listed} */ { kind, item }) =>
   visibleLine(
     kind === 'registration'
       ? `${item.agent_name} asks to become an agent`
-      : `${kind === 'approval' ? item.sentence.text : askedScope(item)} on ${item.platform_name} for ${item.agent.name}`,
+      : `${kind === 'approval' ? item.sentence.text : askedScope(item)} on ${item.platform_name} for ${nameWithParent(item.agent)}`,
   );
 
 const byWhom = (/** @type {{ decided_by_email?: string | null }} */ { decided_by_email }) =>

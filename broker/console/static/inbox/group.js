@@ -6,7 +6,7 @@ import { html } from '/console/html.js';
 import { sumsInWords } from '/console/inbox/amounts.js';
 import { Chevron, openerOf, Stopped } from '/console/inbox/card.js';
 import { isWaiting } from '/console/inbox/entries.js';
-import { heldBy } from '/console/inbox/entry-text.js';
+import { heldBy, nameWithParent } from '/console/inbox/entry-text.js';
 import { Pick } from '/console/inbox/pick.js';
 import { Ago, Left } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
@@ -30,7 +30,8 @@ export function Group({ row, picking, toggle, more, children }) {
   // Shown even when the number is 0, so that nothing moves when a call arrives.
   const hidden = entries.length - drawn.length;
   const lead = leadOf(first);
-  const title = `${visibleLine(agent.name)}: ${lead ?? method} on ${visibleLine(platform_name)}`;
+  const name = visibleLine(nameWithParent(agent));
+  const title = `${name}: ${lead ?? method} on ${visibleLine(platform_name)}`;
   const sums = sumsInWords(waiting);
   return html`
     <li class="group sheet" data-slot=${slot.id} data-state=${waiting.length > 0 ? 'waiting' : 'over'}>
@@ -39,7 +40,7 @@ export function Group({ row, picking, toggle, more, children }) {
         <h2>
           <button type="button" class="plain opener" id=${openerOf(slot.id)} aria-expanded=${open} onClick=${toggle}>
             <${Chevron} /><span class="ask"><span class="badge group-count" data-kind="accent">${waiting.length} ${waiting.length === 1 ? 'call' : 'calls'}</span>${' '}
-              <strong class="theirs">${visibleLine(agent.name)}</strong> wants to${' '}
+              <strong class="theirs">${name}</strong> wants to${' '}
               ${lead ? `${lead} …` : html`<code>${method}</code>`} on <strong class="theirs">${visibleLine(platform_name)}</strong></span>
           </button>
         </h2>
