@@ -1,6 +1,5 @@
 /** Closes an organisation: ends everything by which it acts or holds credentials. Its record stays, for its people to read, until its retention deletes it. */
 import { type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
-import type { Uses } from '../broker.ts';
 import { findAgentsStopped } from '../store/agents-stopped.ts';
 import { listConnections } from '../store/connections.ts';
 import { countPending } from '../store/log-pending.ts';
@@ -11,14 +10,16 @@ import { listLiveAgents } from '../store/revoke-agent.ts';
 import { readSinks, removeAuditSink } from './audit-sinks.ts';
 import { REVOCABLE } from './change-agent-status.ts';
 import { readChannels, removeChannel } from './channels.ts';
-import { type Connecting, removeConnection } from './connections.ts';
+import { removeConnection } from './connections.ts';
 import { endAgent } from './end-agent.ts';
 import { endPeople } from './people.ts';
 import { listPipelines, removePipeline } from './pipelines.ts';
 import { ChangeRefused } from './refused.ts';
 import { stopAllAgents } from './stop-agents.ts';
 
-type Services = Parameters<typeof endPeople>[0] & Connecting & Uses<'vault' | 'outbound'>;
+type Services = Parameters<typeof endPeople>[0] &
+  Parameters<typeof removeConnection>[0] &
+  Parameters<typeof removeChannel>[0];
 
 /** Agents that one request revokes: fewer than a second's work, so that the caller sees progress and no request times out. */
 const AGENTS_A_STEP = 200;
