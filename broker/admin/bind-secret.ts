@@ -8,14 +8,21 @@ import { openSealed } from '../crypto/sealed-secret.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { secretKeyOf } from '../secret-keys.ts';
-import { putGrant } from '../store/agents.ts';
+import { findAgent, lockAgent, putGrant } from '../store/agents.ts';
 import { addConnection } from '../store/connections.ts';
 import { findSecretAuthorization, useSecretAuthorization } from '../store/secret-authorizations.ts';
 import type { Db } from '../store/store.ts';
 import type { NewConnection } from '../store/tables/connections.ts';
 import type { SecretAuthorizationTable } from '../store/tables/registrations.ts';
 import type { GrantTable } from '../store/tables/rules.ts';
-import { changedGrant, describeGrant, findGrant, findGrantContext, type GrantContext } from './grant-terms.ts';
+import {
+  changedGrant,
+  describeGrant,
+  findGrant,
+  findGrantContext,
+  type GrantContext,
+  isRevoked,
+} from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 import { authorizedScopes, secretAuthorizationStatusAt } from './secret-authorization.ts';
 
@@ -46,7 +53,7 @@ export async function openSentSecret(
     throw new SecretRefused();
   const { organisation_id, agent_id, platform_id } = authorization;
   const context = await findGrantContext(services, organisation_id, agent_id, platform_id);
-  if (typeof context === 'string' || context.agent.status === 'revoked') throw new SecretRefused();
+  if (typeof context === 'string' || isRevoked(context.agent)) throw new SecretRefused();
   const named = agentId.toLowerCase();
   if (platformId !== platform_id || (named !== context.agent.id && named !== context.agent.agent_id))
     throw new SecretRefused();
@@ -78,6 +85,10 @@ export async function storeSecret(
   const by = { owner: { id: owner_id, organisation_id: organisationId }, how: 'token' as const, correlationId };
   const change = { reason: 'secret_bound', agent: context.agent, platform, connection: connectionId };
   await recordInTurn(services, by, change, async (db, note) => {
+    // Before the authorisation: a revocation locks the agent first, and then ends its authorisations.
+    await lockAgent(db, context.agent);
+    const agent = await findAgent(db, organisationId, context.agent.id);
+    if (agent === undefined || isRevoked(agent)) throw new SecretRefused();
     const now = broker.clock();
     if (!(await useSecretAuthorization(db, authorization, connectionId, now))) throw new SecretRefused();
     const label = await putConnectionFor(db, broker, { authorization, connectionId, secret });

@@ -75,11 +75,20 @@ export async function loadGrantContext(
   return context;
 }
 
+/** Whether an agent is revoked, or was also deleted. */
+export const isRevoked = ({ status }: Pick<AgentTable, 'status'>): boolean =>
+  status === 'revoked' || status === 'deleted';
+
+/** Throws ChangeRefused for a revoked agent: it can be granted nothing. */
+export function refuseRevoked(agent: Pick<AgentTable, 'status'>): void {
+  if (isRevoked(agent))
+    throw new ChangeRefused('conflict', 'This agent is revoked permanently: it can no longer be granted anything.');
+}
+
 /** Validates the terms of a grant by the rules of governance files. Throws ChangeRefused; returns warnings, in sentences. */
 export function checkTerms(context: GrantContext, terms: Partial<GrantTerms>): string[] {
   const { agent, platformId, manifest, connections } = context;
-  if (agent.status === 'revoked')
-    throw new ChangeRefused('conflict', 'This agent is revoked permanently: it can no longer be granted anything.');
+  refuseRevoked(agent);
   const grants = { [platformId]: { ...terms, scopes: terms.scopes ?? [] } };
   const { problems, warnings } = checkReferences(
     { agents: { agent: { grants } } },

@@ -8,6 +8,8 @@ import type { Secret } from '../crypto/secret.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { PlatformId } from '../platforms/manifest-fields.ts';
 import type { Instant } from '../policy/facts.ts';
+import { present } from '../runtime/present.ts';
+import { findAgent, lockAgent } from '../store/agents.ts';
 import {
   listSecretAuthorizations as listStored,
   putSecretAuthorization,
@@ -15,7 +17,7 @@ import {
 } from '../store/secret-authorizations.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import type { SecretAuthorizationTable } from '../store/tables/registrations.ts';
-import { checkTerms, findGrant, findGrantContext } from './grant-terms.ts';
+import { checkTerms, findGrant, findGrantContext, refuseRevoked } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** How long an authorisation can be used. */
@@ -59,6 +61,9 @@ export async function authorizeSecret(
   const { token, hash } = mintToken('secret');
   const change = { reason: 'secret_authorized', agent, platform: platformId };
   const authorization = await recordInTurn(services, by, change, async (db, note) => {
+    // A revocation ends the authorisations that it sees: it waits for this one, or this one for it.
+    await lockAgent(db, agent);
+    refuseRevoked(present(await findAgent(db, agent.organisation_id, agent.id), 'agent'));
     const grant = await findGrant(db, context, undefined);
     if (grant && scopes)
       throw new ChangeRefused(
