@@ -68,11 +68,11 @@ export async function settleRole(
   if (!oidc?.groups) return {};
   const organisationId = await organisationOf(broker, oidc.groups.organisation);
   if (organisationId === undefined) {
-    // The organisation may have been renamed, or be created later: nobody else would notice that roles no longer follow the groups.
+    // Nobody else would notice that roles do not follow the groups, for example after the store was replaced.
     if (oidc.groups.organisation !== undefined)
       broker.log.error(
         { organisation: oidc.groups.organisation },
-        'OIDC_ROLES_ORGANISATION names no organisation: groups give no roles, and roles from groups stay as they are',
+        'there is no organisation with the id in OIDC_ROLES_ORGANISATION: groups give no roles, and roles from groups stay as they are',
       );
     return {};
   }
@@ -130,15 +130,10 @@ async function changeByGroups(services: Changing, by: ChangingOwner, owner: Owne
     );
 }
 
-/**
- * Returns the id of the organisation with this id, or else with this name, undefined when it does not exist; without a name the oldest organisation. An
- * admin may name an organisation like the id of another one.
- */
+/** Returns the id if there is an organisation with it; without an id that of the oldest organisation. Undefined: there is none. */
 async function organisationOf(
   { store }: Pick<Broker, 'store'>,
-  named: string | undefined,
+  chosen: string | undefined,
 ): Promise<string | undefined> {
-  const organisations = await listOrganisations(store.db);
-  if (named === undefined) return organisations[0]?.id;
-  return (organisations.find(({ id }) => id === named) ?? organisations.find(({ name }) => name === named))?.id;
+  return (await listOrganisations(store.db)).find(({ id }) => chosen === undefined || id === chosen)?.id;
 }

@@ -1,5 +1,6 @@
 /** The OpenID Connect provider at which owners sign in. */
 import { z } from 'zod';
+import { UUID_PATTERN } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
 import { isIssuer, LOOPBACK } from './forms.ts';
 
@@ -36,25 +37,30 @@ export const OIDC_VARIABLES = {
     .describe('claim in which the provider says the groups'),
   OIDC_ROLES_ORGANISATION: z
     .string()
-    .min(1)
-    .max(100)
+    .regex(
+      UUID_PATTERN,
+      'must be the id of an organisation, which `agent-broker organisation list` shows: admins can change names, and take over former ones',
+    )
+    .transform((id) => id.toLowerCase())
     .optional()
-    .describe('id or name of the organisation whose owners they are; the oldest one when left out'),
+    .describe('id of the organisation whose owners they are; the oldest one when left out'),
 };
 
 const Groups = z.array(z.string().min(1).max(255)).max(100).optional();
 const Roles = z.strictObject({ admin: Groups, approver: Groups, viewer: Groups });
 /** Names of groups at the provider, by the role that each gives. */
 export type Roles = z.output<typeof Roles>;
-/** `claim`: the claim that contains the groups. `organisation`: id or name; undefined: the oldest one. */
+/** `claim`: the claim that contains the groups. `organisation`: id; undefined: the oldest one. */
 export type RolesByGroups = { roles: Roles; claim: string; organisation: string | undefined };
 
 function readRoles(text: string, context: z.RefinementCtx): Roles {
   const parsed = Roles.safeParse(jsonOf(text));
-  if (parsed.success) return parsed.data;
+  // An empty mapping, as from a template without values, would take away the role of every owner by groups at the next sign-in.
+  const isEmpty = parsed.success && Object.values(parsed.data).flat().length === 0;
+  if (parsed.success && !isEmpty) return parsed.data;
   context.addIssue({
     code: 'custom',
-    message: 'must be JSON with lists of groups by role, such as {"admin": ["broker-admins"], "viewer": ["staff"]}',
+    message: `must ${isEmpty ? 'name at least one group' : 'be JSON with lists of groups by role'}, such as {"admin": ["broker-admins"], "viewer": ["staff"]}`,
   });
   return z.NEVER;
 }

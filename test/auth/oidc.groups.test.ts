@@ -300,10 +300,10 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     ]);
   });
 
-  test('a name that no organisation has, as after renaming it, is an error in the log at each sign-in', async () => {
+  test('an id that no organisation has is an error in the log at each sign-in', async () => {
     const { config, log } = world.running.broker;
     const groups = config.oidc!.groups as { organisation: string | undefined };
-    groups.organisation = 'former name';
+    groups.organisation = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
     const logged = vi.spyOn(log, 'error');
     onTestFinished(() => {
       groups.organisation = undefined;
@@ -311,8 +311,8 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     });
     expect((await signIn(['broker admins'])).visit.status).toBe(403);
     expect(logged).toHaveBeenCalledExactlyOnceWith(
-      { organisation: 'former name' },
-      expect.stringContaining('OIDC_ROLES_ORGANISATION names no organisation'),
+      { organisation: '6f9619ff-8b86-4d01-b42d-00cf4fc964ff' },
+      expect.stringContaining('there is no organisation with the id in OIDC_ROLES_ORGANISATION'),
     );
   });
 

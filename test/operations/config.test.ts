@@ -241,13 +241,26 @@ describe('the environment', () => {
     const roles = { admin: ['broker admins'], viewer: ['staff', 'all'] };
     const config = readConfig({ ...OIDC, OIDC_ROLES: JSON.stringify(roles) });
     expect(config.oidc!.groups).toEqual({ roles, claim: 'groups', organisation: undefined });
-    const named = { ...OIDC, OIDC_ROLES: '{}', OIDC_GROUPS_CLAIM: 'roles', OIDC_ROLES_ORGANISATION: 'Acme' };
-    expect(readConfig(named).oidc!.groups).toEqual({ roles: {}, claim: 'roles', organisation: 'Acme' });
+    const id = '6F9619FF-8B86-4D01-B42D-00CF4FC964FF';
+    const OIDC_ROLES = '{"admin": ["x"]}';
+    const chosen = { ...OIDC, OIDC_ROLES, OIDC_GROUPS_CLAIM: 'roles', OIDC_ROLES_ORGANISATION: id };
+    expect(readConfig(chosen).oidc!.groups).toEqual({
+      roles: { admin: ['x'] },
+      claim: 'roles',
+      organisation: id.toLowerCase(),
+    });
     for (const wrong of ['admins', '[]', '{"admin": "x"}', '{"owner": ["x"]}', '{"admin": [7]}'])
       expect(complaints({ ...OIDC, OIDC_ROLES: wrong }), wrong).toEqual([
         expect.stringContaining('must be JSON with lists of groups by role'),
       ]);
-    expect(complaints({ OIDC_ROLES: '{}' })).toEqual([expect.stringContaining('OIDC_ROLES goes with OIDC_ISSUER')]);
+    for (const empty of ['{}', '{"admin": []}'])
+      expect(complaints({ ...OIDC, OIDC_ROLES: empty }), empty).toEqual([
+        expect.stringContaining('must name at least one group'),
+      ]);
+    expect(complaints({ ...chosen, OIDC_ROLES_ORGANISATION: 'Acme' })).toEqual([
+      expect.stringContaining('OIDC_ROLES_ORGANISATION: must be the id of an organisation'),
+    ]);
+    expect(complaints({ OIDC_ROLES })).toEqual([expect.stringContaining('OIDC_ROLES goes with OIDC_ISSUER')]);
     expect(complaints({ ...OIDC, OIDC_GROUPS_CLAIM: 'roles' })).toEqual([
       expect.stringContaining('OIDC_GROUPS_CLAIM goes with OIDC_ROLES'),
     ]);
