@@ -5,38 +5,40 @@
  * of calls in flight, which can be stopped.
  */
 import type { Access, AccessEnded, LentCredential } from '../policy/access-ended.ts';
+import { type Share, SharedUse } from '../runtime/shared-limit.ts';
 import { BUDGET, type BudgetLimits, type BudgetShare } from './budget-limits.ts';
 
 /** Whose calls a lease is for: a family, and the organisation that it belongs to. */
-type Holder = { family: string; organisation: string };
+export type Holder = { family: string; organisation: string };
 
 /** Above this number of families, idle ones are dropped from the map. */
 const KEPT_FAMILIES = 1_024;
 
 type Family = BudgetShare & {
   readonly name: string;
-  readonly organisation: BudgetShare;
+  readonly organisation: { readonly calls: Share; readonly bytes: Share };
   readonly leases: CallLease[];
 };
 
 /** The budget of a process. */
 export class CallBudget {
-  readonly #limits: BudgetLimits;
-  readonly #all: BudgetShare = { calls: 0, bytes: 0 };
+  readonly #family: BudgetShare;
+  readonly #calls: SharedUse;
+  readonly #bytes: SharedUse;
   readonly #families = new Map<string, Family>();
-  /** Never removed: there are few organisations, and only the operator creates one. */
-  readonly #organisations = new Map<string, BudgetShare>();
   /** Leases whose answer waits for room, longest waiting first. */
   #waiting: { lease: CallLease; resume: () => void }[] = [];
   #leases = 0;
 
-  constructor(limits: BudgetLimits = BUDGET) {
-    this.#limits = limits;
+  constructor({ family, all, reserve }: BudgetLimits = BUDGET) {
+    this.#family = family;
+    this.#calls = new SharedUse({ all: all.calls, reserve: reserve.calls, little: family.calls });
+    this.#bytes = new SharedUse({ all: all.bytes, reserve: reserve.bytes, little: family.bytes });
   }
 
   /** Calls and bytes in use now. */
   get held(): Readonly<BudgetShare> {
-    return { ...this.#all };
+    return { calls: this.#calls.used, bytes: this.#bytes.used };
   }
 
   /** Creates a lease of the family, which holds nothing until `begin`. `organisation`: the id of the family's organisation. */
@@ -55,48 +57,44 @@ export class CallBudget {
   takeCall({ family: name, organisation }: Holder, lease: CallLease): Family | undefined {
     const family = this.#families.get(name) ?? {
       name,
-      organisation: this.#shareOf(organisation),
+      organisation: { calls: this.#calls.of(organisation), bytes: this.#bytes.of(organisation) },
       calls: 0,
       bytes: 0,
       leases: [],
     };
-    const { family: share } = this.#limits;
-    if (family.calls >= share.calls || family.bytes >= share.bytes) return undefined;
-    const most = this.#mostFor(family);
-    if (this.#all.calls >= most.calls || this.#all.bytes >= most.bytes) return undefined;
+    if (family.calls >= this.#family.calls || family.bytes >= this.#family.bytes) return undefined;
+    if (!this.#calls.hasRoom(family.organisation.calls, 1) || !this.#bytes.hasRoom(family.organisation.bytes, 1))
+      return undefined;
     this.#families.set(name, family);
-    for (const used of [family, family.organisation, this.#all]) used.calls++;
+    this.#countCalls(family, 1);
     family.leases.push(lease);
     return family;
   }
 
-  #shareOf(organisation: string): BudgetShare {
-    const share = this.#organisations.get(organisation) ?? { calls: 0, bytes: 0 };
-    this.#organisations.set(organisation, share);
-    return share;
+  #countCalls(family: Family, calls: number): void {
+    family.calls += calls;
+    this.#calls.count(family.organisation.calls, calls);
   }
 
-  /** What all families together may use, as it applies to this one. */
-  #mostFor({ organisation: used }: Family): BudgetShare {
-    const { family: share, all, reserve } = this.#limits;
-    if (used.calls >= share.calls || used.bytes >= share.bytes) return all;
-    return { calls: all.calls + reserve.calls, bytes: all.bytes + reserve.bytes };
+  #countBytes(family: Family, bytes: number): void {
+    family.bytes += bytes;
+    this.#bytes.count(family.organisation.bytes, bytes);
   }
 
   /** For `CallLease` only. */
   giveCallBack(family: Family): void {
-    for (const used of [family, family.organisation, this.#all]) used.calls--;
+    this.#countCalls(family, -1);
   }
 
   /** For `CallLease` only: adds bytes; negative to release them. */
   count(family: Family, bytes: number): void {
-    for (const used of [family, family.organisation, this.#all]) used.bytes += bytes;
+    this.#countBytes(family, bytes);
     if (bytes < 0) this.#resumeWaiting();
   }
 
   /** For `CallLease` only: removes a lease and releases its `bytes`. */
   forget(family: Family, lease: CallLease, bytes: number): void {
-    for (const used of [family, family.organisation, this.#all]) used.bytes -= bytes;
+    this.#countBytes(family, -bytes);
     family.leases.splice(family.leases.indexOf(lease), 1);
     this.#waiting = this.#waiting.filter((waiting) => waiting.lease !== lease);
     if (family.leases.length === 0 && this.#families.size > KEPT_FAMILIES) this.#families.delete(family.name);
@@ -113,10 +111,9 @@ export class CallBudget {
    * most, the oldest and the one that took the last room.
    */
   hasRoom(family: Family, lease: CallLease): boolean {
-    const { family: share } = this.#limits;
-    if (family.bytes >= share.bytes && oldest(family.leases) !== lease) return false;
+    if (family.bytes >= this.#family.bytes && oldest(family.leases) !== lease) return false;
     return (
-      this.#all.bytes < this.#mostFor(family).bytes ||
+      this.#bytes.hasRoom(family.organisation.bytes, 1) ||
       oldest([...this.#families.values()].flatMap(({ leases }) => leases)) === lease
     );
   }

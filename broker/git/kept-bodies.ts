@@ -5,7 +5,9 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { uuidv4 } from '../crypto/ids.ts';
+import type { Holder } from '../egress/call-budget.ts';
 import { countPassedBuffer } from '../runtime/collect-garbage.ts';
+import { type SharedLimit, SharedUse } from '../runtime/shared-limit.ts';
 import { makeSpoolSpace, type SpoolSpace } from './spool-space.ts';
 
 const MIB = 1024 * 1024;
@@ -20,19 +22,19 @@ export type HeldBytes = { memory: number; files: number };
 
 /**
  * Limits per process: of bodies in memory, beyond which short ones go to files too; of all files together; and of the files of one agent
- * family, so that no family takes all the room.
+ * family, so that no family takes all the room of its organisation.
  */
-export type KeptLimits = HeldBytes & { filesOfFamily: number };
+export type KeptLimits = { memory: number; files: SharedLimit; filesOfFamily: number };
 
 /** `largest`: bytes of the largest accepted body, for which the limits always leave room. The disk may have less. */
-export const keptLimits = (largest: number): KeptLimits => ({
-  memory: 64 * MIB,
-  files: Math.max(1024 * MIB, largest),
-  filesOfFamily: Math.max(512 * MIB, largest),
-});
+export function keptLimits(largest: number): KeptLimits {
+  const all = Math.max(1024 * MIB, largest);
+  const reserve = Math.max(all / 4, largest);
+  return { memory: 64 * MIB, files: { all, reserve, little: reserve }, filesOfFamily: Math.max(512 * MIB, largest) };
+}
 
-/** Totals, and file bytes by family. */
-type Held = HeldBytes & { families: Map<string, number> };
+/** What bodies use now; `families`: file bytes by family. */
+type Held = { memory: number; files: SharedUse; families: Map<string, number> };
 
 /** A completely received body. Must always be released. */
 export type KeptBody = {
@@ -50,8 +52,8 @@ export type Kept =
   | { kind: 'no_room' };
 
 export type KeptBodies = {
-  /** Reads a body of a family to its end. Rethrows errors of `pieces`. */
-  keep(pieces: AsyncIterable<Buffer>, limit: number, family: string): Promise<Kept>;
+  /** Reads a body to its end. `holder`: whose it is. Rethrows errors of `pieces`. */
+  keep(pieces: AsyncIterable<Buffer>, limit: number, holder: Holder): Promise<Kept>;
   /** Bytes stored now. */
   readonly held: Readonly<HeldBytes>;
 };
@@ -60,13 +62,13 @@ const NO_SPACE = ['ENOSPC', 'EDQUOT'];
 
 /** `folder`: created on first use, for this process's user only. `diskRoom`: limits the folder's file system. */
 export function makeKeptBodies(folder: string, limits: KeptLimits, diskRoom = makeSpoolSpace(folder)): KeptBodies {
-  const held: Held = { memory: 0, files: 0, families: new Map() };
+  const held: Held = { memory: 0, files: new SharedUse(limits.files), families: new Map() };
   return {
     get held() {
-      return { memory: held.memory, files: held.files };
+      return { memory: held.memory, files: held.files.used };
     },
-    keep: async (pieces, limit, family) => {
-      const body = new Body({ folder, limits, diskRoom, held, family });
+    keep: async (pieces, limit, holder) => {
+      const body = new Body({ folder, limits, diskRoom, held, holder });
       let bytes = 0;
       try {
         for await (const piece of pieces) {
@@ -91,7 +93,7 @@ async function refuse(body: Body, kind: 'too_large' | 'no_room'): Promise<Kept> 
   return { kind };
 }
 
-type Place = { folder: string; limits: KeptLimits; diskRoom: SpoolSpace; held: Held; family: string };
+type Place = { folder: string; limits: KeptLimits; diskRoom: SpoolSpace; held: Held; holder: Holder };
 
 class Body implements KeptBody {
   readonly #place: Place;
@@ -121,7 +123,7 @@ class Body implements KeptBody {
     const waiting = this.#pieces;
     this.#forgetMemory();
     for (const one of [...waiting, piece]) {
-      const onDisk = await diskRoom(() => held.files);
+      const onDisk = await diskRoom(() => held.files.used);
       if (!this.#hasRoom(one.length, onDisk)) return false;
       this.#countFile(one.length);
       this.#file ??= await openUnnamed(folder);
@@ -158,20 +160,21 @@ class Body implements KeptBody {
 
   /** `onDisk`: bytes that all files may take on the disk. On a small disk a family gets half of that. */
   #hasRoom(bytes: number, onDisk: number): boolean {
-    const { limits, held, family } = this.#place;
-    const ofFamily = (held.families.get(family) ?? 0) + bytes;
+    const { limits, held, holder } = this.#place;
+    const ofFamily = (held.families.get(holder.family) ?? 0) + bytes;
     return (
-      held.files + bytes <= Math.min(limits.files, onDisk) && ofFamily <= Math.min(limits.filesOfFamily, onDisk / 2)
+      held.files.hasRoom(held.files.of(holder.organisation), bytes, onDisk) &&
+      ofFamily <= Math.min(limits.filesOfFamily, onDisk / 2)
     );
   }
 
   #countFile(bytes: number): void {
-    const { held, family } = this.#place;
+    const { held, holder } = this.#place;
     this.#inFile += bytes;
-    held.files += bytes;
-    const ofFamily = (held.families.get(family) ?? 0) + bytes;
-    if (ofFamily > 0) held.families.set(family, ofFamily);
-    else held.families.delete(family);
+    held.files.count(held.files.of(holder.organisation), bytes);
+    const ofFamily = (held.families.get(holder.family) ?? 0) + bytes;
+    if (ofFamily > 0) held.families.set(holder.family, ofFamily);
+    else held.families.delete(holder.family);
   }
 }
 

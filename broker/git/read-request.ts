@@ -2,14 +2,14 @@
 import { pipeline, Readable } from 'node:stream';
 import zlib from 'node:zlib';
 import type { GitBody, GitStep } from '../calls/git-request.ts';
+import type { Holder } from '../egress/call-budget.ts';
 import type { GitRef } from '../policy/facts.ts';
 import { CommandListReader, type CommandListState, type Push } from './command-list.ts';
 import { type KeptBodies, type KeptBody, MOST_IN_MEMORY } from './kept-bodies.ts';
 
 /** A request body. `length`: if declared. */
 export type IncomingBody = {
-  /** The family of the sender. */
-  family: string;
+  sender: Holder;
   service: 'git-upload-pack' | 'git-receive-pack';
   pieces: AsyncIterable<Buffer>;
   length: number | undefined;
@@ -54,7 +54,7 @@ export async function readBody(incoming: IncomingBody, kept: KeptBodies, limit: 
   try {
     const plain = isGzip ? inflated(incoming.pieces, limit) : incoming.pieces;
     const pieces = incoming.service === 'git-receive-pack' ? watchingCommands(plain, seen) : plain;
-    const found = await kept.keep(pieces, limit, incoming.family);
+    const found = await kept.keep(pieces, limit, incoming.sender);
     if (found.kind === 'too_large') return { ...tooLarge(limit), ...(seen.push && { push: seen.push }) };
     if (found.kind === 'no_room') return NO_ROOM;
     return await readKept(incoming.service, found.body);

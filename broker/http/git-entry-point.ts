@@ -138,7 +138,13 @@ async function takeBody(
   if (headers.expect !== undefined) response.writeContinue();
   try {
     return await readBody(
-      { family: familyOf(who), service, pieces: inTime(request), length, isGzip },
+      {
+        sender: { family: familyOf(who), organisation: who.agent.organisation_id },
+        service,
+        pieces: inTime(request),
+        length,
+        isGzip,
+      },
       services.gitBodies,
       limit,
     );

@@ -29,7 +29,7 @@ export function reserveRequestSlot(
   response: ServerResponse,
 ): void {
   if (!messages.some(isRequest)) return;
-  takePlace(limits, '/mcp open', { perAddress: MOST_OPEN, inAll: Infinity }, who.agent.id, response, TOO_MANY_OPEN);
+  takePlace(limits, '/mcp open', { perKey: MOST_OPEN }, { key: who.agent.id }, response, TOO_MANY_OPEN);
 }
 
 /** Counts the messages beyond the first, which the route has counted already. Throws Refusal when the limit is exceeded. */

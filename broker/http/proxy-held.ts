@@ -30,9 +30,8 @@ export const openFor = (waitMs: number): number => (waitMs === 0 ? 0 : waitMs + 
 export const waitWithin = (limits: RateLimits, { agent }: AgentPrincipal, ms: number): Wait => ({
   ms,
   enter: (approvalId) => {
-    const inAll = Number.POSITIVE_INFINITY;
-    const one = limits.enter('waits of an agent', { perAddress: MOST_OF_AGENT, inAll }, agent.id);
-    const two = one && limits.enter('waits for a call', { perAddress: MOST_OF_CALL, inAll }, approvalId);
+    const one = limits.enter('waits of an agent', { perKey: MOST_OF_AGENT }, { key: agent.id });
+    const two = one && limits.enter('waits for a call', { perKey: MOST_OF_CALL }, { key: approvalId });
     if (one && !two) one();
     return (
       one &&

@@ -1,4 +1,5 @@
 import type { RefusalLog } from '../log/refusals.ts';
+import { SharedUse, withReserve } from '../runtime/shared-limit.ts';
 import type { WindowCounts } from '../runtime/window-counts.ts';
 
 /**
@@ -17,14 +18,22 @@ export type LimitResult = {
   perMinute: number;
 };
 
-/** Limits of concurrent answers: per client address, in total, per token where the path names one, and per agent. */
+/**
+ * Limits of concurrent answers: per client address of an organisation, in total (with a reserve, runtime/shared-limit.ts), per token where the path
+ * names one, and per agent.
+ */
 export type AtOnce = { perAddress: number; inAll: number; perToken?: number; perAgent?: number };
+
+/** Limits of slots: of one key, and in total with a reserve for other organisations; without `inAll` only of one key. */
+export type Slots = { perKey: number; inAll?: number };
+/** Who takes a slot. `organisation`: its id; undefined: none is known. */
+export type SlotHolder = { key: string; organisation?: string | undefined };
 
 export type RateLimits = {
   /** Counts a request, or `count` of them if all are permitted; 0 only returns what is left. */
   take(limit: Limit, key: string, count?: number): Promise<LimitResult>;
   /** Takes a slot. Returns the function that releases it; undefined when none is free. */
-  enter(name: string, atOnce: AtOnce, key: string): (() => void) | undefined;
+  enter(name: string, slots: Slots, holder: SlotHolder): (() => void) | undefined;
   /** Counts a 429 for the log. */
   refused: RefusalLog['refused'];
 };
@@ -35,6 +44,7 @@ export type RateLimits = {
  */
 export function makeRateLimits(factor: number, counts: WindowCounts, { refused }: RefusalLog): RateLimits {
   const taken = new Map<string, number>();
+  const inUse = new Map<string, SharedUse>();
   const change = (name: string, by: 1 | -1) => {
     const now = (taken.get(name) ?? 0) + by;
     if (now > 0) taken.set(name, now);
@@ -56,15 +66,23 @@ export function makeRateLimits(factor: number, counts: WindowCounts, { refused }
         },
       };
     },
-    enter: (name, { perAddress, inAll }, key) => {
-      const mine = `${name} ${key}`;
-      if ((taken.get(mine) ?? 0) >= perAddress || (taken.get(name) ?? 0) >= inAll) return undefined;
-      for (const each of [name, mine]) change(each, 1);
+    enter: (name, { perKey, inAll }, { key, organisation = '' }) => {
+      const mine = `${name} ${organisation} ${key}`;
+      if ((taken.get(mine) ?? 0) >= perKey) return undefined;
+      const all = inAll === undefined ? undefined : (inUse.get(name) ?? new SharedUse(withReserve(inAll)));
+      const share = all?.of(organisation);
+      if (all && share && !all.hasRoom(share, 1)) return undefined;
+      const count = (by: 1 | -1) => {
+        change(mine, by);
+        if (share) all?.count(share, by);
+      };
+      if (all) inUse.set(name, all);
+      count(1);
       let left = false;
       return () => {
         if (left) return;
         left = true;
-        for (const each of [name, mine]) change(each, -1);
+        count(-1);
       };
     },
   };

@@ -9,7 +9,7 @@ import { firstProblem } from '../wire/validation.ts';
 import { onDisconnect } from './disconnects.ts';
 import { asRefusal, Refusal } from './errors.ts';
 import { refusalIn } from './problem.ts';
-import type { AtOnce, Limit, LimitResult, RateLimits } from './rate-limits.ts';
+import type { Limit, LimitResult, RateLimits, SlotHolder, Slots } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 import type { ParsedBody } from './request-body.ts';
 import type { Context, Route } from './route.ts';
@@ -47,12 +47,12 @@ export async function takeLimit(limits: RateLimits, limit: Limit, key: string, c
 export function takePlace(
   limits: RateLimits,
   name: string,
-  atOnce: AtOnce,
-  key: string,
+  slots: Slots,
+  holder: SlotHolder,
   response: ServerResponse,
   detail = 'Too many open event streams. Close some, then retry.',
 ): void {
-  const leave = limits.enter(name, atOnce, key);
+  const leave = limits.enter(name, slots, holder);
   if (!leave) throw new Refusal('too_many_streams', detail, { headers: { 'Retry-After': '30' } });
   onDisconnect(response, leave);
 }

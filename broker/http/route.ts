@@ -128,6 +128,8 @@ export type Route<
   strangers?: Limit;
   /** Limits of concurrent answers. */
   atOnce?: AtOnce;
+  /** For a path with a token and no principal: returns the organisation in whose share these answers count. Throws what `handle` would throw. */
+  organisationOf?: (services: Services, token: string) => Promise<string | undefined>;
   /** The platforms whose facts are loaded with the authentication of an agent; default: the one that the body names, if any. */
   facts?: typeof ALL_PLATFORMS | typeof GIT_PLATFORM;
   /** Returns that platform from the request, where its address names it. */

@@ -64,7 +64,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       }
       const facts = route.factsOf?.(request) ?? route.facts ?? (readBody ? askedPlatform : '');
       who = await authenticate(route, by, request, facts, source);
-      if (route.atOnce) enter(limits, route, request, response, source, who);
+      if (route.atOnce) await enter(base, route, request, response, { source, who });
       if (!isLong) await takeAgentsLimit();
       if (readBody && !parsed) {
         parsed = await readBody(request, response, services.longBodies.parsing(source));
@@ -142,18 +142,23 @@ async function countFailure(
 }
 
 /** Takes a slot until this answer is finished. Throws Refusal when none is free. */
-function enter(
-  limits: RateLimits,
+async function enter(
+  { limits, services }: Pick<Context, 'limits' | 'services'>,
   route: Route,
   { params }: Request,
   response: Response,
-  source: string,
-  who: Principal | undefined,
-): void {
-  const { perToken, perAgent, ...atOnce } = present(route.atOnce, 'limit of streams');
-  const each = (perAddress: number) => ({ perAddress, inAll: Infinity });
-  takePlace(limits, route.path, atOnce, source, response);
-  if (perToken !== undefined) takePlace(limits, `${route.path} token`, each(perToken), `${params.token}`, response);
+  { source, who }: { source: string; who: Principal | undefined },
+): Promise<void> {
+  const { perAddress, inAll, perToken, perAgent } = present(route.atOnce, 'limit of streams');
+  const token = `${params.token}`;
+  const organisation = organisationOf(who) ?? (await route.organisationOf?.(services, token));
+  takePlace(limits, route.path, { perKey: perAddress, inAll }, { key: source, organisation }, response);
+  if (perToken !== undefined) takePlace(limits, `${route.path} token`, { perKey: perToken }, { key: token }, response);
   if (perAgent !== undefined && who?.kind === 'agent')
-    takePlace(limits, `${route.path} agent`, each(perAgent), who.agent.id, response);
+    takePlace(limits, `${route.path} agent`, { perKey: perAgent }, { key: who.agent.id }, response);
+}
+
+function organisationOf(who: Principal | undefined): string | undefined {
+  if (who?.kind === 'agent') return who.agent.organisation_id;
+  return who && 'organisationId' in who ? who.organisationId : undefined;
 }

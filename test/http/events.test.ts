@@ -175,7 +175,7 @@ describe('streams that end', () => {
     going.close();
   }, 180_000);
 
-  test('DOS-05 an address gets 100 streams and no more; another address has its own limit', async () => {
+  test('DOS-05 an address gets 100 streams and no more; another address, and another organisation there, has its own limit', async () => {
     const readers = await Promise.all(Array.from({ length: 100 }, () => listen(world, organisation.owner)));
     expect(new Set(readers.map(({ status }) => status))).toEqual(new Set([200]));
     const refused = await listen(world, organisation.owner);
@@ -183,6 +183,8 @@ describe('streams that end', () => {
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
     const elsewhere = await listen(world, organisation.owner, '127.0.0.2');
     expect(elsewhere.status).toBe(200);
+    const stranger = await listen(world, (await world.organisation()).owner);
+    expect(stranger.status).toBe(200);
     readers.pop()!.close();
     await vi.waitUntil(
       async () => {
@@ -192,7 +194,7 @@ describe('streams that end', () => {
       },
       { timeout: 10_000, interval: 100 },
     );
-    for (const reader of [...readers, elsewhere]) reader.close();
+    for (const reader of [...readers, elsewhere, stranger]) reader.close();
   });
 
   test('DOS-05 a client that disconnects before the store has answered occupies no slot', async () => {
@@ -232,15 +234,29 @@ describe('streams that end', () => {
 
   test('DOS-05 a limit applies to all streams together; disconnecting twice frees one slot', () => {
     const limits = makeRateLimits(1, windowCounts(60_000), { refused: () => {} });
-    const atOnce = { perAddress: 2, inAll: 3 };
-    const enter = (key: string) => limits.enter('x', atOnce, key);
+    const slots = { perKey: 2, inAll: 3 };
+    const enter = (key: string) => limits.enter('x', slots, { key });
     const leave = enter('a')!;
     expect([enter('a'), enter('a')].map(Boolean)).toEqual([true, false]);
     expect([enter('b'), enter('b')].map(Boolean)).toEqual([true, false]);
     leave();
     leave();
     expect([enter('b'), enter('c')].map(Boolean)).toEqual([true, false]);
-    expect(Boolean(limits.enter('y', atOnce, 'c'))).toBe(true);
+    expect(Boolean(limits.enter('y', slots, { key: 'c' }))).toBe(true);
+  });
+
+  test('DOS-05 the streams of one organisation leave a reserve to the others', () => {
+    const limits = makeRateLimits(1, windowCounts(60_000), { refused: () => {} });
+    const enter = (organisation: string) =>
+      limits.enter('x', { perKey: 1_000, inAll: 32 }, { key: 'address', organisation });
+    const entered = (organisation: string, times: number) =>
+      Array.from({ length: times }, () => enter(organisation)).filter(Boolean).length;
+    const leave = enter('large')!;
+    expect(entered('large', 40)).toBe(31);
+    expect(['small', 'second', 'third', 'fourth', 'fifth'].map((one) => entered(one, 4))).toEqual([2, 2, 2, 2, 0]);
+    leave();
+    // The reserve is in use; what the large one has ended is not in it.
+    expect([entered('fifth', 4), entered('large', 1)]).toEqual([1, 0]);
   });
 
   test('DOS-05 a client that does not read is disconnected, and nothing is buffered for it', async () => {

@@ -101,7 +101,10 @@ export const callerConsentStart = route({
   },
 });
 
-/** Limits of concurrent waiting requests: per token, per address, and in total. Further requests are answered immediately. */
+/**
+ * Limits of concurrent waiting requests: per token, per address of an organisation, and in total with a reserve. Further requests are answered
+ * immediately.
+ */
 const WAITING = { ofToken: 1, ofAddress: 20, ofAll: 500 };
 
 /** GET /v1/consent/caller/status/{token}: the token is the capability. */
@@ -132,9 +135,10 @@ export const callerConsentStatus = route({
     const { services, params, query, limits, source } = context;
     const found = await readConsent(context, params.token);
     if (query.wait === 0 || hasConsentEnded(found, services.broker.clock())) return consentStatusReply(context, found);
+    const slots = { perKey: WAITING.ofAddress, inAll: WAITING.ofAll };
     const leave = [
-      limits.enter('consent-waits-of-token', { perAddress: WAITING.ofToken, inAll: WAITING.ofAll }, found.id),
-      limits.enter('consent-waits', { perAddress: WAITING.ofAddress, inAll: WAITING.ofAll }, source),
+      limits.enter('consent-waits-of-token', { perKey: WAITING.ofToken }, { key: found.id }),
+      limits.enter('consent-waits', slots, { key: source, organisation: found.organisation_id }),
     ];
     try {
       const mayWait = leave.every((one) => one !== undefined);

@@ -15,6 +15,8 @@ export const registrationStream = route({
   auth: 'none',
   limit: { name: 'registration-stream', perMinute: 60, per: 'address' },
   atOnce: { perAddress: 20, perToken: 5, inAll: 1_000 },
+  organisationOf: async ({ broker }, token) =>
+    (await loadRegistrationByToken(broker, token)).organisation_id ?? undefined,
   capability: 'registrations.stream',
   summary: 'Tells what becomes of a registration (Server-Sent Events).',
   headers: {
