@@ -21,7 +21,7 @@ export function withConnection(command: Command): Command {
     .option('--url <url>', 'address of the broker; default: the one that runs on the data folder')
     .option('--owner-token <jwt>', 'owner session (or AGENT_BROKER_OWNER_TOKEN)')
     .option('--email <address>', 'owner to act as; default: the first admin')
-    .option('--organisation <name>', 'organisation to act in, on a broker with several')
+    .option('--organisation <id>', 'organisation to act in, by id or name, on a broker with several')
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)');
 }
 

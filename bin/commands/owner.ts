@@ -23,7 +23,7 @@ export function addOwnerCommands(program: Command): void {
   const local = (command: Command) =>
     command
       .option('--email <address>', 'owner; default: the first admin')
-      .option('--organisation <name>', 'organisation of the owner, on a broker with several')
+      .option('--organisation <id>', 'organisation of the owner, by id or name, on a broker with several')
       .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
       .option('--json', 'print JSON');
 
@@ -102,7 +102,7 @@ export function addOwnerCommands(program: Command): void {
       '--forget-identity',
       'assign this owner to the next person who signs in with this verified address at the identity provider; existing sessions and passkeys end',
     )
-    .option('--organisation <name>', 'organisation of the owner, on a broker with several')
+    .option('--organisation <id>', 'organisation of the owner, by id or name, on a broker with several')
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')
     .action(async (email: string, options: Options & { role: string; forgetIdentity?: boolean }) => {

@@ -109,10 +109,16 @@ export async function organisationWithId({ store }: Pick<Broker, 'store'>, id: s
   return found;
 }
 
-/** Returns the id of the organisation with this name; without a name, of the only one. Throws ChangeRefused. */
+/**
+ * Returns the id of the organisation with this id, or else this name; without either, of the only one. An admin can name an organisation like the id of
+ * another one. Throws ChangeRefused.
+ */
 export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: string | undefined): Promise<string> {
   const organisations = await listStored(store.db);
-  const chosen = name === undefined ? organisations[0] : organisations.find((one) => one.name === name);
+  const chosen =
+    name === undefined
+      ? organisations[0]
+      : (organisations.find((one) => one.id === name.toLowerCase()) ?? organisations.find((one) => one.name === name));
   if (!chosen) throw noSuchOrganisation();
   if (name === undefined && organisations.length > 1)
     throw new ChangeRefused(

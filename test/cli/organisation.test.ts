@@ -68,6 +68,26 @@ describe('agent-broker organisation', () => {
     expect(await good('activity', '--organisation', 'Gamma')).toContain('organisation closed, by the operator');
   });
 
+  test('an id means the same organisation when another one has taken the former name', async () => {
+    const [acme] = await cli.json('organisation', 'list');
+    const rename = async (organisation: string, name: string) => {
+      const file = join(cli.folder, 'name.yaml');
+      writeFileSync(file, `organisation: ${name}\n`);
+      await good('apply', file, '--organisation', organisation);
+    };
+    await rename('acme', 'Acme Group');
+    await rename('Beta Ltd', 'acme');
+    expect(await cli.json('agent', 'list', '--organisation', 'acme')).toEqual([]);
+    for (const id of [acme.id, acme.id.toUpperCase()])
+      expect(await cli.json('agent', 'list', '--organisation', id)).toHaveLength(1);
+    await rename('acme', acme.id);
+    expect(await cli.json('agent', 'list', '--organisation', acme.id)).toHaveLength(1);
+    await rename('Acme Group', 'acme');
+    const named = (name: string) => (one: { name: string }) => one.name === name;
+    const { id } = (await cli.json('organisation', 'list')).find(named(acme.id));
+    await rename(id, 'Beta Ltd');
+  });
+
   test('a command that could mean either organisation asks for one', async () => {
     for (const words of [
       ['agent', 'list'],

@@ -101,7 +101,11 @@ export const ownerOwners = route({
 const NewOwner = z.strictObject({
   email: z.email('write an e-mail address such as ann@acme.example').max(254),
   role: z.enum(['admin', 'approver', 'viewer']),
-  organisation: z.string().max(100).optional().describe("its name, when there are several; for the operator's use"),
+  organisation: z
+    .string()
+    .max(100)
+    .optional()
+    .describe("its id or name, when there are several; for the operator's use"),
   forget_identity: z
     .boolean()
     .default(false)
