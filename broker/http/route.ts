@@ -177,6 +177,8 @@ export type Route<
   nulAllowedIn?: readonly string[];
   /** Size limit of the body in bytes; default 1 MiB. */
   maxBodyBytes?: number;
+  /** Requests with a long body wait for each other, from reading the body to the answer: one of an organisation at a time. */
+  inTurn?: true;
   answers: Record<number, AnswerDeclaration>;
   errors: readonly ErrorCode[];
   /** Answers an authenticated caller whose body is refused, where more than a 400 is needed. `body`: as far as it was parsed. */

@@ -11,7 +11,7 @@ import { LONG_BODY } from '../runtime/long-bodies.ts';
 import { present } from '../runtime/present.ts';
 import type { Services } from '../services.ts';
 import { authenticate, isStranger } from './authenticate.ts';
-import { asRefusal } from './errors.ts';
+import { asRefusal, Refusal } from './errors.ts';
 import { queryOf, readQuery } from './query.ts';
 import type { LimitResult, RateLimits } from './rate-limits.ts';
 import type { RefusedBearers } from './refused-bearers.ts';
@@ -33,6 +33,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
     let who: Principal | undefined;
     let limited: LimitResult | undefined;
     let reply: Reply;
+    let endTurn: (() => void) | undefined;
     try {
       const source = clientKey(addressOf(request));
       const stranger = isStranger(route, request) ? route.strangers : undefined;
@@ -66,6 +67,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       who = await authenticate(route, by, request, facts, source);
       if (route.atOnce) await enter(base, route, request, response, { source, who });
       if (!isLong) await takeAgentsLimit();
+      if (route.inTurn && mayBeLong(request)) endTurn = await takeTurn(services, who);
       if (readBody && !parsed) {
         parsed = await readBody(request, response, services.longBodies.parsing(source));
         // Reading a body may take long, and the decision must use current facts about the caller.
@@ -98,6 +100,8 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       reply = refused ?? (await route.handle(context as never));
     } catch (error) {
       reply = refusalReply(error, route, base, who);
+    } finally {
+      endTurn?.();
     }
     if (countsFailures(route)) [reply, limited] = await countFailure(route, reply, base, clientKey(addressOf(request)));
     if (reply.status === 429) logRefused(limits, route, reply, who, clientKey(addressOf(request)));
@@ -156,6 +160,17 @@ async function enter(
   if (perToken !== undefined) takePlace(limits, `${route.path} token`, { perKey: perToken }, { key: token }, response);
   if (perAgent !== undefined && who?.kind === 'agent')
     takePlace(limits, `${route.path} agent`, { perKey: perAgent }, { key: who.agent.id }, response);
+}
+
+/** Waits until the organisation may send a body of many megabytes. Throws Refusal when it takes too long. */
+async function takeTurn({ longBodies }: Pick<Services, 'longBodies'>, who: Principal | undefined): Promise<() => void> {
+  const end = await longBodies.turn(organisationOf(who) ?? '');
+  if (end) return end;
+  throw new Refusal(
+    'rate_limited',
+    'Other large files of this organisation, or of others on this broker, are being processed. Nothing was read or changed. Try again.',
+    { headers: { 'Retry-After': '30' } },
+  );
 }
 
 function organisationOf(who: Principal | undefined): string | undefined {

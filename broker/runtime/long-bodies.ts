@@ -1,10 +1,12 @@
 /**
  * Parses long request bodies in slices, one at a time per agent family (an agent and its children), with pauses. So an agent that sends
- * worst-case JSON as fast as its rate limit permits takes only a share of the main thread.
+ * worst-case JSON as fast as its rate limit permits takes only a share of the main thread. Bodies of many megabytes, of owners, are processed one at a
+ * time per organisation, so that the owners of one organisation cannot fill the memory of the process.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { pacer } from './pace.ts';
-import { makeSemaphore, type Semaphore } from './semaphore.ts';
+import { makeSemaphore, makeSharedSemaphore, type Semaphore } from './semaphore.ts';
+import { withTimeout } from './waits.ts';
 
 /** In bytes. Parsing this much in one piece takes some milliseconds at most. */
 export const LONG_BODY = 64 * 1024;
@@ -16,6 +18,10 @@ const READ_AT_ONCE = 4;
  */
 const PAUSE_TIMES = 4;
 const LONGEST_PAUSE_MS = 2_000;
+/** Bodies of many megabytes that are processed concurrently, each of another organisation. */
+const LARGEST_AT_ONCE = 2;
+/** Well below the time in which a request has to be received completely. */
+const TURN_MS = 30_000;
 /** The shortest timer. */
 const SHORTEST_PAUSE_MS = 1;
 
@@ -30,12 +36,18 @@ export type LongBodies = {
   read<Value>(family: string, work: () => Promise<Value>): Promise<Value>;
   /** Parses bodies of the family one after another. */
   parsing(family: string): Parsing;
+  /**
+   * Waits until a body of many megabytes may be read and processed: one of an organisation at a time, and two in all. Resolves to the function that
+   * ends that; undefined when it took too long.
+   */
+  turn(organisation: string): Promise<(() => void) | undefined>;
 };
 
 type Family = { reading: Semaphore; parsing: Semaphore; users: number };
 
 export function makeLongBodies(): LongBodies {
   const families = new Map<string, Family>();
+  const oneOfEach = makeSharedSemaphore(LARGEST_AT_ONCE, 1);
   const enter = (name: string): Family => {
     const family = families.get(name) ?? { reading: makeSemaphore(READ_AT_ONCE), parsing: makeSemaphore(1), users: 0 };
     families.set(name, family);
@@ -70,6 +82,14 @@ export function makeLongBodies(): LongBodies {
           })
           .finally(() => leave(name, family));
       }),
+    turn: async (organisation) => {
+      const taken = new Promise<() => void>((take) => {
+        void oneOfEach(organisation, () => new Promise<void>((end) => take(end)));
+      });
+      const end = await withTimeout<() => void, undefined>(taken, TURN_MS);
+      if (!end) void taken.then((late) => late());
+      return end;
+    },
   };
 }
 

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { beforeAll, describe, expect, test } from 'vitest';
+import type { Worker } from 'node:worker_threads';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { longJson } from '../../broker/http/reply.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
@@ -53,6 +54,34 @@ describe('long bodies and answers', MEASURED, () => {
     const [[answer]] = await Promise.all([once(asked, 'response'), pipeline(pieces, asked)]);
     return { status: answer.statusCode, text: await textOf(answer) };
   }
+
+  test('large governance files are processed one at a time for each organisation, and other organisations do not wait', async () => {
+    const other = await world.organisation();
+    const workers = { now: 0, most: 0, started: 0 };
+    const started = (worker: Worker) => {
+      workers.started++;
+      workers.most = Math.max(workers.most, ++workers.now);
+      worker.once('exit', () => workers.now--);
+    };
+    process.on('worker', started);
+    onTestFinished(() => void process.off('worker', started));
+    const policies = Object.fromEntries(
+      Array.from({ length: 500 }, (_, i) => [`p${i}`, { rules: [{ effect: 'deny' }] }]),
+    );
+    const text = `${JSON.stringify({ policies })} # ${'long '.repeat(16_000)}`;
+    expect(text.length).toBeGreaterThan(64 * 1024);
+    const order: string[] = [];
+    const plan = async (by: typeof other, name: string) => {
+      const answer = await by.ask('POST', '/owner/governance/plan', { text });
+      order.push(name);
+      expect(answer.status, answer.text).toBe(200);
+    };
+    const many = Array.from({ length: 4 }, () => plan(organisation, 'many'));
+    await vi.waitUntil(() => workers.now > 0, { timeout: 10_000 });
+    await Promise.all([...many, plan(other, 'other')]);
+    expect(workers).toEqual({ now: 0, most: 2, started: 5 });
+    expect(order.indexOf('other')).toBeLessThan(3);
+  });
 
   test('a body of 16 MiB is read in turns that block no other request', async () => {
     // Invalid for the route, so that only reading is measured.

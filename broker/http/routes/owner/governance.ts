@@ -83,8 +83,9 @@ export const governancePlan = route({
   summary: 'What a governance file would change; for admins also changes of secrets.',
   body: PlannedFile,
   maxBodyBytes: MAX_BYTES,
+  inTurn: true,
   answers: { 200: { description: 'The changes and warnings.', schema: PlannedShown } },
-  errors: ['invalid_request', 'invalid_governance'],
+  errors: ['invalid_request', 'invalid_governance', 'rate_limited'],
   handle: async ({ services: { broker }, who, body }) => {
     const planned = await reading(body, (governance, values) =>
       planGovernance(broker, who.organisationId, governance, values, broker.clock(), {
@@ -114,8 +115,9 @@ export const governanceApply = route({
   summary: 'Applies a governance file, in one transaction.',
   body: AppliedFile,
   maxBodyBytes: MAX_BYTES,
+  inTurn: true,
   answers: { 200: { description: 'The changes that were made.', schema: AppliedShown } },
-  errors: ['invalid_request', 'invalid_governance', 'conflict', 'audit_unavailable'],
+  errors: ['invalid_request', 'invalid_governance', 'conflict', 'rate_limited', 'audit_unavailable'],
   handle: async (context) => {
     const { who, body, services } = context;
     const applied = await reading(body, (governance, values) =>
