@@ -5,11 +5,8 @@
  * of calls in flight, which can be stopped.
  */
 import type { Access, AccessEnded, LentCredential } from '../policy/access-ended.ts';
-import { type Share, SharedUse } from '../runtime/shared-limit.ts';
+import { type Holder, type Share, SharedUse } from '../runtime/shared-limit.ts';
 import { BUDGET, type BudgetLimits, type BudgetShare } from './budget-limits.ts';
-
-/** Whose calls a lease is for: a family, and the organisation that it belongs to. */
-export type Holder = { family: string; organisation: string };
 
 /** Above this number of families, idle ones are dropped from the map. */
 const KEPT_FAMILIES = 1_024;

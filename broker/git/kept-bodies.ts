@@ -5,9 +5,8 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { uuidv4 } from '../crypto/ids.ts';
-import type { Holder } from '../egress/call-budget.ts';
 import { countPassedBuffer } from '../runtime/collect-garbage.ts';
-import { type SharedLimit, SharedUse } from '../runtime/shared-limit.ts';
+import { type Holder, type SharedLimit, SharedUse } from '../runtime/shared-limit.ts';
 import { makeSpoolSpace, type SpoolSpace } from './spool-space.ts';
 
 const MIB = 1024 * 1024;

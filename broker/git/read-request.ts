@@ -2,8 +2,8 @@
 import { pipeline, Readable } from 'node:stream';
 import zlib from 'node:zlib';
 import type { GitBody, GitStep } from '../calls/git-request.ts';
-import type { Holder } from '../egress/call-budget.ts';
 import type { GitRef } from '../policy/facts.ts';
+import type { Holder } from '../runtime/shared-limit.ts';
 import { CommandListReader, type CommandListState, type Push } from './command-list.ts';
 import { type KeptBodies, type KeptBody, MOST_IN_MEMORY } from './kept-bodies.ts';
 

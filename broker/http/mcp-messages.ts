@@ -9,8 +9,9 @@ import {
   idOf,
   wrongArgumentsResult,
 } from '../../mcp/tools/wrong-arguments.ts';
-import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
-import { bytesReader, jsonText } from './request-body.ts';
+import { LONG_BODY, type LongBodies, type Parsing } from '../runtime/long-bodies.ts';
+import type { Holder } from '../runtime/shared-limit.ts';
+import { bytesReader, jsonText, mayBeLong, mostBodyBytes } from './request-body.ts';
 
 export type McpMessage = { method?: unknown; id?: unknown; params?: McpParams | null };
 
@@ -60,13 +61,20 @@ const readBytes = bytesReader(() => true, MAX_MESSAGE_BYTES);
  * Reads the body of a request to `/mcp`: one message, or a batch as revision 2025-03-26 allows. It is parsed once, as strictly as the body of a call
  * (specification, Governed call), so that exactly what came is judged, shown and sent.
  *
- * @param parsing parses long bodies
+ * @param holder whose body it is
  */
 export async function readMcpBody(
-  received: IncomingMessage,
+  request: IncomingMessage,
   response: ServerResponse,
-  parsing: Parsing,
+  longBodies: LongBodies,
+  holder: Holder,
 ): Promise<McpBody> {
+  const read = () => readMessages(request, response, longBodies.parsing(holder.family));
+  if (!mayBeLong(request)) return await read();
+  return await longBodies.read(holder, mostBodyBytes(request.headers, MAX_MESSAGE_BYTES), read);
+}
+
+async function readMessages(received: IncomingMessage, response: ServerResponse, parsing: Parsing): Promise<McpBody> {
   // All requests and responses here are Express's.
   const request = received as ExpressRequest;
   const unread = await readBytes(request, response as ExpressResponse);

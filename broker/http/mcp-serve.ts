@@ -130,7 +130,8 @@ function serve(
     nameAcceptedTypes(asked.headers);
     // The SDK refuses other content types, before it reads anything.
     if (!isJsonContentType(asked.headers.get('content-type'))) return await handler.fetch(asked, options);
-    const body = await readMcpBody(request, response, services.longBodies.parsing(familyOf(who)));
+    const holder = { family: familyOf(who), organisation: who.agent.organisation_id };
+    const body = await readMcpBody(request, response, services.longBodies, holder);
     if (!body.ok) return body.answer;
     const { messages, value } = body;
     const refused = await prepare(messages).catch((error) => webResponse(refusalReply(error, ROUTE, context, who)));

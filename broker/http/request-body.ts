@@ -17,6 +17,17 @@ const KIB = 1024;
 /** Default size limit of a body. */
 export const MAX_BODY_BYTES = 1024 * KIB;
 
+/** Whether the body is long by its Content-Length, or may be, because that is missing or the body is compressed. */
+export const mayBeLong = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined ||
+  Number(headers['content-length'] ?? 0) > (headers['content-encoding'] === undefined ? LONG_BODY : 0);
+
+/** Returns how many bytes a body may have, decompressed, by its headers; `limit`: of the reader. */
+export function mostBodyBytes(headers: IncomingHttpHeaders, limit: number): number {
+  const { 'content-length': length, 'content-encoding': coding, 'transfer-encoding': framing } = headers;
+  return coding === undefined && framing === undefined ? Math.min(Number(length ?? 0), limit) : limit;
+}
+
 /** Reads the body of one request. `parsing`: parses long bodies; undefined where the body is known to be short. */
 export type ReadBody = (request: Request, response: Response, parsing?: Parsing) => Promise<ParsedBody>;
 

@@ -7,8 +7,8 @@ import type { Principal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
 import { isStopped } from '../calls/perform.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
-import { LONG_BODY } from '../runtime/long-bodies.ts';
 import { present } from '../runtime/present.ts';
+import type { Holder } from '../runtime/shared-limit.ts';
 import type { Services } from '../services.ts';
 import { authenticate, isStranger } from './authenticate.ts';
 import { asRefusal, Refusal } from './errors.ts';
@@ -16,7 +16,7 @@ import { queryOf, readQuery } from './query.ts';
 import type { LimitResult, RateLimits } from './rate-limits.ts';
 import type { RefusedBearers } from './refused-bearers.ts';
 import { type Reply, send } from './reply.ts';
-import { bodyReader, type ParsedBody } from './request-body.ts';
+import { bodyReader, MAX_BODY_BYTES, mayBeLong, mostBodyBytes, type ParsedBody } from './request-body.ts';
 import { type Context, OWNERS, type Route } from './route.ts';
 import { agentKey, logRefused, nameable, refusalReply, takeLimit, takePlace, validate } from './route-steps.ts';
 
@@ -57,11 +57,13 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
         who = await authenticate(route, by, request, '', source);
         await takeAgentsLimit();
         const { longBodies, broker } = services;
-        const family = who?.kind === 'agent' ? familyOf(who) : source;
+        const holder = holderOf(who, source);
         parsed =
           route.isUnreadWhenStopped && who?.kind === 'agent' && isStopped(who, broker.clock())
             ? { ok: false, error: 'The body was not read.' }
-            : await longBodies.read(family, () => readBody(request, response, longBodies.parsing(family)));
+            : await longBodies.read(holder, mostBytes(request, route), () =>
+                readBody(request, response, longBodies.parsing(holder.family)),
+              );
       }
       const facts = route.factsOf?.(request) ?? route.facts ?? (readBody ? askedPlatform : '');
       who = await authenticate(route, by, request, facts, source);
@@ -69,7 +71,12 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       if (!isLong) await takeAgentsLimit();
       if (route.inTurn && mayBeLong(request)) endTurn = await takeTurn(services, who);
       if (readBody && !parsed) {
-        parsed = await readBody(request, response, services.longBodies.parsing(source));
+        const { longBodies } = services;
+        const read = () => readBody(request, response, longBodies.parsing(source));
+        parsed =
+          mayBeLong(request) && !endTurn
+            ? await longBodies.read(holderOf(who, source), mostBytes(request, route), read)
+            : await read();
         // Reading a body may take long, and the decision must use current facts about the caller.
         who = await authenticate(route, by, request, facts, source);
       }
@@ -121,10 +128,14 @@ function isRefusedFor(error: unknown): boolean {
 /** Routes that agents may use. */
 const AGENTS: ReadonlySet<Route['auth']> = new Set(['agent', 'agent_or_owner', 'anyone']);
 
-/** Whether the body is long by its Content-Length, or may be, because that is missing or the body is compressed. */
-const mayBeLong = ({ headers }: Request): boolean =>
-  headers['transfer-encoding'] !== undefined ||
-  Number(headers['content-length'] ?? 0) > (headers['content-encoding'] === undefined ? LONG_BODY : 0);
+const mostBytes = (request: Request, { maxBodyBytes = MAX_BODY_BYTES }: Route): number =>
+  mostBodyBytes(request.headers, maxBodyBytes);
+
+/** Whose a body is: of an agent's family, or of the clients at an address. */
+const holderOf = (who: Principal | undefined, source: string): Holder => ({
+  family: who?.kind === 'agent' ? familyOf(who) : source,
+  organisation: organisationOf(who) ?? '',
+});
 
 const addressOf = (request: Request): string => request.ip ?? request.socket.remoteAddress ?? '';
 

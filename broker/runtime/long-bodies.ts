@@ -6,6 +6,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { pacer } from './pace.ts';
 import { makeSemaphore, makeSharedSemaphore, type Semaphore } from './semaphore.ts';
+import { type Holder, SharedRoom } from './shared-limit.ts';
 import { withTimeout } from './waits.ts';
 
 /** In bytes. Parsing this much in one piece takes some milliseconds at most. */
@@ -18,6 +19,9 @@ const READ_AT_ONCE = 4;
  */
 const PAUSE_TIMES = 4;
 const LONGEST_PAUSE_MS = 2_000;
+const MIB = 1024 * 1024;
+/** Bytes of bodies that are being read and parsed. Parsed, they take several times as much memory. */
+const READ_BYTES = { all: 64 * MIB, reserve: 16 * MIB, little: 16 * MIB };
 /** Bodies of many megabytes that are processed concurrently, each of another organisation. */
 const LARGEST_AT_ONCE = 2;
 /** Well below the time in which a request has to be received completely. */
@@ -32,8 +36,11 @@ export type Parsing = <Value>(work: (rest: () => Promise<void>) => Promise<Value
 export const inTurn: Parsing = (work) => work(pacer());
 
 export type LongBodies = {
-  /** Reads a body when fewer than four others of the family are being read. */
-  read<Value>(family: string, work: () => Promise<Value>): Promise<Value>;
+  /**
+   * Reads a body of at most `bytes`, 16 MiB or less, when fewer than four others of the family are being read, and there is room for it in memory, of
+   * which other organisations have a reserve.
+   */
+  read<Value>(holder: Holder, bytes: number, work: () => Promise<Value>): Promise<Value>;
   /** Parses bodies of the family one after another. */
   parsing(family: string): Parsing;
   /**
@@ -47,6 +54,7 @@ type Family = { reading: Semaphore; parsing: Semaphore; users: number };
 
 export function makeLongBodies(): LongBodies {
   const families = new Map<string, Family>();
+  const room = new SharedRoom(READ_BYTES);
   const oneOfEach = makeSharedSemaphore(LARGEST_AT_ONCE, 1);
   const enter = (name: string): Family => {
     const family = families.get(name) ?? { reading: makeSemaphore(READ_AT_ONCE), parsing: makeSemaphore(1), users: 0 };
@@ -58,10 +66,13 @@ export function makeLongBodies(): LongBodies {
     if (--family.users === 0) families.delete(name);
   };
   return {
-    read: async (name, work) => {
+    read: async ({ family: name, organisation }, bytes, work) => {
       const family = enter(name);
       try {
-        return await family.reading(work);
+        return await family.reading(async () => {
+          const end = await room.take(organisation, bytes);
+          return await work().finally(end);
+        });
       } finally {
         leave(name, family);
       }

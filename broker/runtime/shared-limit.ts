@@ -9,6 +9,9 @@ export type SharedLimit = { all: number; reserve: number; little: number };
 /** Returns a limit whose reserve is enough for four organisations that use little. */
 export const withReserve = (all: number): SharedLimit => ({ all, reserve: all / 4, little: all / 16 });
 
+/** Who uses something: an agent with its children, by the id of the agent, or another client; and the id of its organisation, '' if none is known. */
+export type Holder = { family: string; organisation: string };
+
 /** What one organisation uses. */
 export type Share = { readonly used: number };
 
@@ -50,5 +53,35 @@ export class SharedUse {
   count(share: Share, amount: number): void {
     (share as { used: number }).used += amount;
     this.#used += amount;
+  }
+}
+
+/** What is in use, where further use waits until there is room. */
+export class SharedRoom {
+  readonly #use: SharedUse;
+  #waiting: { share: Share; amount: number; begin: () => void }[] = [];
+
+  constructor(limit: SharedLimit) {
+    this.#use = new SharedUse(limit);
+  }
+
+  /** Waits until the organisation may use `amount`, which must be within the limit. Resolves to the function that ends the use, to be called once. */
+  async take(organisation: string, amount: number): Promise<() => void> {
+    const share = this.#use.of(organisation);
+    if (this.#use.hasRoom(share, amount)) this.#use.count(share, amount);
+    else await new Promise<void>((begin) => this.#waiting.push({ share, amount, begin }));
+    return () => {
+      this.#use.count(share, -amount);
+      this.#beginWaiting();
+    };
+  }
+
+  #beginWaiting(): void {
+    this.#waiting = this.#waiting.filter(({ share, amount, begin }) => {
+      if (!this.#use.hasRoom(share, amount)) return true;
+      this.#use.count(share, amount);
+      begin();
+      return false;
+    });
   }
 }

@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { makeLongBodies } from '../../broker/runtime/long-bodies.ts';
 
+const MIB = 1024 * 1024;
+const of = (family: string, organisation = 'acme') => ({ family, organisation });
+
 /** Blocks the thread for this long. */
 const busy = (ms: number) => {
   const until = performance.now() + ms;
@@ -53,9 +56,9 @@ describe('long bodies', () => {
     const { read } = makeLongBodies();
     const ends: (() => void)[] = [];
     const reading = Array.from({ length: 6 }, () =>
-      read('family', () => new Promise<void>((resolve) => ends.push(resolve))),
+      read(of('family'), 1, () => new Promise<void>((resolve) => ends.push(resolve))),
     );
-    await read('other', async () => {});
+    await read(of('other'), 1, async () => {});
     expect(ends).toHaveLength(4);
     ends[1]!();
     await reading[1];
@@ -66,5 +69,34 @@ describe('long bodies', () => {
       await new Promise(setImmediate);
     }
     await Promise.all(reading);
+  });
+
+  test('64 MiB are read concurrently; more of the same organisation wait, and other organisations have a reserve', async () => {
+    const { read } = makeLongBodies();
+    const ends: (() => void)[] = [];
+    let begun: string[] = [];
+    const begin = (family: string, organisation: string, bytes: number) =>
+      read(of(family, organisation), bytes, async () => {
+        begun.push(organisation);
+        await new Promise<void>((resolve) => ends.push(resolve));
+      });
+    const all = Array.from({ length: 40 }, (_, i) => begin(`${i}`, 'large', 2 * MIB));
+    await new Promise(setImmediate);
+    expect(begun.length).toBe(32);
+    begun = [];
+    all.push(...Array.from({ length: 12 }, (_, i) => begin(`other ${i}`, 'small', 2 * MIB)));
+    await new Promise(setImmediate);
+    expect(begun).toEqual(Array(8).fill('small'));
+    begun = [];
+    // What ends makes room: for the next one of the organisation that uses little, once it uses less again.
+    ends[32]!();
+    await new Promise(setImmediate);
+    expect(begun).toEqual(['small']);
+    while (ends.length < all.length) {
+      for (const end of ends) end();
+      await new Promise(setImmediate);
+    }
+    for (const end of ends) end();
+    await Promise.all(all);
   });
 });
