@@ -8,7 +8,7 @@ import { pause, retryUntil } from '../runtime/waits.ts';
 import { type AuditRow, findAuditRow, makeStorable, putAuditRow, putNewAuditRow } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
-import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
 import { addFlags } from './audit-flags.ts';
 import { AuditUnavailable, MaybeRecorded } from './audit-unavailable.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -27,13 +27,13 @@ import {
 } from './recorder.ts';
 import { closedRow } from './row.ts';
 import { makeRowQueue } from './row-queue.ts';
+import { rowTransactions } from './row-transactions.ts';
 import { makeRowWriter } from './row-writer.ts';
 
 /** Retry limit for storing an outcome: the call was made, so giving up early would lose a fact. */
 const OUTCOME_PATIENCE_MS = 5_000;
 /** Retry limit before anything was sent: short, to fail fast. */
 const DECISION_PATIENCE_MS = 250;
-
 /** Another process has taken over what the row is about (such as a replay); nothing was stored. */
 const TAKEN_OVER = rollback('taken_over');
 
@@ -46,7 +46,6 @@ export type State = {
 };
 
 const takenOver = () => new Error('another process has taken over the call of this row');
-
 export function makeRecorder(
   broker: Pick<Broker, 'config' | 'did' | 'instanceId' | 'clock' | 'log' | 'metrics' | 'store' | 'keys'>,
   heartbeat: Pick<Heartbeat, 'ensureRegistered'>,
@@ -54,6 +53,7 @@ export function makeRecorder(
 ): Recorder {
   const { log, metrics } = broker;
   const queue = makeRowQueue(broker.store, writer);
+  const transaction = rowTransactions(broker);
   const reads = makeReadNotes(readsFolder(broker.config.dataFolder), broker.instanceId, log);
   const sign = createCompactSigner();
   /** Ids of calls between their intent and their outcome. */
@@ -79,7 +79,7 @@ export function makeRecorder(
     isNew: boolean,
   ): Promise<boolean | RolledBack<unknown>> => {
     if (!companion && !claim) return await queue.put(row, isNew);
-    return await inTransaction(broker.store.db, async (tx) => {
+    return await transaction(row, async (tx) => {
       const claims = claim && row.state === 'intent';
       // On a retry, an intent that is stored means that the claim is, too. Unlike a read, an insert waits for a commit that is still in progress.
       if (claims && (isNew || (await putNewAuditRow(tx, row)))) {
@@ -174,7 +174,7 @@ export function makeRecorder(
   ): Promise<Recorded<T> | RolledBack<Reason>> => {
     let written = false;
     try {
-      const done = await inTransaction(broker.store.db, async (tx) => {
+      const done = await transaction(row, async (tx) => {
         const answered = await together(tx, row);
         if (answered instanceof RolledBack) return answered;
         if (answered) addFlags(row, answered.flags);

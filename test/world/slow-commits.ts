@@ -13,12 +13,12 @@ export async function slowCommits(db: Db, table: string, on: 'insert' | 'update'
     .execute(db);
 }
 
-/** Resolves while a transaction of this database commits. */
-export async function untilCommitting(db: Db): Promise<void> {
+/** Resolves while at least so many transactions of this database commit. */
+export async function untilCommitting(db: Db, count = 1): Promise<void> {
   const committing = async () => {
     const { rows } = await sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
       where datname = current_database() and state = 'active' and lower(query) = 'commit'`.execute(db);
     return rows[0]?.n;
   };
-  await expect.poll(committing).toBe(1);
+  await expect.poll(committing).toBeGreaterThanOrEqual(count);
 }
