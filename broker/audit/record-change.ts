@@ -86,6 +86,7 @@ export async function recordChange<Made>(
   const recorded = await recorder.record<undefined, { error: unknown } | { answer: Made }>({
     row,
     value: undefined,
+    isAgents: how === 'agent',
     together: async (tx) => {
       const facts: JsonObject = {};
       try {

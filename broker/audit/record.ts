@@ -36,7 +36,6 @@ const OUTCOME_PATIENCE_MS = 5_000;
 const DECISION_PATIENCE_MS = 250;
 /** Another process has taken over what the row is about (such as a replay); nothing was stored. */
 const TAKEN_OVER = rollback('taken_over');
-
 /** A row to store, as an intent or as a final row, with what is stored together with it. */
 export type State = {
   row: AuditRow;
@@ -79,7 +78,7 @@ export function makeRecorder(
     isNew: boolean,
   ): Promise<boolean | RolledBack<unknown>> => {
     if (!companion && !claim) return await queue.put(row, isNew);
-    return await transaction(row, async (tx) => {
+    return await transaction(row, row.state === 'intent', async (tx) => {
       const claims = claim && row.state === 'intent';
       // On a retry, an intent that is stored means that the claim is, too. Unlike a read, an insert waits for a commit that is still in progress.
       if (claims && (isNew || (await putNewAuditRow(tx, row)))) {
@@ -169,12 +168,12 @@ export function makeRecorder(
   };
 
   const recordTogether = async <T, Reason>(
-    { row, value }: Entry<T, Reason>,
+    { row, value, isAgents = row.kind === 'action' }: Entry<T, Reason>,
     together: Together<Reason>,
   ): Promise<Recorded<T> | RolledBack<Reason>> => {
     let written = false;
     try {
-      const done = await transaction(row, async (tx) => {
+      const done = await transaction(row, isAgents, async (tx) => {
         const answered = await together(tx, row);
         if (answered instanceof RolledBack) return answered;
         if (answered) addFlags(row, answered.flags);

@@ -54,6 +54,8 @@ export type Entry<T, Reason = never> = {
   /** Transforms the value once the row is stored. */
   after?: (value: T) => Promise<T>;
   companion?: Companion | undefined;
+  /** Whether an agent caused a row that is not of a call: its transaction then counts in the share of the organisation. */
+  isAgents?: boolean;
   /** Runs only once: a failed transaction is not retried. */
   together?: Together<Reason>;
 };

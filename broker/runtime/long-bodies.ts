@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { pacer } from './pace.ts';
 import { makeSemaphore, makeSharedSemaphore, type Semaphore } from './semaphore.ts';
 import { type Holder, SharedRoom } from './shared-limit.ts';
-import { withTimeout } from './waits.ts';
+import { takenWithin } from './waits.ts';
 
 /** In bytes. Parsing this much in one piece takes some milliseconds at most. */
 export const LONG_BODY = 64 * 1024;
@@ -97,9 +97,7 @@ export function makeLongBodies(): LongBodies {
       const taken = new Promise<() => void>((take) => {
         void oneOfEach(organisation, () => new Promise<void>((end) => take(end)));
       });
-      const end = await withTimeout<() => void, undefined>(taken, TURN_MS);
-      if (!end) void taken.then((late) => late());
-      return end;
+      return await takenWithin(taken, TURN_MS);
     },
   };
 }

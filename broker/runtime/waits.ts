@@ -47,3 +47,13 @@ export async function retryUntil<Value>(
     }
   }
 }
+
+/**
+ * Waits at most `ms` until a slot is taken. Returns the function that releases it, or undefined when that took too long: the slot is then released as
+ * soon as it is taken.
+ */
+export async function takenWithin(taken: Promise<() => void>, ms: number): Promise<(() => void) | undefined> {
+  const release = await withTimeout<() => void, undefined>(taken, ms);
+  if (!release) void taken.then((late) => late());
+  return release;
+}

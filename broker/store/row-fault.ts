@@ -18,5 +18,5 @@ export function isRowFault(error: unknown): boolean {
   return typeof code === 'string' && /^(21|22|23|42|54)[0-9A-Z]{3}$/.test(code);
 }
 
-/** A row fault in another thread, or a row that cannot be signed. */
+/** A row fault in another thread, a row that cannot be signed, or one that was not written because its organisation writes too much. */
 export class RowFault extends Error {}
