@@ -52,8 +52,10 @@ const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 const INVALID_PARAMS = -32602;
 
-/** `value`: the whole body. `messages`: the messages in it; empty when it is neither an object nor a list of objects. */
-export type McpBody = { ok: true; value: unknown; messages: McpMessage[] } | { ok: false; answer: Response };
+/** `value`: the whole body, of so many `bytes`. `messages`: those in it; empty when it is neither an object nor a list of objects. */
+export type McpBody =
+  | { ok: true; value: unknown; messages: McpMessage[]; bytes: number }
+  | { ok: false; answer: Response };
 
 const readBytes = bytesReader(() => true, MAX_MESSAGE_BYTES);
 
@@ -108,7 +110,7 @@ async function readMessages(received: IncomingMessage, response: ServerResponse,
   if (twice) return refused(400, idOf(twice), INVALID_REQUEST, ID_TWICE);
   const odd = messages.find(hasForbiddenArgument);
   if (odd) return wrong(odd, FORBIDDEN_ARGUMENT);
-  return { ok: true, value, messages };
+  return { ok: true, value, messages, bytes: bytes.length };
 }
 
 /**

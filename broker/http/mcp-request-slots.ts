@@ -1,7 +1,7 @@
 /** Limits of one agent's concurrent requests and messages on `/mcp`. */
 import type { ServerResponse } from 'node:http';
 import { isRequest, type McpMessage } from './mcp-messages.ts';
-import type { Limit } from './rate-limits.ts';
+import { type Limit, WAITING_BYTES } from './rate-limits.ts';
 import type { Context } from './route.ts';
 import { agentKey, takeLimit, takePlace } from './route-steps.ts';
 
@@ -13,6 +13,9 @@ const MOST_OPEN = 32;
 
 const TOO_MANY_OPEN = `At most ${MOST_OPEN} requests of an agent are answered at the same time, and calls that wait for a person are among them. Nothing was done. Wait until one is answered, or cancel one, then retry.`;
 
+const TOO_MANY_BYTES =
+  'Too many bytes of the requests of this organisation, or of all, wait for a person or a platform. Nothing was done. Wait until some are answered, or cancel some, then retry.';
+
 /**
  * Limit of concurrent bodies of one agent, whatever they contain: each waiting request can be cancelled by a notification beside it, even all of them
  * at the same moment.
@@ -20,16 +23,19 @@ const TOO_MANY_OPEN = `At most ${MOST_OPEN} requests of an agent are answered at
 export const MOST_BODIES = 2 * MOST_OPEN;
 
 /**
- * Takes a slot for these messages until their answer is finished. Throws Refusal when none is free. Messages without an answer never wait, and need
+ * Takes a slot, and room for `bytes` of them, for these messages until their answer is finished. Throws Refusal when none is free. Messages without an answer never wait, and need
  * none.
  */
 export function reserveRequestSlot(
-  { limits, who }: Context<'mcp_client'>,
+  { limits, who: { agent } }: Context<'mcp_client'>,
   messages: readonly McpMessage[],
+  bytes: number,
   response: ServerResponse,
 ): void {
   if (!messages.some(isRequest)) return;
-  takePlace(limits, '/mcp open', { perKey: MOST_OPEN }, { key: who.agent.id }, response, TOO_MANY_OPEN);
+  const holder = { key: agent.id, organisation: agent.organisation_id };
+  takePlace(limits, '/mcp open', { perKey: MOST_OPEN }, holder, response, TOO_MANY_OPEN);
+  takePlace(limits, '/mcp bytes', { inAll: WAITING_BYTES }, { ...holder, amount: bytes }, response, TOO_MANY_BYTES);
 }
 
 /** Counts the messages beyond the first, which the route has counted already. Throws Refusal when the limit is exceeded. */

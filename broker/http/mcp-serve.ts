@@ -111,8 +111,8 @@ function serve(
     await Promise.all([handler.close(), ...servers.map((server) => server.close())]);
   };
   /** Checks that run before the SDK gets these messages. Returns a refusal; throws errors that refusalReply converts. */
-  const prepare = async (messages: readonly McpMessage[]): Promise<Response | undefined> => {
-    reserveRequestSlot(context, messages, response);
+  const prepare = async (messages: readonly McpMessage[], bytes: number): Promise<Response | undefined> => {
+    reserveRequestSlot(context, messages, bytes, response);
     await countMessages(context, messages);
     const refused = await insufficientScope(services, who, messages);
     if (refused) return refused;
@@ -133,8 +133,10 @@ function serve(
     const holder = { family: familyOf(who), organisation: who.agent.organisation_id };
     const body = await readMcpBody(request, response, services.longBodies, holder);
     if (!body.ok) return body.answer;
-    const { messages, value } = body;
-    const refused = await prepare(messages).catch((error) => webResponse(refusalReply(error, ROUTE, context, who)));
+    const { messages, value, bytes } = body;
+    const refused = await prepare(messages, bytes).catch((error) =>
+      webResponse(refusalReply(error, ROUTE, context, who)),
+    );
     if (refused) return refused;
     const answer = await handler.fetch(asked, { ...options, parsedBody: value });
     const greeting = messages.find(({ method }) => method === 'initialize');

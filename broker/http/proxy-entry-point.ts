@@ -161,7 +161,7 @@ async function call(
     left,
     raw,
     taker: (part) => writer.take(part),
-    wait: waitWithin(limits, who, waitMs),
+    wait: waitWithin(limits, who, waitMs, raw?.body && 'bytes' in raw.body ? raw.body.bytes.length : 0),
   };
   let outcome: StreamOutcome | undefined;
   const done = await perform(services, who, given, (ended) => {

@@ -13,7 +13,7 @@ import { ERRORS } from './errors.ts';
 import { approveUrl } from './held-call.ts';
 import { afterHeldRead, callerOf } from './next-step.ts';
 import type { RawRefusal } from './proxy-refusal.ts';
-import type { RateLimits } from './rate-limits.ts';
+import { type RateLimits, WAITING_BYTES } from './rate-limits.ts';
 import type { Context } from './route.ts';
 import { sentence } from './unready.ts';
 
@@ -26,21 +26,30 @@ const MOST_OF_CALL = 4;
 /** How long such a request is marked as open in the store. The mark expires, because a replica that is killed leaves it behind. */
 export const openFor = (waitMs: number): number => (waitMs === 0 ? 0 : waitMs + 5_000);
 
-/** Returns a wait of so many milliseconds, within the limits per agent and per held call. */
-export const waitWithin = (limits: RateLimits, { agent }: AgentPrincipal, ms: number): Wait => ({
+/**
+ * Returns a wait of so many milliseconds, within the limits per agent and per held call, and of the bytes of all waiting requests. `bytes`: of the body.
+ */
+export const waitWithin = (limits: RateLimits, { agent }: AgentPrincipal, ms: number, bytes: number): Wait => ({
   ms,
   enter: (approvalId) => {
-    const one = limits.enter('waits of an agent', { perKey: MOST_OF_AGENT }, { key: agent.id });
-    const two = one && limits.enter('waits for a call', { perKey: MOST_OF_CALL }, { key: approvalId });
-    if (one && !two) one();
-    return (
-      one &&
-      two &&
-      (() => {
-        one();
-        two();
-      })
-    );
+    const place = { key: agent.id, organisation: agent.organisation_id };
+    const left: (() => void)[] = [];
+    const leave = () => {
+      for (const one of left) one();
+    };
+    for (const entered of [
+      () => limits.enter('waits of an agent', { perKey: MOST_OF_AGENT }, place),
+      () => limits.enter('waits for a call', { perKey: MOST_OF_CALL }, { key: approvalId }),
+      () => limits.enter('bytes of waits', { inAll: WAITING_BYTES }, { ...place, amount: bytes }),
+    ]) {
+      const one = entered();
+      if (!one) {
+        leave();
+        return undefined;
+      }
+      left.push(one);
+    }
+    return leave;
   },
 });
 

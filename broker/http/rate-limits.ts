@@ -1,5 +1,5 @@
 import type { RefusalLog } from '../log/refusals.ts';
-import { SharedUse, withReserve } from '../runtime/shared-limit.ts';
+import { type SharedLimit, SharedUse, withReserve } from '../runtime/shared-limit.ts';
 import type { WindowCounts } from '../runtime/window-counts.ts';
 
 /**
@@ -24,10 +24,14 @@ export type LimitResult = {
  */
 export type AtOnce = { perAddress: number; inAll: number; perToken?: number; perAgent?: number };
 
-/** Limits of slots: of one key, and in total with a reserve for other organisations; without `inAll` only of one key. */
-export type Slots = { perKey: number; inAll?: number };
-/** Who takes a slot. `organisation`: its id; undefined: none is known. */
-export type SlotHolder = { key: string; organisation?: string | undefined };
+/** Limits of slots: of one key, and in total with a reserve for other organisations; either may be absent. */
+export type Slots = { perKey?: number; inAll?: number | SharedLimit };
+/** Who takes a slot. `organisation`: its id; undefined: none is known. `amount`: how much of `inAll` it takes; default 1. */
+export type SlotHolder = { key: string; organisation?: string | undefined; amount?: number };
+
+const MIB = 1024 * 1024;
+/** Bytes of the bodies of requests that wait for a person. While such a request waits, it takes some five times as much memory. */
+export const WAITING_BYTES: SharedLimit = { all: 32 * MIB, reserve: 8 * MIB, little: 8 * MIB };
 
 export type RateLimits = {
   /** Counts a request, or `count` of them if all are permitted; 0 only returns what is left. */
@@ -66,15 +70,15 @@ export function makeRateLimits(factor: number, counts: WindowCounts, { refused }
         },
       };
     },
-    enter: (name, { perKey, inAll }, { key, organisation = '' }) => {
+    enter: (name, { perKey = Number.POSITIVE_INFINITY, inAll }, { key, organisation = '', amount = 1 }) => {
       const mine = `${name} ${organisation} ${key}`;
       if ((taken.get(mine) ?? 0) >= perKey) return undefined;
-      const all = inAll === undefined ? undefined : (inUse.get(name) ?? new SharedUse(withReserve(inAll)));
+      const all = inAll === undefined ? undefined : (inUse.get(name) ?? new SharedUse(limitOf(inAll)));
       const share = all?.of(organisation);
-      if (all && share && !all.hasRoom(share, 1)) return undefined;
+      if (all && share && !all.hasRoom(share, amount)) return undefined;
       const count = (by: 1 | -1) => {
         change(mine, by);
-        if (share) all?.count(share, by);
+        if (share) all?.count(share, by * amount);
       };
       if (all) inUse.set(name, all);
       count(1);
@@ -87,3 +91,5 @@ export function makeRateLimits(factor: number, counts: WindowCounts, { refused }
     },
   };
 }
+
+const limitOf = (inAll: number | SharedLimit): SharedLimit => (typeof inAll === 'number' ? withReserve(inAll) : inAll);

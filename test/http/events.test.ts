@@ -6,9 +6,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { makeInboxFeed } from '../../broker/approvals/inbox.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import type { AgentPrincipal } from '../../broker/auth/principal.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { eventStream } from '../../broker/http/event-stream.ts';
+import { waitWithin } from '../../broker/http/proxy-held.ts';
 import { makeRateLimits } from '../../broker/http/rate-limits.ts';
 import { windowCounts } from '../../broker/runtime/window-counts.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
@@ -257,6 +259,24 @@ describe('streams that end', () => {
     leave();
     // The reserve is in use; what the large one has ended is not in it.
     expect([entered('fifth', 4), entered('large', 1)]).toEqual([1, 0]);
+  });
+
+  test('DOS-05 requests that wait for a person hold 32 MiB of bodies, and those of other organisations a reserve', () => {
+    const limits = makeRateLimits(1, windowCounts(60_000), { refused: () => {} });
+    const MIB = 1024 * 1024;
+    const agentOf = (organisation_id: string, id: string) => ({ agent: { id, organisation_id } }) as AgentPrincipal;
+    const waits = (who: AgentPrincipal, bytes: number, times: number) =>
+      Array.from({ length: times }, () => waitWithin(limits, who, 1_000, bytes).enter(uuidv4())).filter(
+        (leave) => leave !== undefined,
+      );
+    const large = waits(agentOf('large', 'a'), MIB, 40);
+    expect(large).toHaveLength(32);
+    expect(waits(agentOf('large', 'b'), MIB, 1)).toHaveLength(0);
+    // Short ones wait, as many as an agent may have: those that were refused took no slot.
+    expect(waits(agentOf('large', 'b'), 0, 101)).toHaveLength(100);
+    expect(waits(agentOf('small', 'c'), MIB, 40)).toHaveLength(8);
+    for (const leave of large) leave();
+    expect(waits(agentOf('large', 'a'), MIB, 40)).toHaveLength(24);
   });
 
   test('DOS-05 a client that does not read is disconnected, and nothing is buffered for it', async () => {
