@@ -85,6 +85,8 @@ export async function forward(
     broker.clock(),
   );
   if (!built.ok) return { kind: 'refused_locally', error: built.error, detail: built.detail };
+  // The body of a streamed raw request was counted when it was read.
+  if (!(raw && taker)) call.lease.countBody(built.request.body);
   const family = familyOf(call.who);
   const follow = () => (isFollowed(rules, at) ? followRule({ ...manifest, base_url: baseUrl }, credential) : undefined);
   if (taker !== undefined) {

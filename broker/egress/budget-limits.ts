@@ -1,8 +1,8 @@
-/** The limits of concurrent calls and of answers in memory (call-budget.ts). */
+/** The limits of concurrent calls, and of their bodies and answers in memory (call-budget.ts). */
 
 const MIB = 1024 * 1024;
 
-/** `calls`: concurrent calls; `bytes`: bytes of answers that are read but not yet written to the client. */
+/** `calls`: concurrent calls; `bytes`: of request bodies, and of answers that are read but not yet written to the client. */
 export type BudgetShare = { calls: number; bytes: number };
 /**
  * `reserve`: beyond `all`, for organisations that use less than a family may: the agents of one organisation, and platforms that hang, must not stop the

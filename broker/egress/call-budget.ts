@@ -1,6 +1,6 @@
 /**
  * Limits of one agent family (an agent with its children), and of all families together, in this process, with a reserve for other organisations
- * (docs/agents.md, `too_many_calls`): concurrent calls to platforms, and bytes of answers in memory. Over the call limit a call is refused before the
+ * (docs/agents.md, `too_many_calls`): concurrent calls to platforms, and bytes of their requests and answers in memory. Over the call limit a call is refused before the
  * platform is contacted; over the byte limit an answer in flight waits, with back-pressure on the platform. The leases are also the list
  * of calls in flight, which can be stopped.
  */
@@ -154,6 +154,7 @@ export class CallLease {
   #isCalling = false;
   #isReleased = false;
   #bytes = 0;
+  #body = 0;
   #stopped: AccessEnded | undefined;
   #ends: (() => void)[] | undefined;
 
@@ -189,6 +190,13 @@ export class CallLease {
     if (this.#family === undefined) return;
     this.#bytes += bytes;
     this.#budget.count(this.#family, bytes);
+  }
+
+  /** Counts the request's body, which is in memory until `release`; a repeated request replaces the first one. */
+  countBody(body: Buffer | string | undefined): void {
+    const bytes = body === undefined ? 0 : Buffer.byteLength(body);
+    this.count(bytes - this.#body);
+    this.#body = bytes;
   }
 
   /** Whether more of the answer may be read. */

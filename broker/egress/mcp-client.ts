@@ -112,6 +112,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       target.clock(),
     );
     if (!built.ok) return built;
+    if (rpc === 'tools/call') target.lease?.countBody(built.request.body);
     return await outbound.send({
       ...built.request,
       connectionKey: target.connectionKey,

@@ -82,6 +82,8 @@ async function readMessages(received: IncomingMessage, response: ServerResponse,
   const unread = await readBytes(request, response as ExpressResponse);
   if (unread) return refused(unread.status, null, unread.status === 413 ? INVALID_REQUEST : PARSE_ERROR, unread.detail);
   const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  // Not kept for as long as the calls take.
+  request.body = undefined;
   const text = jsonText(bytes, request.headers['content-type']);
   if (text === undefined) return refused(400, null, PARSE_ERROR, 'The body must be in UTF-8.');
   const isList = /^\s*\[/.test(text);

@@ -109,7 +109,10 @@ const OWNERS_MEMBERS = 20_000;
  * Reads the platform before the schema is checked: its facts are loaded with the one query of authentication. `parsing`: parses long bodies;
  * undefined where the body is known to be short.
  */
-function parseBody({ body, headers }: Request, route: Route, parsing?: Parsing): ParsedBody | Promise<ParsedBody> {
+function parseBody(request: Request, route: Route, parsing?: Parsing): ParsedBody | Promise<ParsedBody> {
+  const { body, headers } = request;
+  // Not kept for as long as the call takes.
+  request.body = undefined;
   const isBuffer = Buffer.isBuffer(body);
   if (route.bodyOptional && (isEmpty(headers) || (isBuffer && body.length === 0)))
     return { ok: true, value: {}, platform: '' };

@@ -44,7 +44,11 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
     storeClock.problem() === undefined ? 0 : 1,
   );
   gauge('calls_in_progress', 'Calls currently sent to a platform.', () => budget.held.calls);
-  gauge('answer_bytes_held', 'Bytes of answers in memory, or not yet read by the client.', () => budget.held.bytes);
+  gauge(
+    'answer_bytes_held',
+    'Bytes of the bodies of calls in flight, and of answers in memory or not yet read by the client.',
+    () => budget.held.bytes,
+  );
   gauge('waiting_requests', 'Open long polls and event streams.', changes.watchers);
   gauge('http_connections', 'Open client connections.', listener.connections);
   gauge(

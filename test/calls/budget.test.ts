@@ -69,6 +69,24 @@ describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${po
     await expect.poll(budget).toEqual({ calls: 0, bytes: 0 });
   });
 
+  test('the body of a request counts until its call is answered', async () => {
+    const by = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'allow' }]),
+      grants: { demo: { scopeList: ['demo:write'] } },
+    });
+    const sent = by.act({
+      ...{ platform: 'demo', endpoint: '/items?at=/slow', method: 'POST', scope: 'demo:write' },
+      data: { text: 'x'.repeat(MIB / 2) },
+    });
+    await expect.poll(() => waiting.length).toBe(1);
+    expect(budget().calls).toBe(1);
+    expect(budget().bytes).toBeGreaterThan(MIB / 2);
+    expect(budget().bytes).toBeLessThan(MIB / 2 + 1_000);
+    answerAll();
+    expect((await sent).status).toBe(200);
+    await expect.poll(budget).toEqual({ calls: 0, bytes: 0 });
+  });
+
   test('agents of one organisation that use all calls of the process do not stop those of another one', async () => {
     const elsewhere = await world.organisation();
     await elsewhere.platform({ manifest: { base_url: baseUrl } });
