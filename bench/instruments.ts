@@ -39,7 +39,7 @@ const ATTRIBUTES = { 'http.request.method': 'PATCH', 'server.address': '127.0.0.
 async function call(telemetry: Telemetry): Promise<void> {
   const { metrics } = telemetry;
   const watch = new CallWatch(telemetry, undefined);
-  metrics.platform('bench');
+  metrics.platform('bench', 'bench');
   watch.decide(() => VERDICT);
   await watch.intend(async (stored) => {
     metrics.auditGroup(1, 1, true);

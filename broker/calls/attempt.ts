@@ -97,7 +97,7 @@ type Read = { call: Call; loaded: LoadedFacts; inferred: InferredScope | undefin
 async function readStep(services: CallServices, attempt: Attempt): Promise<Read | Ended> {
   const { who, now, asked, record: recorded, replay, watch, lease, taker, git, raw, left, identify } = attempt;
   const loaded = await services.loadFacts(who.rows, asked.platform, now);
-  if (loaded.platform) services.broker.metrics.platform(asked.platform);
+  if (loaded.platform) services.broker.metrics.platform(asked.platform, who.agent.organisation_id);
   const parsing = services.longBodies.parsing(familyOf(who));
   const read = await readCall(asked, loaded, { isGit: git !== undefined, raw, parsing });
   if (!read.ok) return endWith(await misread(services, who, asked, recorded, loaded, now, read, replay));

@@ -1,12 +1,13 @@
 /** The interface by which other modules report metrics. A call makes six observations, 0.3 µs each. */
+import { SharedUse, withReserve } from '../runtime/shared-limit.ts';
 import { addGauge, type Instruments, makeInstruments, type Reading } from './instruments.ts';
 
 /** Milliseconds of a call: in total, waiting for its audit rows, and waiting for the platform. */
 export type CallTimes = { total: number; audit: number; upstream: number };
 
 export type Metrics = {
-  /** Registers a platform id as a label value. */
-  platform(id: string): void;
+  /** Registers the platform id of an organisation as a label value. */
+  platform(id: string, organisation: string): void;
   /** Counts a final row. */
   recorded(row: { kind: string; result: string | null; reason: string; platform_id: string | null }): void;
   /** Records the times of a finished call. */
@@ -92,14 +93,17 @@ export function makeMetrics(): Metrics {
   };
 }
 
-/** Most values of the platform label: more would cost the metrics store more than they are worth. */
-const MOST_PLATFORMS = 100;
+/**
+ * Most values of the platform label: more would cost the metrics store more than they are worth. Beyond that there is a reserve for organisations with
+ * few platforms.
+ */
+const MOST_PLATFORMS = withReserve(100);
 
 const OTHER = 'other';
 
 type PlatformLabels = {
-  /** Registers an existing platform. Other ids, which agents may invent, are not used as labels. */
-  know(id: string): void;
+  /** Registers an existing platform of an organisation. Other ids, which agents may invent, are not used as labels. */
+  know(id: string, organisation: string): void;
   /** Returns the label of a platform that may not exist. */
   of(id: string | null | undefined): string;
 };
@@ -107,9 +111,14 @@ type PlatformLabels = {
 /** Platform ids as label values. */
 function platformLabels(): PlatformLabels {
   const known = new Set<string>();
+  const use = new SharedUse(MOST_PLATFORMS);
   return {
-    know: (id) => {
-      if (known.size < MOST_PLATFORMS) known.add(id);
+    know: (id, organisation) => {
+      if (known.has(id)) return;
+      const share = use.of(organisation);
+      if (!use.hasRoom(share, 1)) return;
+      use.count(share, 1);
+      known.add(id);
     },
     of: (id) => (id && known.has(id) ? id : OTHER),
   };

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { makeMetrics } from '../../broker/telemetry/metrics.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -19,6 +20,21 @@ function samplesOf({ text }: Answer): Map<string, number> {
 
 const read = async (world: World): Promise<Map<string, number>> =>
   samplesOf(await send(`${world.running.baseUrl}/metrics`, {}));
+
+test('platforms of one organisation do not use up the labels of others', async () => {
+  const { platform, recorded, instruments } = makeMetrics();
+  const record = (id: string, organisation: string) => {
+    platform(id, organisation);
+    recorded({ kind: 'action', result: 'allowed', reason: 'approved', platform_id: id });
+  };
+  for (let i = 0; i < 150; i++) record(`large-${i}`, 'large');
+  for (const organisation of ['a', 'b', 'c', 'd', 'e'])
+    for (let i = 0; i < 10; i++) record(`${organisation}-${i}`, organisation);
+  const { values } = await instruments!.calls.get();
+  const labels = values.map(({ labels: said }) => `${(said as { platform?: string }).platform}`.replace(/-.*/, ''));
+  const count = (name: string) => labels.filter((label) => label === name).length;
+  expect(['large', 'a', 'b', 'c', 'd', 'e', 'other'].map(count)).toEqual([100, 6, 6, 6, 6, 1, 1]);
+});
 
 describe.each(STORES)(`metrics on %s${postgresNote}`, (store) => {
   let world: World;
