@@ -14,7 +14,7 @@ type Closing = { closed: boolean; agents_left: boolean; sinks: { name: string; b
 const LOOKS = 30;
 const PAUSE_MS = 1_000;
 
-/** Asks for confirmation first. Throws CommandFailed, WrongUsage. */
+/** Asks for confirmation first. `name`: of the organisation, or its id. Throws CommandFailed, WrongUsage. */
 export async function closeOrganisation(name: string, options: CloseOptions): Promise<void> {
   if (!options.yes && (options.json || !canAsk()))
     throw new WrongUsage('To close an organisation without a terminal to ask at, or with --json, add --yes.');
@@ -22,10 +22,11 @@ export async function closeOrganisation(name: string, options: CloseOptions): Pr
   const { organisations } = (await connection.ask('GET', '/owner/organisations')) as {
     organisations: { id: string; name: string }[];
   };
-  const found = organisations.find((one) => one.name === name);
+  const found =
+    organisations.find(({ id }) => id === name.toLowerCase()) ?? organisations.find((one) => one.name === name);
   if (!found)
     throw new CommandFailed(`There is no such organisation. See: ${commandWith(options, 'organisation list')}`);
-  if (!options.yes) await ask(name);
+  if (!options.yes) await ask(found.name);
   const { sinks } = await close(connection, found.id, options.dropSinks === true);
   if (sinks.length > 0) {
     const behind = sinks.map((sink) => `"${sink.name}" (${sink.behind} rows)`).join(', ');

@@ -43,7 +43,7 @@ export async function closeOrganisation(
 ): Promise<Closing> {
   const { db } = services.broker.store;
   const { organisation_id: organisationId } = by.owner;
-  await refuseOldest(services, organisationId);
+  await refuseNeeded(services, organisationId);
   if ((await findAgentsStopped(db, organisationId)) === undefined)
     await stopAllAgents(services, by, { detail: DETAIL });
   if (await revokeSome(services, by)) return { agentsLeft: true, sinks: [] };
@@ -55,13 +55,18 @@ export async function closeOrganisation(
   return { agentsLeft: false, sinks: await endSinks(services, by, dropSinks) };
 }
 
-/** Sign-ins without a name and `serve --config` lead to the oldest organisation. */
-async function refuseOldest({ broker }: Pick<Services, 'broker'>, id: string): Promise<void> {
+/** Refuses the oldest organisation, to which sign-ins without a name and `serve --config` lead, and the one in which groups make people admins. */
+async function refuseNeeded({ broker }: Pick<Services, 'broker'>, id: string): Promise<void> {
   const [oldest] = await listOrganisations(broker.store.db);
   if (oldest?.id === id)
     throw new ChangeRefused(
       'conflict',
       `${oldest.name} is the oldest organisation of this broker, to which sign-ins without a name and "serve --config" lead: it cannot be closed. Where the broker is no longer used, delete its data.`,
+    );
+  if (broker.config.oidc?.groups?.organisation === id)
+    throw new ChangeRefused(
+      'conflict',
+      'Groups of the identity provider give roles in this organisation. Remove OIDC_ROLES_ORGANISATION, or set it to another one, and restart the broker first.',
     );
 }
 

@@ -1,5 +1,7 @@
 /** The operator closes one organisation of a broker: nothing of it acts any more, no credential is left, and its record stays. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { closeOrganisation } from '../../broker/admin/close-organisation.ts';
+import { readConfig } from '../../broker/environment/config.ts';
 import { SEALED } from '../../broker/store/sealed.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { startAuditReceiver } from '../world/audit-receiver.ts';
@@ -97,4 +99,17 @@ test('an audit sink is removed once it has sent all rows', async () => {
   expect(await closing(world, beta)).toMatchObject({ closed: false, sinks: [{ name: 'siem' }] });
   await expect.poll(() => closing(world, beta), { timeout: 15_000 }).toMatchObject({ closed: true, sinks: [] });
   expect(receiver.rows().map(({ reason }) => reason)).toContain('organisation_closed');
+});
+
+test('the organisation in which groups give roles is not closed', async () => {
+  const world = await startWorld();
+  await world.organisation();
+  const beta = await world.organisation({ name: 'beta' });
+  const groups = { OIDC_ISSUER: 'https://id.example', OIDC_CLIENT_ID: 'broker', OIDC_CLIENT_SECRET: 'secret' };
+  const roles = { OIDC_ROLES: '{"admin":["admins"]}', OIDC_ROLES_ORGANISATION: beta.id };
+  const { oidc } = readConfig({ ...world.environment, ...groups, ...roles });
+  const { broker } = world.running;
+  const services = { ...world.running.services, broker: { ...broker, config: { ...broker.config, oidc } } };
+  const by = { owner: { id: 'operator', organisation_id: beta.id }, how: 'local', correlationId: 'closing' } as const;
+  await expect(closeOrganisation(services, by, { dropSinks: false })).rejects.toThrow(/OIDC_ROLES_ORGANISATION/);
 });
