@@ -4,6 +4,7 @@ import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
 import { wholeNumber } from './bench-options.ts';
 import { brokerStarter } from './broker-target.ts';
+import { cleanupStack } from './cleanup.ts';
 import { judge } from './goals.ts';
 import { benchMemory, MEMORY_USAGE, readMemoryOptions } from './memory.ts';
 import { benchNeighbours, NEIGHBOURS_USAGE, readNeighboursOptions } from './neighbours.ts';
@@ -58,35 +59,28 @@ export function readOptions(args: readonly string[]): Options {
 export async function bench(options: Options, start: StartBroker): Promise<number> {
   const { plan, json, strict } = options;
   const startedAt = performance.now();
-  const stack = new AsyncDisposableStack();
-  const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
-  try {
-    const stage = await setStage(stack, start, plan.stores);
-    const { versions } = stage;
-    const machine = {
-      cores: availableParallelism(),
-      cpu: cpus()[0]?.model ?? 'unknown',
-      node: process.version,
-      ...versions,
-    };
-    process.stdout.write(`${machine.cores} cores (${machine.cpu}), Node ${machine.node}, `);
-    process.stdout.write(`nginx ${versions.nginx ?? 'not installed'}, PostgreSQL ${versions.postgres ?? 'not used'}\n`);
-    if (onTmpfs())
-      process.stdout.write(`${tmpdir()} is in memory, so nothing here is durable: set TMPDIR to a disk.\n`);
+  await using stack = cleanupStack();
+  const stage = await setStage(stack, start, plan.stores);
+  const { versions } = stage;
+  const machine = {
+    cores: availableParallelism(),
+    cpu: cpus()[0]?.model ?? 'unknown',
+    node: process.version,
+    ...versions,
+  };
+  process.stdout.write(`${machine.cores} cores (${machine.cpu}), Node ${machine.node}, `);
+  process.stdout.write(`nginx ${versions.nginx ?? 'not installed'}, PostgreSQL ${versions.postgres ?? 'not used'}\n`);
+  if (onTmpfs()) process.stdout.write(`${tmpdir()} is in memory, so nothing here is durable: set TMPDIR to a disk.\n`);
 
-    const findings = await runPlan(stage, plan, (line) => process.stderr.write(`${line}\n`));
-    const goals = judge(findings);
-    const { wrong } = findings;
-    process.stdout.write(describe(findings, goals));
-    if (findings.brokers.size === 0) process.stdout.write('\nNo broker was measured.\n');
-    for (const [what, count] of wrong) process.stdout.write(`Wrong: ${what}, ${count} times\n`);
-    process.stdout.write(`\nTook ${Math.round((performance.now() - startedAt) / 1_000)} s.\n`);
-    if (json !== undefined) writeFileSync(json, asJson({ machine, plan, goals, ...findings }));
-    return wrong.size > 0 || (strict && goals.some(({ met }) => met === false)) ? 1 : 0;
-  } finally {
-    await stack.disposeAsync();
-  }
+  const findings = await runPlan(stage, plan, (line) => process.stderr.write(`${line}\n`));
+  const goals = judge(findings);
+  const { wrong } = findings;
+  process.stdout.write(describe(findings, goals));
+  if (findings.brokers.size === 0) process.stdout.write('\nNo broker was measured.\n');
+  for (const [what, count] of wrong) process.stdout.write(`Wrong: ${what}, ${count} times\n`);
+  process.stdout.write(`\nTook ${Math.round((performance.now() - startedAt) / 1_000)} s.\n`);
+  if (json !== undefined) writeFileSync(json, asJson({ machine, plan, goals, ...findings }));
+  return wrong.size > 0 || (strict && goals.some(({ met }) => met === false)) ? 1 : 0;
 }
 
 function asJson(value: object): string {

@@ -1,6 +1,8 @@
 /** Compares brokers with different settings by the CPU time of a governed read. */
+
 import { present } from '../broker/runtime/present.ts';
 import type { BrokerOptions } from './broker-target.ts';
+import { keeper } from './cleanup.ts';
 import { startLoadGenerator } from './generator.ts';
 import {
   type Load,
@@ -40,10 +42,7 @@ export async function compareBrokers(
   compared: readonly Compared[],
   { rounds, seconds, calls }: Comparison,
 ): Promise<{ lines: string[]; isRight: boolean }> {
-  const keep = <T extends { stop(): Promise<void> }>(started: T): T => {
-    stack.defer(() => started.stop());
-    return started;
-  };
+  const keep = keeper(stack);
   const upstream = keep(await forkChild('upstream.ts', {}));
   const upstreamUrl = `http://127.0.0.1:${(upstream.said as { port: number }).port}`;
   const generator = await startLoadGenerator();

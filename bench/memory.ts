@@ -1,9 +1,11 @@
 /** `npm run bench -- memory`: whether the memory of a broker grows under steady requests to all its entry points. */
+
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { present } from '../broker/runtime/present.ts';
 import { wholeNumber } from './bench-options.ts';
 import type { BrokerTarget } from './broker-target.ts';
+import { cleanupStack, keeper } from './cleanup.ts';
 import { brokerSide } from './git.ts';
 import { startPostgres } from './postgres.ts';
 import { forkChild, residentBytes } from './process.ts';
@@ -120,13 +122,8 @@ export const KINDS: readonly Kind[] = [
 
 /** Runs the bench and prints the results. Returns the exit code: 1 when memory grew, or an answer had another status than expected. */
 export async function benchMemory({ minutes, connections, store }: MemoryOptions, start: StartBroker): Promise<number> {
-  await using stack = new AsyncDisposableStack();
-  const keep = <T extends { stop(): Promise<void> }>(started: T): T => {
-    stack.defer(() => started.stop());
-    return started;
-  };
-  const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  await using stack = cleanupStack();
+  const keep = keeper(stack);
   const origin = (child: { said: unknown }) => `http://127.0.0.1:${(child.said as { port: number }).port}`;
   const upstreamUrl = origin(keep(await forkChild('upstream.ts', {})));
   const gitUrl = origin(keep(await forkChild('git-upstream.ts', {})));
@@ -150,7 +147,6 @@ export async function benchMemory({ minutes, connections, store }: MemoryOptions
       '',
     ].join('\n'),
   );
-  process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
   return isSteady && wrong.size === 0 ? 0 : 1;
 }
 

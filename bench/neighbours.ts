@@ -1,7 +1,9 @@
 /** `npm run bench -- neighbours`: the latency of an agent's governed reads while another agent sends the worst known requests. */
+
 import { parseArgs } from 'node:util';
 import { present } from '../broker/runtime/present.ts';
 import { wholeNumber } from './bench-options.ts';
+import { cleanupStack, keeper } from './cleanup.ts';
 import { startLoadGenerator } from './generator.ts';
 import type { Latency } from './histogram.ts';
 import { median } from './measure.ts';
@@ -86,13 +88,8 @@ export async function benchNeighbours(
   { rounds, seconds, connections }: NeighboursOptions,
   start: StartBroker,
 ): Promise<number> {
-  await using stack = new AsyncDisposableStack();
-  const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
-  const keep = <T extends { stop(): Promise<void> }>(started: T): T => {
-    stack.defer(() => started.stop());
-    return started;
-  };
+  await using stack = cleanupStack();
+  const keep = keeper(stack);
   const upstream = keep(await forkChild('upstream.ts', {}));
   const upstreamUrl = `http://127.0.0.1:${(upstream.said as { port: number }).port}`;
   const broker = keep(
@@ -143,7 +140,6 @@ export async function benchNeighbours(
       ...[...wrong].map(([what, count]) => `Wrong: beside ${what}, ${count} times`),
     ].join('\n')}\n`,
   );
-  process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
   return wrong.size === 0 ? 0 : 1;
 }
 

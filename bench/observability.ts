@@ -1,8 +1,10 @@
 /** `npm run bench -- observability`: the cost of metrics and traces per call, in CPU microseconds. */
+
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import { wholeNumber } from './bench-options.ts';
+import { cleanupStack } from './cleanup.ts';
 import { compareBrokers } from './compare.ts';
 import { measureInstruments } from './instruments.ts';
 import { median } from './measure.ts';
@@ -41,9 +43,7 @@ export async function benchObservability(
 ): Promise<number> {
   process.stdout.write(`The goal is at most ${GOAL_MICROS} µs of CPU a call.\n\n${await describeAlone(rounds)}`);
   if (alone) return 0;
-  await using stack = new AsyncDisposableStack();
-  const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  await using stack = cleanupStack();
   const collector = await startCollector(stack);
   const store = { store: 'sqlite' } as const;
   const off = { AGENT_BROKER_METRICS: 'off' };
@@ -64,7 +64,6 @@ export async function benchObservability(
       '',
     ].join('\n'),
   );
-  process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
   return isRight ? 0 : 1;
 }
 

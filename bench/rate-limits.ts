@@ -1,6 +1,8 @@
 /** `npm run bench -- limits`: the cost of rate limits shared by replicas, in CPU microseconds per call. */
+
 import { parseArgs } from 'node:util';
 import { wholeNumber } from './bench-options.ts';
+import { cleanupStack } from './cleanup.ts';
 import { type Compared, type Comparison, compareBrokers } from './compare.ts';
 import { startPostgres } from './postgres.ts';
 import type { StartBroker } from './stage.ts';
@@ -29,9 +31,7 @@ export function readLimitsOptions(args: readonly string[]): LimitsOptions {
 
 /** Runs the bench on a PostgreSQL of its own and prints the results. Returns the exit code: 1 when a run had errors. */
 export async function benchLimits({ redis, ...how }: LimitsOptions, start: StartBroker): Promise<number> {
-  await using stack = new AsyncDisposableStack();
-  const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  await using stack = cleanupStack();
   const postgres = await startPostgres();
   if (!postgres) throw new Error('PostgreSQL is not installed here.');
   stack.defer(() => postgres.stop());
@@ -51,6 +51,5 @@ export async function benchLimits({ redis, ...how }: LimitsOptions, start: Start
   const { lines, isRight } = await compareBrokers(stack, start, compared, how);
   const title = `Of whole brokers and PostgreSQL, ${how.rounds} rounds of ${how.seconds} s each:`;
   process.stdout.write(['', title, ...lines, ''].join('\n'));
-  process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
   return isRight ? 0 : 1;
 }

@@ -11,6 +11,7 @@ import { deleteRowsOf } from '../broker/store/audit-purges.ts';
 import { openPostgres } from '../broker/store/postgres.ts';
 import { wholeNumber } from './bench-options.ts';
 import { ownerTokenOf, serveBroker } from './broker-target.ts';
+import { cleanupStack, keeper } from './cleanup.ts';
 import { freePort } from './free-port.ts';
 import { startLoadGenerator } from './generator.ts';
 import { type Load, type Meter, measure, median, quantile, type Target } from './measure.ts';
@@ -73,9 +74,7 @@ const count = (value: number) => value.toLocaleString('en');
 
 /** Runs the bench on a PostgreSQL of its own and prints the results. Returns the exit code: 1 when a run had errors. */
 export async function benchScale({ agents, rows, seconds: length }: ScaleOptions): Promise<number> {
-  await using stack = new AsyncDisposableStack();
-  const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  await using stack = cleanupStack();
   const scene = await makeScene(stack, agents);
   for (const [at, share] of STEPS.entries()) {
     const [from, to] = [Math.round(rows * (STEPS[at - 1] ?? 0)), Math.round(rows * share)];
@@ -90,15 +89,11 @@ export async function benchScale({ agents, rows, seconds: length }: ScaleOptions
   await measurePurge(scene);
   await killOne(stack, scene);
   for (const [what, times] of scene.meter.wrong) tell(`Wrong: ${what}, ${times} times`);
-  process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
   return scene.meter.wrong.size > 0 ? 1 : 0;
 }
 
 async function makeScene(stack: AsyncDisposableStack, agents: number): Promise<Scene> {
-  const keep = <T extends { stop(): Promise<void> }>(started: T): T => {
-    stack.defer(() => started.stop());
-    return started;
-  };
+  const keep = keeper(stack);
   const postgres = keep(present(await startPostgres({ settings: SETTINGS }), 'PostgreSQL'));
   const upstream = keep(await forkChild('upstream.ts', {}));
   const upstreamUrl = `http://127.0.0.1:${(upstream.said as { port: number }).port}`;

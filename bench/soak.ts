@@ -1,9 +1,11 @@
 /** `npm run bench -- soak`: agents call steadily for people whose tokens live for seconds; no call may fail. */
+
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { present } from '../broker/runtime/present.ts';
 import { wholeNumber } from './bench-options.ts';
 import type { BrokerTarget } from './broker-target.ts';
+import { cleanupStack, keeper } from './cleanup.ts';
 import { createHistogram } from './histogram.ts';
 import type { PeopleCounts } from './people-upstream.ts';
 import { startPostgres } from './postgres.ts';
@@ -44,13 +46,8 @@ const MOST_SAMPLES = 5;
 
 /** Runs the bench and prints the results. Returns the exit code: 1 when a call failed, or was sent with another person's token. */
 export async function soak({ minutes, people, everyMs, store }: SoakOptions, start: StartBroker): Promise<number> {
-  await using stack = new AsyncDisposableStack();
-  const keep = <T extends { stop(): Promise<void> }>(started: T): T => {
-    stack.defer(() => started.stop());
-    return started;
-  };
-  const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  await using stack = cleanupStack();
+  const keep = keeper(stack);
   const platform = keep(await forkChild('people-upstream.ts', { BENCH_TOKEN_SECONDS: String(TOKEN_SECONDS) }));
   const peopleUrl = `http://127.0.0.1:${(platform.said as { port: number }).port}`;
   const database = store === 'postgres' ? keep(present(await startPostgres(), 'PostgreSQL')) : undefined;
@@ -103,7 +100,6 @@ export async function soak({ minutes, people, everyMs, store }: SoakOptions, sta
       '',
     ].join('\n'),
   );
-  process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
   return failed.size > 0 || counts.wrong + counts.badGrants > 0 ? 1 : 0;
 }
 
