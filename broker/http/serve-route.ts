@@ -131,11 +131,11 @@ const AGENTS: ReadonlySet<Route['auth']> = new Set(['agent', 'agent_or_owner', '
 const mostBytes = (request: Request, { maxBodyBytes = MAX_BODY_BYTES }: Route): number =>
   mostBodyBytes(request.headers, maxBodyBytes);
 
-/** Whose a body is: of an agent's family, or of the clients at an address. */
-const holderOf = (who: Principal | undefined, source: string): Holder => ({
-  family: who?.kind === 'agent' ? familyOf(who) : source,
-  organisation: organisationOf(who) ?? '',
-});
+/** Whose a body is: of an agent's family, or of the clients of an organisation, or of none, at an address. */
+function holderOf(who: Principal | undefined, source: string): Holder {
+  const organisation = organisationOf(who) ?? '';
+  return { family: who?.kind === 'agent' ? familyOf(who) : `${organisation} ${source}`, organisation };
+}
 
 const addressOf = (request: Request): string => request.ip ?? request.socket.remoteAddress ?? '';
 

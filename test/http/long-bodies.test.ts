@@ -1,6 +1,7 @@
 /** Bodies and answers of megabytes: other requests are served while they are read and written. */
 import { once } from 'node:events';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import type { Worker } from 'node:worker_threads';
@@ -78,6 +79,23 @@ describe('long bodies and answers', MEASURED, () => {
     await vi.waitUntil(() => workers.now > 0, { timeout: 10_000 });
     await Promise.all([...two, plan(other)]);
     expect(workers).toEqual({ now: 0, most: 2, started: 3 });
+  });
+
+  test('clients without a token whose long bodies do not arrive do not delay owners at their address', async () => {
+    const { port, host } = new URL(world.running.baseUrl);
+    const head = `POST /v1/register HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n`;
+    const sockets = Array.from({ length: 4 }, () => connect(Number(port), 'localhost').on('error', () => {}));
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+    });
+    // The broker asks for the body when it reads it.
+    for (const socket of sockets) {
+      socket.write(head);
+      expect(`${(await once(socket, 'data'))[0]}`).toContain('100 Continue');
+      socket.write('{');
+    }
+    const answer = await post('/owner/simulate', Buffer.from(JSON.stringify({ more: 'x'.repeat(100_000) })));
+    expect(answer.status, answer.text.slice(0, 200)).toBe(400);
   });
 
   test('a body of 16 MiB is read in turns that block no other request', async () => {
