@@ -100,7 +100,8 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     const again = ['connect', client, '--profile', profile, ...(options.project ? ['--project'] : [])];
     throw new CommandFailed(
       `${error.message}\nThe agent ${agent_id} was created nevertheless, and its key is in ${profile}.\n` +
-        `Connect it later: ${commandWith(options, commandLine(again))}\n` +
+        // The profile names the broker, and needs no session of an owner.
+        `Connect it later: ${PROGRAM} ${commandLine(again)}\n` +
         `Or end it: ${commandWith(options, `agent revoke ${agent_id}`)}`,
     );
   }

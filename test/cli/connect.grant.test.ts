@@ -237,12 +237,12 @@ describe('connect', () => {
     const commands = [...made.stderr.matchAll(/: npx agent-broker (.+)$/gm)].map(([, words]) => words!.split(' '));
     expect(commands).toEqual([
       ['connect', 'codex', '--profile', join(data, 'profiles', 'late.json')],
-      ['agent', 'revoke', id],
+      ['agent', 'revoke', id, '--url', between],
     ]);
     expect(await names()).toContain('late');
-    // Without a terminal, revoke needs --yes.
-    const yes = (words: string[]) => (words.includes('revoke') ? [...words, '--yes'] : words);
-    for (const words of commands) expect(await run(yes(words))).toMatchObject({ code: 0, stderr: '' });
+    // Without a terminal, revoke needs --yes; and no message repeats the session that was given.
+    const given = (words: string[]) => (words.includes('revoke') ? [...words, '--yes', '--owner-token', owner] : words);
+    for (const words of commands) expect(await run(given(words))).toMatchObject({ code: 0, stderr: '' });
     expect(readFileSync(file, 'utf8')).toContain('model = "x"\n');
   });
 
