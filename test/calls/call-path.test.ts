@@ -7,8 +7,8 @@ import { READ } from '../world/requests.ts';
 import { ROOT } from '../world/root.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
-/** The count at the last change: an increase needs a reason. */
-const MOST_FILES = 117;
+/** The count at the last change: an increase needs a reason. The last one was the limit that calls share with all else that organisations share. */
+const MOST_FILES = 118;
 
 /** Runs in the broker: each SIGUSR2 prints the product files whose functions were called since the last one, in its own thread. */
 const COUNTER = `

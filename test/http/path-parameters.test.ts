@@ -42,12 +42,12 @@ describe.each(ONE_STORE)(`path parameters on %s${postgresNote}`, (store) => {
           },
           ...(body && { body: '{}' }),
         });
-        // A chat service's request has no signature here, whatever the channel; and a parent folder may be another route.
+        // The operator's routes take no session; a chat service's request has no signature here, whatever the channel; and a parent folder may be another route.
         const refused = [
           400,
           403,
           404,
-          ...(path.startsWith('/notify/') ? [401] : []),
+          ...(auth === 'local' || path.startsWith('/notify/') ? [401] : []),
           ...(odd === '%2e%2e' ? [401, 302] : []),
         ];
         expect(refused, `${method} ${path} ${answer.text}`).toContain(answer.status);
