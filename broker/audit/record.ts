@@ -16,15 +16,7 @@ import { makeReadNotes, readsFolder } from './in-flight-journal.ts';
 import { isRecorded } from './is-recorded.ts';
 import { makeLateRows } from './late-rows.ts';
 import { rowHash, signRow } from './receipt.ts';
-import {
-  type Claim,
-  type Companion,
-  DurableValue,
-  type Entry,
-  type Recorded,
-  type Recorder,
-  type Together,
-} from './recorder.ts';
+import { DurableValue, type Entry, type Recorded, type Recorder, type State, type Together } from './recorder.ts';
 import { closedRow } from './row.ts';
 import { makeRowQueue } from './row-queue.ts';
 import { rowTransactions } from './row-transactions.ts';
@@ -34,17 +26,12 @@ import { makeRowWriter } from './row-writer.ts';
 const OUTCOME_PATIENCE_MS = 5_000;
 /** Retry limit before anything was sent: short, to fail fast. */
 const DECISION_PATIENCE_MS = 250;
+
 /** Another process has taken over what the row is about (such as a replay); nothing was stored. */
 const TAKEN_OVER = rollback('taken_over');
-/** A row to store, as an intent or as a final row, with what is stored together with it. */
-export type State = {
-  row: AuditRow;
-  value: unknown;
-  companion: Companion | undefined;
-  claim?: Claim<RolledBack<unknown>> | undefined;
-};
 
 const takenOver = () => new Error('another process has taken over the call of this row');
+
 export function makeRecorder(
   broker: Pick<Broker, 'config' | 'did' | 'instanceId' | 'clock' | 'log' | 'metrics' | 'store' | 'keys'>,
   heartbeat: Pick<Heartbeat, 'ensureRegistered'>,

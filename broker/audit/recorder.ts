@@ -101,3 +101,11 @@ export type Recorder = {
 
 /** Dependencies of recording. */
 export type Recording = Uses<'instanceId' | 'clock' | 'log' | 'store'> & { recorder: Recorder };
+
+/** A row to store, as an intent or as a final row, with what is stored together with it. */
+export type State = {
+  row: AuditRow;
+  value: unknown;
+  companion: Companion | undefined;
+  claim?: Claim<RolledBack<unknown>> | undefined;
+};
