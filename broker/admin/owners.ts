@@ -35,7 +35,7 @@ export const listFormer = (db: Db, organisationId: string): Promise<FormerOwnerT
 
 /**
  * Returns the owner with this address, in the named organisation or else in the only one that has such an owner; without an address, the first admin of
- * the named organisation or of the only one. For the operator. Throws ChangeRefused, also where several organisations have such an owner: every admin can
+ * the named organisation or of the only one, or where that was closed, its first owner. For the operator. Throws ChangeRefused, also where several organisations have such an owner: every admin can
  * invite every address, and what the operator applies for one organisation, secrets included, must not get to another one because of that.
  */
 export async function ownerNamed(
@@ -44,11 +44,10 @@ export async function ownerNamed(
 ): Promise<OwnerTable> {
   const { db } = broker.store;
   if (email === undefined) {
-    const admin = (await listStored(db, await organisationNamed(broker, organisation))).find(
-      ({ role }) => role === 'admin',
-    );
-    if (!admin) throw new ChangeRefused('not_found', 'There is no admin yet.');
-    return admin;
+    const owners = await listStored(db, await organisationNamed(broker, organisation));
+    const first = owners.find(({ role }) => role === 'admin') ?? owners[0];
+    if (!first) throw new ChangeRefused('not_found', 'There is no owner yet.');
+    return first;
   }
   const inside = organisation === undefined ? undefined : await organisationNamed(broker, organisation);
   const [found, ...more] = (await findOwnersByEmail(db, email)).filter(

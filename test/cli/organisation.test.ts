@@ -62,10 +62,11 @@ describe('agent-broker organisation', () => {
       'Gamma is closed. Its owners can still read its record.\n',
     );
     expect(await good('organisation', 'list')).toMatch(/^Gamma {2}[0-9a-f-]{36} {2}closed$/m);
-    expect(await good('owner', 'add', 'gil@gamma.example', '--role', 'admin', '--organisation', 'Gamma')).toContain(
-      'admin',
-    );
     expect(await good('activity', '--organisation', 'Gamma')).toContain('organisation closed, by the operator');
+    expect(await bad('apply', file, '--organisation', 'Gamma')).toMatch(/^1 .*needs the role admin; yours is viewer/);
+    const again = ['owner', 'add', 'gil@gamma.example', '--role', 'admin', '--organisation', 'Gamma'];
+    expect(await good(...again)).toContain('admin');
+    await good('apply', file, '--organisation', 'Gamma');
   });
 
   test('an id means the same organisation when another one has taken the former name', async () => {
