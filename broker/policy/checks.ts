@@ -168,10 +168,10 @@ export const concreteChecks: readonly Check<(typeof CONCRETE_CHECKS)[number]>[] 
 ];
 
 /** Denies a GraphQL call that cannot be parsed, too; a caller that must answer 400 instead classifies the call beforehand. */
-function checkEndpoint({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
+function checkEndpoint({ facts: { platform }, grant, question: { ask, classified } }: Matter): Finding {
   const { rules } = present(platform, 'platform');
   const call = present(ask.call, 'call');
-  const found = classify(rules, call);
+  const found = present(classified(), 'classification');
   if (found.kind === 'malformed') return deny('endpoint_scope_mismatch', found.error);
   if (found.kind === 'unclassified') {
     const why = found.why ?? `no scope of platform ${ask.platformId} covers ${name(call)}`;

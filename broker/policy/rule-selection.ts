@@ -7,7 +7,7 @@ import type { Condition, ConditionInput, Evaluated } from './compiled-condition.
 import { type ConditionAgent, conditionInput } from './condition.ts';
 import { furtherScopes, neededByBody } from './content-rules.ts';
 import type { Ask, Facts, Instant, Rule } from './facts.ts';
-import { classify } from './operation.ts';
+import { type Classification, classify } from './operation.ts';
 import type { Pattern } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
@@ -16,6 +16,8 @@ import { type Spelling, spellingsOf } from './spelling.ts';
 export type Question = {
   ask: Ask;
   platform: PlatformRules | undefined;
+  /** The scopes under which the call falls; undefined without a concrete call on a known platform. */
+  classified(): Classification | undefined;
   spellings(): readonly Spelling[];
   input(): ConditionInput;
   /** The input with the method as which the call also counts (`actsAs`). */
@@ -29,8 +31,8 @@ const NONE: readonly Question[] = Object.freeze([]);
 /** Prepares an ask for the rules. */
 export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
   const { parent } = facts.agent;
-  const further = scopesBeside(facts, ask);
   const question = questionBy(facts.agent, facts, ask, now);
+  const further = scopesBeside(facts, question);
   if (parent === undefined && further.length === 0) return question;
   const asks = [ask, ...further.map((scope) => ({ ...ask, scope }))];
   const others = asks.slice(1).map((one) => questionBy(facts.agent, facts, one, now));
@@ -42,12 +44,11 @@ export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
 }
 
 /** Returns the further scopes that a call needs for its content. */
-function scopesBeside(facts: Facts, ask: Ask): readonly string[] {
+function scopesBeside(facts: Facts, { ask, platform: rules, classified }: Question): readonly string[] {
   const { call } = ask;
-  const rules = facts.platform?.rules;
   if (call === undefined || rules === undefined || rules.content.length === 0) return [];
-  const found = classify(rules, call);
-  if (found.kind !== 'classified') return [];
+  const found = classified();
+  if (found?.kind !== 'classified') return [];
   // The body of a past call is not known: the scope under which it was made states what it held.
   const byBody = call.recorded === 'row' && neededByBody(rules.content, call, ask.scope) ? [found.scopes] : undefined;
   const { required = byBody } = found;
@@ -57,13 +58,16 @@ function scopesBeside(facts: Facts, ask: Ask): readonly string[] {
 
 function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): Question {
   const { call } = ask;
+  const rules = facts.platform?.rules;
+  let classified: Classification | undefined;
   let spellings: readonly Spelling[] | undefined;
   let input: ConditionInput | undefined;
   let acting: ConditionInput | undefined;
-  const of = (made: CallAsk) => conditionInput(who, { ...ask, call: made }, now, facts.platform?.rules);
+  const of = (made: CallAsk) => conditionInput(who, { ...ask, call: made }, now, rules);
   return {
     ask,
-    platform: facts.platform?.rules,
+    platform: rules,
+    classified: () => (classified ??= rules && call && classify(rules, call)),
     spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
     input: () => (input ??= of(present(call, 'call'))),
     others: NONE,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../broker/policy/facts.ts';
-import { GRAPHQL_LIMITS } from '../../broker/policy/graphql.ts';
+import { GRAPHQL_LIMITS, readGraphqlCall } from '../../broker/policy/graphql.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
 import { graphqlCall as call } from './world.ts';
 
@@ -250,4 +250,10 @@ test('a GraphQL platform has one endpoint, "/", and one method', () => {
   expect(classify(rules, call(body))).toMatchObject({ scopes: ['g:read'] });
   expect(classify(rules, call(body, { path: '/graphql' }))).toEqual({ kind: 'unclassified' });
   expect(classify(rules, call(undefined, { method: 'GET' }))).toEqual({ kind: 'unclassified' });
+});
+
+test('a document is parsed once for all that reads it: the decision, masks, recipients, refs, the record', () => {
+  const body = { query: '{ viewer { id } }' };
+  expect(readGraphqlCall(body)).toBe(readGraphqlCall(body));
+  expect(readGraphqlCall({ ...body })).not.toBe(readGraphqlCall(body));
 });
