@@ -4,8 +4,8 @@
  */
 import { BREAK, type DocumentNode, visit } from 'graphql/language';
 import type { JsonObject } from '../../json/json-value.ts';
-import { readGraphqlCall } from './graphql.ts';
 import { argumentsOf } from './graphql-arguments.ts';
+import { readGraphqlCall } from './graphql-call.ts';
 
 /** A root field of the operation, without its alias. `arguments`: wherever they are written (graphql-arguments.ts). */
 export type GraphqlField = { name: string; arguments: JsonObject };

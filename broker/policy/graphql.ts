@@ -56,22 +56,11 @@ type Size = { depth: number; aliases: number; fields: number };
 class Refusal extends Error {}
 class Opaque extends Error {}
 
-/** Results by body: one call is classified when it is read, when its scope is inferred, when it is decided and when it is recorded. */
-const results = new WeakMap<JsonObject, GraphqlCall>();
-
 /**
- * @param body the body of the call (`data`), already parsed without duplicate names; must not be modified afterwards
+ * @param body the body of the call (`data`), already parsed without duplicate names
  * @returns never throws; `malformed` carries a sentence for the agent, to be answered as a 400
  */
-export function readGraphqlCall(body: JsonObject = {}): GraphqlCall {
-  const known = results.get(body);
-  if (known !== undefined) return known;
-  const result = readOnce(body);
-  results.set(body, result);
-  return result;
-}
-
-function readOnce(body: JsonObject): GraphqlCall {
+export function parseGraphqlCall(body: JsonObject): GraphqlCall {
   try {
     return read(body);
   } catch (error) {

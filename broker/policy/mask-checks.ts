@@ -2,7 +2,7 @@
 import { type DocumentNode, visit } from 'graphql/language';
 import { readMembers } from './call-ask.ts';
 import type { Rule } from './facts.ts';
-import { readGraphqlCall } from './graphql.ts';
+import { readGraphqlCall } from './graphql-call.ts';
 import { type Mask, maskOf } from './mask.ts';
 import { memberMask } from './mask-members.ts';
 import { isGraphql } from './operation.ts';

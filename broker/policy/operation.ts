@@ -16,7 +16,7 @@ import {
 } from './content-rules.ts';
 import { followProblem } from './follow-redirects.ts';
 import { compileFreeRule } from './free-members.ts';
-import { readGraphqlCall } from './graphql.ts';
+import { readGraphqlCall } from './graphql-call.ts';
 import { whyUncovered } from './graphql-uncovered.ts';
 import { nameList } from './names.ts';
 import { indexOperations } from './operation-index.ts';

@@ -4,7 +4,7 @@
  */
 import { limitsRefs } from './constraints.ts';
 import { type CallAsk, type Constraints, type GitRef, UnreadBody } from './facts.ts';
-import { readGraphqlCall } from './graphql.ts';
+import { readGraphqlCall } from './graphql-call.ts';
 import { isGraphql } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { matchesRef } from './ref-patterns.ts';
