@@ -101,7 +101,8 @@ type Held = Extract<WaitingItem, { kind: 'approval' }>['item'];
 
 /** The result is ok when the platform performed the call; without waiting, when the call was approved. */
 function outcomeOf({ command }: OwnerApi, held: Held, wait: number | null): Pick<Result, 'ok' | 'words'> {
-  const { words } = itemOutcome('approval', held);
+  const { words, waits } = itemOutcome('approval', held);
+  if (waits) return { ok: true, words };
   if (wait === null) return { ok: held.status === 'approved', words };
   if (held.executed_at === null && held.execution_error === null)
     return {
@@ -142,7 +143,13 @@ async function made(api: OwnerApi, id: string, post: () => Promise<unknown>, wai
   await post();
   for (;;) {
     const held = await api.ask('GET', `/owner/approvals/${id}`);
-    if (held.executed_at !== null || held.execution_error !== null || performance.now() >= until) return held;
+    if (
+      held.status === 'pending' ||
+      held.executed_at !== null ||
+      held.execution_error !== null ||
+      performance.now() >= until
+    )
+      return held;
     await pause(LOOK_MS);
   }
 }

@@ -1,6 +1,7 @@
 /** Formats a held call in full, as the approval page shows it to the person who decides. */
 import type { ExactRequest, HeldCall } from '../../broker/console/answers.ts';
 import { heldBy } from '../../broker/console/static/inbox/entry-text.js';
+import { approversInWords } from '../../broker/console/static/request-view/approvers.js';
 import { forWhom } from '../../broker/console/static/request-view/person.js';
 import {
   counted,
@@ -27,6 +28,7 @@ export function fieldLines(name: string, value: Line | string, width: number): L
 export function heldCallLines(held: HeldCall, width: number): Line[] {
   const { request, agent, platform, platform_name: name, connection, reason } = held;
   const suspended = suspendedText(agent);
+  const approvers = approversInWords(held);
   const parent = agent.parent ? line` (a child of ${agent.parent.name})` : line``;
   const head = [
     line`${styled('bold', agent.name)}${parent} wants to`,
@@ -51,6 +53,7 @@ export function heldCallLines(held: HeldCall, width: number): Line[] {
     ...recipientLines(request.recipients, width),
     ...fieldLines('Held by', held.held_because.detail ?? heldBy(held.held_because), width),
     ...(rules.length > 1 ? rules.flatMap((each) => fieldLines('', each, width)) : []),
+    ...(approvers === undefined ? [] : fieldLines('Approvers', approvers, width)),
     ...(platform === name ? [] : fieldLines('Platform', platform, width)),
     ...fieldLines('Scope', held.scope, width),
     ...(connection?.label ? fieldLines('Connection', connection.label, width) : []),

@@ -23,7 +23,7 @@ import { destinationOf } from '../calls/forward.ts';
 import { sentenceOfCall } from '../calls/sentence-of-call.ts';
 import { simulate } from '../calls/simulate.ts';
 import type { JsonObject } from '../policy/facts.ts';
-import { correctHeldCall } from '../store/approvals.ts';
+import { correctHeldCall } from '../store/decisions.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import { ChangeRefused } from './refused.ts';
@@ -95,6 +95,7 @@ export async function correctHeld(
     // A corrected call cannot be the basis of a standing approval.
     basis: null,
     decide_in: decideIn.length === 0 ? null : JSON.stringify(decideIn),
+    approvers: verdict.kind === 'hold' ? (verdict.approvers ?? null) : null,
     by: by.owner.id,
     at: broker.clock(),
   };

@@ -13,7 +13,8 @@ import type { Changing } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { withTimeout } from '../runtime/waits.ts';
-import { type Decision, decideHeldCall, findApproval } from '../store/approvals.ts';
+import { findApproval } from '../store/approvals.ts';
+import { type Decision, decideHeldCall, putApprovedBefore } from '../store/decisions.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { findOwner } from '../store/organisations.ts';
 import { DECIDING } from '../store/passkeys.ts';
@@ -21,6 +22,7 @@ import type { Db } from '../store/store.ts';
 import { isStoreOutage } from '../store/store-fault.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
+import { countingApprovals, earlierApproval } from './earlier-approvals.ts';
 import { eventOfHeld } from './held-call.ts';
 import { putStanding, recordedStanding } from './make-standing.ts';
 import { waitingIn } from './read-held.ts';
@@ -54,6 +56,11 @@ export type Decided =
       replayed: Promise<void>;
       standing?: string;
     }
+  /**
+   * The approval is on record, and the call still waits: others have to approve, too. `approval`: the call as it waits. `auditId`: of the approval;
+   * undefined: this owner had approved it before, and nothing was recorded.
+   */
+  | { kind: 'approved_in_part'; approval: ApprovalTable; given: number; needed: number; auditId?: string }
   | { kind: 'not_found' }
   | { kind: 'changed'; requestHash: string }
   /** `by`: the e-mail address of whoever decided it; null: that owner was removed. */
@@ -83,15 +90,31 @@ async function mayDecide(tx: Db, { id, organisation_id }: Decider): Promise<bool
   return now !== undefined && now.organisation_id === organisation_id && DECIDING.includes(now.role);
 }
 
+/** More than other people can approve one call between two attempts. */
+const MOST_ATTEMPTS = 20;
+
 /** Like `decideHeld`, but decides nothing and returns `undone` when `condition`, which runs in the deciding transaction, returns false. */
 export async function decideHeldIf(
+  ...decision: Parameters<typeof decideAsRead>
+): Promise<Decided | { kind: 'undone' }> {
+  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+    const decided = await decideAsRead(...decision);
+    if (decided !== APPROVED_MEANWHILE) return decided;
+  }
+  throw new Error('The approvals of a held call changed during every attempt to decide it.');
+}
+
+/** Somebody else approved the call since it was read, or an earlier approval does not count any more: nothing was decided. */
+const APPROVED_MEANWHILE = Symbol('approved meanwhile');
+
+async function decideAsRead(
   services: Changing & { replays: Replays } & Uses<'vault'>,
   owner: Decider,
   approvalId: string,
   by: OwnerDecision,
   { correlationId }: { correlationId: string },
   condition: (tx: Db) => Promise<boolean>,
-): Promise<Decided | { kind: 'undone' }> {
+): Promise<Decided | { kind: 'undone' } | typeof APPROVED_MEANWHILE> {
   const { broker, recorder, changes, replays } = services;
   const { db } = broker.store;
   const held = await findHeldCall(db, owner.organisation_id, approvalId);
@@ -104,6 +127,12 @@ export async function decideHeldIf(
     by.requestHash ?? (held.corrected_at === null || by.status === 'denied' ? held.request_hash : undefined);
   if (shown !== held.request_hash) return { kind: 'changed', requestHash: held.request_hash };
   const ref = { organisation_id: held.organisation_id, id: held.id };
+  const needed = held.approvers ?? 1;
+  const before = needed === 1 ? [] : await countingApprovals(db, held);
+  const given = before.length + 1;
+  if (by.status === 'approved' && before.some((one) => one.decided_by === owner.id))
+    return { kind: 'approved_in_part', approval: held, given: before.length, needed };
+  const isLast = by.status === 'denied' || given >= needed;
   const auditId = uuidv7(now);
   const decision: Decision = {
     status: by.status,
@@ -116,17 +145,22 @@ export async function decideHeldIf(
     auditId,
     instanceId: broker.instanceId,
   };
-  const provenance = provenanceOf(held, { ...decision, how: by.how });
+  const provenance = provenanceOf(held, { ...decision, how: by.how, before });
   const about = eventOfHeld(held, provenance, { auditId, correlationId, now }, broker);
   const made = by.standing && recordedStanding(by.standing, now);
   const event = made ? { ...about, flags: { ...about.flags, standing_approval: made } } : about;
+  const read = { ...ref, request_hash: shown, approved_before: held.approved_before };
   let decided: ApprovalTable | undefined;
-  const recorded = await recorder.record<undefined, 'decided_before' | 'undone'>({
-    row: eventRow({ ...event, reason: `approval_${by.status}`, detail: by.note ?? null }),
+  const recorded = await recorder.record<undefined, 'not_as_read' | 'undone'>({
+    row: eventRow({ ...event, reason: isLast ? `approval_${by.status}` : 'approval_given', detail: by.note ?? null }),
     value: undefined,
     together: async (tx) => {
-      decided = await decideHeldCall(tx, { ...ref, request_hash: shown }, decision);
-      if (!decided) return rollback('decided_before');
+      decided = isLast
+        ? await decideHeldCall(tx, read, decision, before.length === 0 ? null : JSON.stringify(before))
+        : await putApprovedBefore(tx, read, JSON.stringify([...before, earlierApproval(provenance, auditId)]), now);
+      if (!decided) return rollback('not_as_read');
+      if (before.length > 0 && (await countingApprovals(tx, held)).length < before.length)
+        return rollback('not_as_read');
       if (!(await condition(tx))) return rollback('undone');
       if (by.standing && made) await putStanding(tx, broker, held, { ready: by.standing, made, decision });
       await changes.announce(tx, ref);
@@ -138,10 +172,11 @@ export async function decideHeldIf(
     const after = await findHeldCall(db, owner.organisation_id, approvalId);
     const why = after && whyNot(after, now);
     if (after && !why && after.request_hash !== shown) return { kind: 'changed', requestHash: after.request_hash };
-    return why ?? { kind: 'expired' };
+    return why ?? (after ? APPROVED_MEANWHILE : { kind: 'expired' });
   }
   changes.tell(ref);
   const approval: ApprovalTable = decided;
+  if (!isLast) return { kind: 'approved_in_part', approval, given, needed, auditId };
   return {
     kind: 'decided',
     approval,
@@ -158,7 +193,7 @@ export async function decideHeldIf(
  */
 export async function afterReplay(
   { broker }: Uses<'clock' | 'store' | 'storeOutage'>,
-  { approval, replayed }: Extract<Decided, { kind: 'decided' }>,
+  { approval, replayed }: Pick<Extract<Decided, { kind: 'decided' }>, 'approval' | 'replayed'>,
   patienceMs: number,
 ): Promise<{ approval: ApprovalTable; waiting: Awaited<ReturnType<typeof waitingIn>> | null }> {
   await withTimeout(replayed, patienceMs);

@@ -8,7 +8,7 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { waitsUntil } from '../facts/waits-until.ts';
-import type { Basis } from '../policy/facts.ts';
+import type { Verdict } from '../policy/facts.ts';
 import { pacer } from '../runtime/pace.ts';
 import type { Sentence } from '../sentences/part.ts';
 import { countPending, lockPending, putApproval } from '../store/approvals.ts';
@@ -35,12 +35,9 @@ type CallToHold = {
   sentence: Sentence;
   /** Present for a body that its operation encodes in another way than its platform. */
   given?: Parameters<typeof requestOf>[0]['given'];
-  /** The facts that decided the call; undefined: no standing approval can be made from it. */
-  basis?: Basis | undefined;
   /** Present for a raw request. */
   raw?: HeldRaw | undefined;
-  /** Names of the channels in which a button may decide the call. */
-  decideIn: readonly string[];
+  verdict: Extract<Verdict, { kind: 'hold' }>;
 };
 
 type NotHeld = 'agent_ended' | 'too_many_pending' | 'joined';
@@ -52,7 +49,18 @@ type NotHeld = 'agent_ended' | 'too_many_pending' | 'joined';
  */
 export async function hold(
   { broker, recorder, changes }: Changing & Uses<'vault'>,
-  { who: { agent }, action, path, headers, destination, record, sentence, given, raw, basis, decideIn }: CallToHold,
+  {
+    who: { agent },
+    action,
+    path,
+    headers,
+    destination,
+    record,
+    sentence,
+    given,
+    raw,
+    verdict: { basis, decideIn, approvers },
+  }: CallToHold,
 ): Promise<Recorded<OutcomeOf<'held'>> | RolledBack<NotHeld>> {
   const now = broker.clock();
   const request = requestOf({ action, headers, record, given, raw });
@@ -92,6 +100,7 @@ export async function hold(
         action: sealed,
         sentence: sealSentence(broker, ref, writtenSentence(sentence)),
         decide_in: decideIn.length === 0 ? null : JSON.stringify(decideIn),
+        approvers: approvers ?? null,
         basis: sealedBasis,
         created_at: now,
         expires_at: expiresAt,

@@ -2,7 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { hashOfTerms, sealTerms } from '../facts/standing-terms.ts';
-import type { Decision } from '../store/approvals.ts';
+import type { Decision } from '../store/decisions.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import { countStanding, putStandingApproval } from '../store/standing-approvals.ts';

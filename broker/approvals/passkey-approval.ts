@@ -12,7 +12,7 @@ import { type Decided, decideHeldIf } from './decide.ts';
 import type { AssertionBegun } from './passkey-assertion.ts';
 import { issueChallenge, judgeChallenge, subjectOf } from './passkey-challenge.ts';
 import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
-import { disableCloned, noteRestoredCounter } from './passkey-counter.ts';
+import { disableCloned, isUsed, noteRestoredCounter } from './passkey-counter.ts';
 import { requestOptions } from './passkey-options.ts';
 import { type Asserted, type AssertionRefused, verifyAssertion } from './passkey-verify.ts';
 import type { Replays } from './replay.ts';
@@ -136,7 +136,7 @@ async function decide(
     async (tx) => await usePasskey(tx, passkey, { counter, at: services.broker.clock(), agentUuid: approval.agent_id }),
   );
   const event = { agent: { id: approval.agent_id, agent_id: approval.agent_public_id }, approvalId: approval.id };
-  if (decided.kind === 'decided') await noteRestoredCounter(services, passkey, counter, event, ids);
+  if (isUsed(decided)) await noteRestoredCounter(services, passkey, counter, event, ids);
   if (decided.kind === 'changed') return unverified('The challenge is not one for this request.');
   if (decided.kind !== 'undone') return decided;
   return (await disableCloned(services, passkey, counter, event, ids))

@@ -6,6 +6,7 @@ import { uuidv7 } from '../crypto/ids.ts';
 import { clearRestoredCounter, disableRegressed } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/tables/approvals.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
+import type { Decided } from './decide.ts';
 
 /**
  * Permanently disables a passkey that seems to be cloned (WebAuthn section 7.2, step 22), although the operation it was used for was rolled back.
@@ -33,6 +34,10 @@ export async function disableCloned(
   broker.log.warn({ security: true, passkey: passkey.id, owner: passkey.owner_id }, detail);
   return true;
 }
+
+/** Whether a decision by passkey was recorded, and with it the use of the passkey. */
+export const isUsed = (decided: Decided | { kind: 'undone' }): boolean =>
+  decided.kind === 'decided' || (decided.kind === 'approved_in_part' && decided.auditId !== undefined);
 
 /**
  * Records that a passkey was used for the first time since the store was restored. Its counter is higher than the backup's, so it was accepted

@@ -12,7 +12,7 @@ import { type Decided, decideHeldIf } from './decide.ts';
 import { type PreparedStanding, prepareStanding } from './make-standing.ts';
 import { NOT_VERIFIED, verifyAnybody } from './passkey-assertion.ts';
 import { judgeChallenge } from './passkey-challenge.ts';
-import { disableCloned, noteRestoredCounter } from './passkey-counter.ts';
+import { disableCloned, isUsed, noteRestoredCounter } from './passkey-counter.ts';
 import type { AssertionRefused } from './passkey-verify.ts';
 import type { Replays } from './replay.ts';
 import type { Offering } from './standing-offer.ts';
@@ -102,10 +102,8 @@ export async function decideByPasskey(
     async (tx) => await usePasskey(tx, passkey, { counter: asserted.counter, at: broker.clock(), may: 'decide' }),
   );
   const about = { agent: { id: approval.agent_id, agent_id: approval.agent_public_id }, approvalId: id };
-  if (decided.kind === 'decided') {
-    await noteRestoredCounter(services, passkey, asserted.counter, about, ids);
-    return { ...decided, owner };
-  }
+  if (isUsed(decided)) await noteRestoredCounter(services, passkey, asserted.counter, about, ids);
+  if (decided.kind === 'decided') return { ...decided, owner };
   if (decided.kind === 'changed') return unverified(NOT_FOR_THIS);
   if (decided.kind !== 'undone') return decided;
   return (await disableCloned(services, passkey, asserted.counter, about, ids))

@@ -3,7 +3,7 @@
  * written in the transaction of its audit row.
  */
 
-import { type ApprovalProvenance, howDecided, provenanceOf } from '../audit/approval-state.ts';
+import { type ApprovalProvenance, approvedBefore, howDecided, provenanceOf } from '../audit/approval-state.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import { eventRow } from '../audit/event-row.ts';
 import { executionError } from '../audit/execution-error.ts';
@@ -113,6 +113,7 @@ async function replayOnce(
     how: present(howDecided(held), 'way of the decision'),
     with: held.decided_with,
     on: held.decided_on,
+    before: approvedBefore(held),
   });
   const state = approvalState(services, held, { auditId: ids.auditId, provenance });
   try {

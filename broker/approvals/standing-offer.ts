@@ -31,6 +31,8 @@ export async function standingOffer(services: Offering, held: HeldCall): Promise
   // A correction deletes the basis: the rules that hold the call were evaluated for the agent's own request.
   if (held.corrected_at !== null)
     return not('No standing approval is possible for this call: it was corrected. Approve it by itself.');
+  if (held.approvers !== null)
+    return not(`${held.approvers} people have to approve each such call, so one approval never counts for others.`);
   const basis = readBasis(services.broker, held);
   if (basis === undefined)
     return not(
@@ -38,7 +40,9 @@ export async function standingOffer(services: Offering, held: HeldCall): Promise
     );
   const { written, holds, connectionId } = basis;
   const strict = holds.find((hold) => hold.source !== 'grant' && !hold.lasting);
-  if (strict && strict.source !== 'grant')
+  if (strict?.source === 'policy')
+    return not(`The rule "${strict.name}" has a limit: each call beyond it needs an approval of its own.`);
+  if (strict?.source === 'guardrail')
     return not(`The guardrail "${strict.name}" asks for every call: it does not say remember: true.`);
   if (written.body.kind === 'unread')
     return not('The body of this call was not read completely, so other calls cannot be compared with it.');

@@ -66,6 +66,31 @@ const StoredChannel: z.ZodType<ChannelEvidence> = z.object({
   user: z.string(),
 });
 
+/** Who approved and how. `audit_id`: the audit row of it, with its receipt. */
+export type EarlierApproval = {
+  decided_by: string;
+  decided_at: string;
+  how: DecidedHow;
+  passkey?: PasskeyEvidence;
+  channel?: ChannelEvidence;
+  audit_id: string;
+};
+
+const StoredApprovals: z.ZodType<EarlierApproval[]> = z.array(
+  z.object({
+    decided_by: z.string(),
+    decided_at: z.string(),
+    how: z.enum(['console', 'api', 'passkey', 'channel']),
+    passkey: StoredEvidence.exactOptional(),
+    channel: StoredChannel.exactOptional(),
+    audit_id: z.string(),
+  }),
+);
+
+/** Returns the approvals of a call before the deciding one, or so far, of which several are needed. */
+export const approvedBefore = ({ id, approved_before: text }: Pick<ApprovalTable, 'id' | 'approved_before'>) =>
+  text === null ? [] : readStored(StoredApprovals, text, `approvals of held call ${id}`);
+
 /** Who decided and how: on the audit rows of the decision and of the replay, and in their receipts. */
 export type ApprovalProvenance = {
   decided_by: string;
@@ -75,12 +100,22 @@ export type ApprovalProvenance = {
   hold_audit_id: string;
   passkey?: PasskeyEvidence;
   channel?: ChannelEvidence;
+  /** For a call that several people have to approve: how many, and who approved before. */
+  approvers?: number;
+  approved_before?: readonly EarlierApproval[];
 };
 
 /** Builds the provenance of a decision, from its stored columns or while it is being made. */
 export function provenanceOf(
-  approval: Pick<ApprovalTable, 'request_hash' | 'audit_id'>,
-  decision: { at: Instant; by: string; how: DecidedHow; with: string | null; on?: string | null },
+  approval: Pick<ApprovalTable, 'request_hash' | 'audit_id' | 'approvers'>,
+  decision: {
+    at: Instant;
+    by: string;
+    how: DecidedHow;
+    with: string | null;
+    on?: string | null;
+    before: readonly EarlierApproval[];
+  },
 ): ApprovalProvenance {
   return {
     decided_by: decision.by,
@@ -91,5 +126,6 @@ export function provenanceOf(
     ...(decision.with !== null && { passkey: readStored(StoredEvidence, decision.with, 'passkey evidence') }),
     ...(decision.on !== null &&
       decision.on !== undefined && { channel: readStored(StoredChannel, decision.on, 'channel of a decision') }),
+    ...(approval.approvers !== null && { approvers: approval.approvers, approved_before: decision.before }),
   };
 }

@@ -29,7 +29,7 @@ import { misread } from './misread.ts';
 import { isLong } from './raw-request.ts';
 import { type InferredScope, inferScope, naming } from './raw-scope.ts';
 import { askOf, readCall } from './read-call.ts';
-import { notAsApproved, refuse, tooLong } from './refusal.ts';
+import { notAsApproved, refuse, tooFewApproved, tooLong } from './refusal.ts';
 import { sentenceOfCall } from './sentence-of-call.ts';
 import { refuseTool, type ToolOnFile, toolOnFile, whyAbsent, whyQuarantined, withEffect } from './tool-on-file.ts';
 import { toolPreflight } from './tool-preflight.ts';
@@ -173,6 +173,8 @@ async function decideStep(services: CallServices, attempt: Attempt, known: Known
   const call = withRecord(known.call, { decided: decidedBy(verdict, loaded) });
   if (verdict.unread && raw && isLong(raw.body)) return endWith(tooLong(call));
   if (verdict.kind === 'deny') return endWith(await refuse(services, call, verdict));
+  const lacking = replay && tooFewApproved(call, verdict, replay.provenance);
+  if (lacking) return endWith(lacking);
   // A replay carries no agent signature, so it proves nothing to the breakers.
   if (facts.breakers.length > 0 && !replay) await closeByDecision(services, call.who, facts.breakers);
   return { ...known, call, ask, verdict };
@@ -210,15 +212,13 @@ async function holdStep(
   ready: Ready & { verdict: Extract<Verdict, { kind: 'hold' }> },
 ): Promise<Ended> {
   const { call, loaded, ask, onFile } = ready;
-  const { basis, decideIn } = ready.verdict;
   const sentence = sentenceOfCall(loaded, ask, onFile);
   const held = await watch.record(
     () =>
       hold(services, {
         ...call,
         destination: destinationOf(ready.connected.platform, call),
-        basis,
-        decideIn,
+        verdict: ready.verdict,
         sentence,
       }),
     'hold',

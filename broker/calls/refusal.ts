@@ -1,4 +1,5 @@
 /** Outcomes of calls that are not made. */
+import type { ApprovalProvenance } from '../audit/approval-state.ts';
 import type { CallRecord, Outcome } from '../audit/outcome.ts';
 import type { Verdict } from '../policy/facts.ts';
 import type { Call } from './call.ts';
@@ -29,6 +30,18 @@ export const notAsApproved = ({ record }: Call, reason: string, detail: string):
   detail,
   call: record,
 });
+
+/** The rules need the approval of more people now than approved the call; undefined when they do not. */
+export function tooFewApproved(
+  call: Call,
+  verdict: Verdict,
+  { approved_before: before = [] }: ApprovalProvenance,
+): Outcome | undefined {
+  const [given, needed] = [before.length + 1, (verdict.kind === 'hold' && verdict.approvers) || 1];
+  if (given >= needed) return undefined;
+  const detail = `The rules now need the approval of ${needed} people, and this call has that of ${given}.`;
+  return notAsApproved(call, 'more_approvers_needed', detail);
+}
 
 /** The decision needs the body, which is longer than is read (docs/decisions/21-raw-requests.md). */
 export const tooLong = ({ record }: Call): Outcome => ({

@@ -90,6 +90,15 @@ const decideIn = z
     'Of one that requires an approval: channels in which a button may decide, by a person of the channel. All rules that hold a call have to name the channel.',
   );
 
+const approvers = z
+  .int()
+  .min(1)
+  .max(5)
+  .optional()
+  .describe(
+    'Of one that requires an approval: how many different people have to approve. 1 unless said here. One denial denies.',
+  );
+
 const PolicyRule = z
   .strictObject({
     name: spacedName('What the rule is called in audit rows; otherwise "rule 1", "rule 2" and so on.').optional(),
@@ -103,6 +112,7 @@ const PolicyRule = z
     limit: RuleLimit,
     after: RuleAfter,
     decide_in: decideIn,
+    approvers,
   })
   .describe('A rule of a policy. What is absent matches everything.');
 
@@ -125,6 +135,7 @@ const Guardrail = z
         'Of a rule that requires an approval: a standing approval may replace the decision. Without this member each such call has to be decided.',
       ),
     decide_in: decideIn,
+    approvers,
   })
   .describe('A rule for all agents of the organisation.');
 

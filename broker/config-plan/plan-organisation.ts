@@ -8,6 +8,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import type { CallerIssuer } from '../people/caller-issuer.ts';
 import { KEEP_ALL } from '../policy/retention.ts';
 import { putOwner } from '../store/organisations.ts';
+import { DECIDING } from '../store/passkeys.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import { addProblem, addStep, type Planning } from './planning.ts';
 
@@ -79,6 +80,7 @@ export function planOwners(planning: Planning): void {
       });
   }
   for (const owner of future) planning.ownerIds.set(owner.email, owner.id);
+  planning.deciders = future.filter(({ role }) => DECIDING.includes(role)).length;
   // Owners created by one apply are equally old: ordered by address, so that the next apply finds the same first admin.
   planning.firstAdmin = future
     .filter((owner) => owner.role === 'admin')

@@ -102,12 +102,13 @@ function without(rules: readonly RuleSource[], others: readonly RuleSource[]): R
 const inFull = (patterns: readonly string[]): string => patterns.join(', ');
 
 /** Formats a rule: `deny: methods DELETE; endpoints /admin/**`. */
-function describeRule({ name, effect, when, mask, limit, after, remember, ...lists }: RuleSource): string {
+function describeRule({ name, effect, when, mask, limit, after, remember, approvers, ...lists }: RuleSource): string {
   const parts = Object.entries(lists).map(([field, list]) => `${field} ${list.join(', ')}`);
   if (when !== undefined) parts.push(`when ${when}`);
   if (mask !== undefined) parts.push(describeMask(mask, inFull));
   if (limit !== undefined) parts.push(`over ${describeLimit(limit)}`);
   if (after !== undefined) parts.push(describeAfter(after, inFull));
   if (remember === true) parts.push('remember');
+  if (approvers !== undefined) parts.push(`approvers ${approvers}`);
   return `${name === undefined ? '' : `${name}: `}${effect}${parts.length === 0 ? ' everything' : `: ${parts.join('; ')}`}`;
 }

@@ -13,6 +13,7 @@ import { findOrganisation } from '../store/organisations.ts';
 import type { Db } from '../store/store.ts';
 import type { OrganisationTable } from '../store/tables/organisations.ts';
 import type { Vault } from '../vault.ts';
+import { checkApprovers } from './check-approvers.ts';
 import { checkDecideIn } from './check-decide-in.ts';
 import { planAgents } from './plan-agents.ts';
 import { planAuditSinks } from './plan-audit-sinks.ts';
@@ -128,6 +129,7 @@ export async function planOn(
     adopted: [],
     ownerIds: new Map(),
     firstAdmin: undefined,
+    deciders: 0,
     policyIds: new Map(),
     connectionIds: new Map(),
     futureAgents: [],
@@ -150,6 +152,7 @@ export async function planOn(
   planChannels(planning);
   planAuditSinks(planning);
   checkDecideIn(planning);
+  checkApprovers(planning);
   await planAgents(planning, rest);
   await rest();
   planning.stepsOfAgents = planning.steps.length;

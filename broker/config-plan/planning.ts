@@ -130,6 +130,8 @@ export type Planning = {
   readonly adopted: string[];
   readonly ownerIds: Map<string, string>;
   firstAdmin: { id: string; email: string } | undefined;
+  /** The number of owners with a role that may decide. */
+  deciders: number;
   readonly policyIds: Map<string, string>;
   readonly connectionIds: Map<string, string>;
   readonly futureAgents: FutureAgent[];

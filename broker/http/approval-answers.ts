@@ -32,6 +32,10 @@ export const Approval = z
       .optional()
       .describe("the platform's answer, once the approved call was made"),
     execution_error: z.string().optional().describe('why the approved call was not made, or what failed'),
+    approvers: z
+      .object({ needed: z.int(), given: z.int() })
+      .optional()
+      .describe('for a call that several people have to approve: how many, and how many have'),
     corrected: z
       .object({
         at: moment,

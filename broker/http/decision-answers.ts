@@ -60,12 +60,14 @@ type AfterDeciding = ReturnType<typeof stated> & {
 export async function afterDeciding(services: Services, decided: Decided | DecidedByPasskey): Promise<AfterDeciding> {
   const { broker } = services;
   switch (decided.kind) {
-    case 'decided': {
-      const { approval, waiting } = await afterReplay(services, decided, REPLAY_WAIT_MS);
+    case 'decided':
+    case 'approved_in_part': {
+      const replayed = decided.kind === 'decided' ? decided.replayed : Promise.resolve();
+      const { approval, waiting } = await afterReplay(services, { ...decided, replayed }, REPLAY_WAIT_MS);
       return {
         ...stated(approval, broker.clock()),
         platform_message: platformMessage(broker, approval),
-        standing_approval: decided.standing ?? null,
+        standing_approval: decided.kind === 'decided' ? (decided.standing ?? null) : null,
         waiting,
       };
     }

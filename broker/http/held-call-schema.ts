@@ -20,6 +20,10 @@ export const HeldCallStated = z
     decided_by: z.guid().nullable(),
     how: z.enum(['console', 'api', 'passkey', 'channel']).nullable(),
     note: z.string().nullable().describe('the note of the owner to the agent'),
+    approvers: z
+      .object({ needed: z.int(), given: z.int() })
+      .nullable()
+      .describe('how many different people have to approve, and how many have; null: one decides'),
     executed_at: moment,
     execution_error: z.string().nullable(),
     result_summary: z
@@ -86,6 +90,16 @@ export const HeldCallSummary = HeldCallStated.extend({
   reason: z.string().nullable().describe("the agent's own words"),
   caller: Person,
   decided_by_email: z.string().nullable(),
+  approved_before: z
+    .array(
+      z.object({
+        approved_by: z.guid(),
+        approved_by_email: z.string().nullable(),
+        approved_at: z.iso.datetime(),
+        how: z.enum(['console', 'api', 'passkey', 'channel']),
+      }),
+    )
+    .describe('who approved before the one who decided, or so far, where several people have to approve'),
   held_because: z.object({
     reason: z.string(),
     detail: z.string().nullable(),

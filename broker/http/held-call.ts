@@ -1,9 +1,10 @@
 /** Builds the owners' view of a held call. */
 
 import { z } from 'zod';
+import { approversNamed } from '../approvals/earlier-approvals.ts';
 import { personOnRecord } from '../approvals/held-person.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
-import { howDecided, statusAt } from '../audit/approval-state.ts';
+import { approvedBefore, howDecided, statusAt } from '../audit/approval-state.ts';
 import { AuditFlags, NotedChange, readFlagsAs } from '../audit/audit-flags.ts';
 import type { Broker } from '../broker.ts';
 import { describeMatched } from '../facts/matched-rules.ts';
@@ -57,6 +58,12 @@ function holdingCorrected({ correction_audit_id: id, correction_detail: detail, 
   return { reason: held_by.reason, detail, decision: JSON.stringify(held_by) };
 }
 
+/** Returns how many people have to approve the call, and how many have; null for one person. */
+export const approversOf = (one: Pick<ApprovalTable, 'id' | 'approvers' | 'approved_before' | 'status'>) =>
+  one.approvers === null
+    ? null
+    : { needed: one.approvers, given: approvedBefore(one).length + (one.status === 'approved' ? 1 : 0) };
+
 /** Returns the status of the call so far. `now`: milliseconds. */
 export const stated = (one: OpenApproval, now: number) => ({
   approval_id: one.id,
@@ -68,6 +75,7 @@ export const stated = (one: OpenApproval, now: number) => ({
   decided_by: one.decided_by,
   how: howDecided(one),
   note: one.note,
+  approvers: approversOf(one),
   executed_at: instant(one.executed_at),
   execution_error: one.execution_error,
   result_summary: one.result_summary,
@@ -105,6 +113,7 @@ export const summary = async (
   reason: held.agent_reason,
   caller: personOnRecord(held),
   decided_by_email: held.decided_by_email,
+  approved_before: await approversNamed(services.broker, held),
   held_because: await heldBecause(services, held),
   request_hash: held.request_hash,
   corrected: held.corrected_at === null ? null : { at: instant(held.corrected_at), by_email: held.corrected_by_email },

@@ -108,6 +108,8 @@ async function act(
     return { kind: 'not_allowed' } as const;
   });
   if (decided.kind === 'decided') return undefined;
+  if (decided.kind === 'approved_in_part')
+    return `You approved this call: ${decided.given} of ${decided.needed} people have. It waits until the others approve, too.`;
   const by = decided.kind === 'already_decided' && decided.by !== null ? ` by ${readable(decided.by)}` : '';
   const why =
     decided.kind === 'already_decided'

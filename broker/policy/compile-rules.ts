@@ -70,15 +70,21 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
       note('allowed only in a guardrail that requires an approval; leave it out', 'remember');
     if (source.decide_in !== undefined && source.effect !== 'require_approval')
       note('allowed only in a rule that requires an approval; leave it out', 'decide_in');
+    const { approvers = 1 } = source;
+    if (source.approvers !== undefined && source.effect !== 'require_approval')
+      note('allowed only in a rule that requires an approval; leave it out', 'approvers');
+    if (approvers > 1 && source.remember === true)
+      note('a standing approval is given by one person; leave this out, or `approvers`', 'remember');
     checkMask(source, note);
     const limit = source.limit && compileLimit(source, source.limit, note);
     const after = source.after && compileAfter(source, source.after, note);
     return {
       name: source.name ?? `rule ${i + 1}`,
       place: i,
-      // A call beyond a limit always needs an approval of its own.
-      lasting: source.limit === undefined && (kind === 'policy' || source.remember === true),
+      // A call beyond a limit, or for which several people are needed, always needs an approval of its own.
+      lasting: source.limit === undefined && approvers === 1 && (kind === 'policy' || source.remember === true),
       ...(source.decide_in && { decideIn: source.decide_in }),
+      ...(approvers > 1 && { approvers }),
       ...(source.name === undefined && { says: describeRule(source) }),
       effect: source.effect,
       ...compileSelection(source, source.effect, note),

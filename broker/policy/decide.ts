@@ -104,6 +104,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
       holds,
       ...(basis && { basis }),
       decideIn: channelsToDecideIn(facts, holds, matched),
+      ...approversOf(facts, holds),
       ...(held.limit && { limit: held.limit }),
     };
   }
@@ -156,6 +157,17 @@ function commonFields(
   return { detail, evaluated, notEvaluated, matched, conditional, ...(grant && { grant }) };
 }
 
+type RulesOf = Pick<Facts, 'policy' | 'guardrails'>;
+
+const ruleOf = ({ policy, guardrails }: RulesOf, hold: Hold): Rule | undefined =>
+  hold.source === 'grant' ? undefined : (hold.source === 'policy' ? policy?.rules : guardrails.rules)?.[hold.rule];
+
+/** Returns how many people have to approve: as many as the strictest of the rules that hold the call says. */
+function approversOf(facts: RulesOf, holds: readonly Hold[]): { approvers?: number } {
+  const approvers = Math.max(1, ...holds.map((hold) => ruleOf(facts, hold)?.approvers ?? 1));
+  return approvers === 1 ? {} : { approvers };
+}
+
 const NOWHERE: readonly string[] = Object.freeze([]);
 
 /**
@@ -163,14 +175,14 @@ const NOWHERE: readonly string[] = Object.freeze([]);
  * approvals permits none, and neither does a rule that holds because its condition failed.
  */
 function channelsToDecideIn(
-  { policy, guardrails }: Pick<Facts, 'policy' | 'guardrails'>,
+  facts: RulesOf,
   holds: readonly Hold[],
   matched: readonly MatchedRule[],
 ): readonly string[] {
   let common: readonly string[] | undefined;
   for (const hold of holds) {
     if (hold.source === 'grant') return NOWHERE;
-    const { decideIn = NOWHERE } = (hold.source === 'policy' ? policy?.rules : guardrails.rules)?.[hold.rule] ?? {};
+    const { decideIn = NOWHERE } = ruleOf(facts, hold) ?? {};
     if (matched.some(({ source, name, error }) => source === hold.source && name === hold.name && error !== undefined))
       return NOWHERE;
     common = common?.filter((name) => decideIn.includes(name)) ?? decideIn;

@@ -20,7 +20,7 @@ const MOST_OF_CONDITION = 100;
 
 /** Formats, for example: `POST, PUT, PATCH wait`, `GET /secrets/** on codehost is denied`, `every call waits if request.body.amount > 100`. */
 export function describeRule(rule: RuleSource): string {
-  const { effect, methods, endpoints, scopes, platforms, when, mask, limit, after } = rule;
+  const { effect, methods, endpoints, scopes, platforms, when, mask, limit, after, approvers = 1 } = rule;
   const verb = EFFECTS[effect];
   const what = [methods?.join(', '), endpoints === undefined ? undefined : named(endpoints)].filter(Boolean).join(' ');
   const where = [
@@ -31,9 +31,10 @@ export function describeRule(rule: RuleSource): string {
   const condition = when === undefined ? [] : [`if ${cut(when.replace(/\s+/g, ' ').trim())}`];
   const beyond = limit === undefined ? [] : [`beyond ${cut(describeLimit(limit))}`];
   const earlier = after === undefined ? [] : [cut(describeAfter(after))];
+  const people = approvers === 1 ? [] : [`for ${approvers} people`];
   const masked = mask === undefined ? [] : [`without ${describeMask(mask)}`];
   const said = [what === '' ? 'every call' : what, ...where, isOne ? verb.one : verb.many];
-  return [...said, ...masked, ...beyond, ...earlier, ...condition].join(' ');
+  return [...said, ...people, ...masked, ...beyond, ...earlier, ...condition].join(' ');
 }
 
 /** Formats, for example: `email, phone and values of the kinds card, iban`. */

@@ -206,7 +206,7 @@ export type Verdict =
   | (VerdictCommon & { kind: 'allow'; reason: 'approved'; standing?: StandingApproval })
   /**
    * `reason`: of the first of `holds`, the complete list of holds. `basis`: from which a standing approval can be created. `decideIn`: channels in which a
-   * button may decide. `limit`: of the first rule that holds the call.
+   * button may decide. `approvers`: how many different people have to approve, when it is more than one. `limit`: of the first rule that holds the call.
    */
   | (VerdictCommon & {
       kind: 'hold';
@@ -214,6 +214,7 @@ export type Verdict =
       holds: readonly Hold[];
       basis?: Basis;
       decideIn: readonly string[];
+      approvers?: number;
       limit?: ReportedLimit;
     })
   | (VerdictCommon & {

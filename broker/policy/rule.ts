@@ -38,6 +38,8 @@ export type RuleSource = SelectionSource & {
   remember?: boolean;
   /** For a rule that requires an approval: names of channels in which a button may decide. */
   decide_in?: readonly string[];
+  /** For a rule that requires an approval: how many different people have to approve. Default: 1. */
+  approvers?: number;
 };
 
 /** Compiled. `made`: selects the earlier calls. `text`: identifies the selection, equal for all rules that look back at the same calls. */
@@ -52,6 +54,8 @@ export type Rule = {
   lasting: boolean;
   /** For a rule that requires an approval: names of channels in which a button may decide. */
   decideIn?: readonly string[];
+  /** For a rule that requires an approval: how many different people have to approve, when it is more than one. */
+  approvers?: number;
   /** Its description in words; only for a rule without a name of its own. */
   says?: string;
   effect: Effect | 'suspend';

@@ -1,9 +1,8 @@
 /**
- * Held calls: pending, decided, expired. held-calls.ts reads them with agent and reason for display; replays.ts has the replay of
- * approved ones.
+ * Held calls: pending, decided, expired. held-calls.ts reads them with agent and reason for display; decisions.ts decides them; replays.ts has the
+ * replay of approved ones.
  */
 
-import type { AuditTable } from './audit-columns.ts';
 import { livingFamily } from './children.ts';
 import type { Db } from './store.ts';
 import type { ApprovalTable, NewApproval } from './tables/approvals.ts';
@@ -120,6 +119,8 @@ const OPEN_COLUMNS = [
   'decided_with',
   'decide_in',
   'decided_on',
+  'approvers',
+  'approved_before',
   'corrected_by',
   'corrected_at',
   'correction_audit_id',
@@ -142,20 +143,6 @@ export async function findSettled(db: Db, ids: readonly string[], now: number): 
   return rows.map(({ id }) => id);
 }
 
-export type Decision = {
-  status: 'approved' | 'denied';
-  at: number;
-  by: string;
-  how: NonNullable<ApprovalTable['decided_how']>;
-  /** JSON; see ApprovalTable. */
-  with: string | null;
-  on?: string | null;
-  note: string | null;
-  auditId: AuditTable['id'];
-  /** The process that makes the replay, when the call is approved. */
-  instanceId: string;
-};
-
 /** Whether any of these held calls of an agent is a read. */
 export async function holdsRead(
   db: Db,
@@ -174,64 +161,6 @@ export async function holdsRead(
     .limit(1)
     .executeTakeFirst();
   return row !== undefined;
-}
-
-/** A corrected request of a held call, sealed, with its hash and related columns. `asked`: the agent's original request. */
-export type Correction = Pick<
-  ApprovalTable,
-  'path' | 'request_hash' | 'action' | 'asked' | 'sentence' | 'basis' | 'decide_in' | 'correction_audit_id'
-> & { by: string; at: number };
-
-/** Replaces the pending request with hash `request_hash` by a corrected one. False: it is not pending any more, or was changed. */
-export async function correctHeldCall(
-  db: Db,
-  { organisation_id, id, request_hash }: Pick<ApprovalTable, 'organisation_id' | 'id' | 'request_hash'>,
-  { by, at, ...columns }: Correction,
-): Promise<boolean> {
-  const done = await db
-    .updateTable('approvals')
-    .set({ ...columns, corrected_by: by, corrected_at: at })
-    .where('organisation_id', '=', organisation_id)
-    .where('id', '=', id)
-    .where('request_hash', '=', request_hash)
-    .where('status', '=', 'pending')
-    .where('expires_at', '>', at)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
-}
-
-/**
- * Decides a pending call and claims the replay of an approved one, in one guarded statement, so that one of concurrent callers wins.
- * Returns the updated row; undefined: the call was already decided, has expired, or was corrected meanwhile.
- */
-export async function decideHeldCall(
-  db: Db,
-  approval: Pick<ApprovalTable, 'organisation_id' | 'id' | 'request_hash'>,
-  decision: Decision,
-): Promise<ApprovalTable | undefined> {
-  const approved = decision.status === 'approved';
-  return await db
-    .updateTable('approvals')
-    .set({
-      status: decision.status,
-      decided_at: decision.at,
-      decided_by: decision.by,
-      decided_how: decision.how,
-      decided_with: decision.with,
-      decided_on: decision.on ?? null,
-      note: decision.note,
-      decision_audit_id: decision.auditId,
-      exec_state: approved ? 'claimed' : 'none',
-      lease_owner: approved ? decision.instanceId : null,
-      fence: approved ? 1 : 0,
-    })
-    .where('organisation_id', '=', approval.organisation_id)
-    .where('id', '=', approval.id)
-    .where('request_hash', '=', approval.request_hash)
-    .where('status', '=', 'pending')
-    .where('expires_at', '>', decision.at)
-    .returningAll()
-    .executeTakeFirst();
 }
 
 /** Expires pending calls whose deadline has passed. Returns which. */

@@ -52,6 +52,29 @@ export async function purgeFormerOwners(db: Db, organisationId: string, before: 
     .execute();
 }
 
+/** Returns the addresses of these owners, present or removed, by their ids, as far as they are stored. */
+export async function findAddresses(
+  db: Db,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('owners')
+    .select(['id', 'email'])
+    .where('organisation_id', '=', organisationId)
+    .where('id', 'in', ids)
+    .union(
+      db
+        .selectFrom('former_owners')
+        .select(['id', 'email'])
+        .where('organisation_id', '=', organisationId)
+        .where('id', 'in', ids),
+    )
+    .execute();
+  return new Map(rows.map(({ id, email }) => [id, email]));
+}
+
 /**
  * Selects the address of an owner, present or removed; null: there was no such owner, or the address was deleted. Both are columns of the query, such
  * as `p.decided_by`.

@@ -73,6 +73,7 @@ const StoredRules = z.array(
       .exactOptional(),
     remember: z.boolean().exactOptional(),
     decide_in: Texts.exactOptional(),
+    approvers: z.int().exactOptional(),
   }),
 );
 

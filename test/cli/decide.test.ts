@@ -63,6 +63,23 @@ describe('approve', () => {
     expect(JSON.parse(cli.upstream.seen.at(-1)!.body)).toEqual({ title: 'One cup' });
   });
 
+  test('of a call that several people have to approve says so, exits 0, and does not wait for the platform', async () => {
+    const rule = { name: 'two', effect: 'require_approval', methods: ['POST'], approvers: 2 };
+    expect((await cli.owner('POST', '/owner/guardrails', { guardrails: [rule] })).status).toBe(200);
+    const id = await cli.hold('clerk');
+    await cli.owner('POST', '/owner/guardrails', { guardrails: [] });
+    expect((await cli.run('inbox', 'show', id)).stdout).toMatch(
+      /Approvers +2 people have to approve; nobody has yet\./,
+    );
+    const before = written();
+    const { code, stdout, stderr } = await cli.run('approve', id, '--yes');
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toContain('Your approval is recorded: 1 of 2 people have approved.');
+    expect(written()).toBe(before);
+    expect((await cli.run('inbox', 'show', id)).stdout).toMatch(/2 people have to approve; 1 has: \S+@\S+\./);
+    expect((await cli.run('deny', id, '--yes')).code).toBe(0);
+  });
+
   test('with --next makes a standing approval, which standing list shows with who gave it and when, and standing revoke ends', async () => {
     const id = await cli.hold('clerk');
     const approved = await cli.run('approve', id, '--next', '2', '--for', '1h', '--yes');

@@ -165,6 +165,29 @@ agents:
     expect(fresh.warnings[0]?.message).toBe('has no secret yet, so calls on it are answered platform_not_connected.');
   });
 
+  onOne('warns of a rule that needs more people than may decide, counting those of the file', async () => {
+    const world = await governed();
+    const file = (owners: string) => `${owners}guardrails:
+  - { name: payouts, effect: require_approval, methods: [POST], approvers: 3 }
+policies:
+  default: { rules: [{ effect: require_approval, approvers: 1 }] }
+`;
+    const warnings = async (owners = '') => (await world.plan(file(owners))).warnings;
+    const has = (await world.present()).owners.filter(({ role }) => role !== 'viewer').length;
+    expect(await warnings()).toEqual([
+      {
+        file: 'governance.yaml',
+        path: 'guardrails[0].approvers',
+        line: expect.any(Number),
+        column: expect.any(Number),
+        message: `3 people have to approve, and the organisation has ${has} who may decide: such calls can only be denied, or expire.`,
+      },
+    ]);
+    const owner = (name: string, role: string) => `  - { email: ${name}@acme.example, role: ${role} }\n`;
+    expect(await warnings(`owners:\n${owner('a', 'admin')}${owner('c', 'viewer')}`)).toHaveLength(1);
+    expect(await warnings(`owners:\n${owner('a', 'admin')}${owner('c', 'approver')}`)).toEqual([]);
+  });
+
   onOne('warns of a connection without a secret, but not where people give their own tokens', async () => {
     const world = await governed();
     const shared = (perPerson: string) => `platforms:

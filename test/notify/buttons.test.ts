@@ -119,6 +119,24 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(server.of('platform')).toHaveLength(1);
   });
 
+  test('where several people have to approve, the first one is answered that others have to, too', async () => {
+    const two = await organisation.agent({ rules: [{ effect: 'allow' }, { ...HOLDS, approvers: 2 }] });
+    const { id: channelId } = await addSlack();
+    const { approval_id: id } = (await two.act(WRITE)).body;
+    const { approve } = slackButtons(await messageOf(id, slackButtons))!;
+    await pressInSlack(world, channelId, approve);
+    const [told] = (await server.waitFor('chat.postEphemeral')) as [Body];
+    expect(told.text).toBe('You approved this call: 1 of 2 people have. It waits until the others approve, too.');
+    expect(await read(id)).toMatchObject({
+      status: 'pending',
+      approved_before: [{ approved_by: organisation.owner.id, how: 'channel' }],
+    });
+    expect(await refusals()).toEqual([]);
+    const colleague = await organisation.addOwner('approver');
+    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {}, colleague);
+    expect(await settled(id, 'approved')).toMatchObject({ approvers: { needed: 2, given: 2 } });
+  });
+
   test('decides nothing after a correction, and links to the page', async () => {
     const { id: channelId } = await addSlack();
     const { id, buttons } = await heldInSlack();

@@ -24,7 +24,7 @@ import { makeLog } from '../../broker/log/log.ts';
 import { type Running, type ServeOptions, serve } from '../../broker/process/main.ts';
 import { restoreBackup, restoreInPlace } from '../../broker/process/restore.ts';
 import { startFault } from '../../broker/process/start-fault.ts';
-import { decideHeldCall } from '../../broker/store/approvals.ts';
+import { decideHeldCall } from '../../broker/store/decisions.ts';
 import { markRestore } from '../../broker/store/generation.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';

@@ -2,7 +2,6 @@
 import { decideAccessRequest } from '../../broker/store/access-requests.ts';
 import { bindKey } from '../../broker/store/agent-keys.ts';
 import { deleteGrant, moveAgents, updateAgent } from '../../broker/store/agents.ts';
-import { correctHeldCall, decideHeldCall } from '../../broker/store/approvals.ts';
 import { deleteRowsOf } from '../../broker/store/audit-purges.ts';
 import { changeSink, deleteSink } from '../../broker/store/audit-sinks.ts';
 import { claimTrial, closeBreaker, releaseTrial } from '../../broker/store/breakers.ts';
@@ -16,6 +15,7 @@ import {
   setCredentialStatus,
   storeResealed,
 } from '../../broker/store/connections.ts';
+import { correctHeldCall, decideHeldCall } from '../../broker/store/decisions.ts';
 import { endOneTimeTokens } from '../../broker/store/governance.ts';
 import { closeHeldJoin, endHeldJoin, openHeldJoin, recordHeldJoinAnswer } from '../../broker/store/held-joins.ts';
 import { putIdempotentAnswer, releaseIdempotencyKey } from '../../broker/store/idempotency.ts';

@@ -12,7 +12,7 @@ import { plainSentence } from '../../sentences/part.ts';
 import { Approval, PendingActions } from '../approval-answers.ts';
 import { currentPrincipal } from '../current-principal.ts';
 import { Refusal } from '../errors.ts';
-import { approveUrl } from '../held-call.ts';
+import { approversOf, approveUrl } from '../held-call.ts';
 import { instant } from '../instant.ts';
 import { json, type Reply } from '../reply.ts';
 import { route } from '../route.ts';
@@ -66,6 +66,7 @@ function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, foun
     expires_at: instant(found.expires_at),
     executed_at: instant(found.executed_at),
     ...(found.execution_error !== null && { execution_error: found.execution_error }),
+    ...(found.approvers !== null && { approvers: approversOf(found) }),
     ...correctedOf(broker, found),
     ...(found.note !== null && { note: found.note }),
     audit_id: found.replay_audit_id ?? found.audit_id,

@@ -8,7 +8,7 @@ import { storedUuid } from '../../crypto/ids.ts';
 import { platformNames } from '../../facts/platform-names.ts';
 import { PasskeyDeciders, passkeyDecidersIn } from '../../policy/passkey-deciders.ts';
 import { Refusal } from '../errors.ts';
-import { agentNamed, heldBecause, secondsLeft } from '../held-call.ts';
+import { agentNamed, approversOf, heldBecause, secondsLeft } from '../held-call.ts';
 import { HeldCallOpened, HeldCallStated } from '../held-call-schema.ts';
 import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
@@ -42,6 +42,7 @@ const Waiting = z
     scope: opened.scope,
     reason: opened.reason,
     held_because: opened.held_because,
+    approvers: opened.approvers,
     request_hash: opened.request_hash,
     passkeys: z.boolean().describe('whether it can be approved by passkey'),
     passkey_deciders: PasskeyDeciders.exclude(['default']).describe('who decides by passkey without a session'),
@@ -108,6 +109,7 @@ export const approveRequest = route({
         scope: held.scope,
         reason: held.agent_reason,
         held_because: await heldBecause(services, held),
+        approvers: approversOf(held),
         request_hash: held.request_hash,
         passkeys: canSign,
         passkey_deciders: passkeyDecidersIn(deciders, services.provider !== undefined),

@@ -175,7 +175,9 @@ export const passkeySignFinish = route({
     200: {
       description: 'Approved; executed_at is null while the platform has not answered.',
       schema: z.object({
-        status: z.literal('approved'),
+        status: z
+          .enum(['approved', 'pending'])
+          .describe('pending: others have to approve it, too, by a rule that needs several people'),
         approval_id: z.guid(),
         executed_at: z.iso.datetime().nullable(),
       }),
@@ -206,6 +208,8 @@ export const passkeySignFinish = route({
         const { id, executed_at } = approval;
         return json(200, { status: 'approved', approval_id: id, executed_at: instant(executed_at) });
       }
+      case 'approved_in_part':
+        return json(200, { status: 'pending', approval_id: signed.approval.id, executed_at: null });
       default:
         throw assertionRefused(signed, 'Decide in the console');
     }

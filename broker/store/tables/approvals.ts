@@ -47,6 +47,10 @@ export type ApprovalTable = {
   sentence: Uint8Array | null;
   /** JSON: names of the channels in which the call may be decided by a button; null: none. */
   decide_in: string | null;
+  /** How many different people have to approve; null: one. */
+  approvers: number | null;
+  /** JSON (audit/approval-state.ts): the approvals of this request before the deciding one; null: none. */
+  approved_before: string | null;
   /** JSON: the channel in which the call was decided by a button, and the person's identity there; then `decided_how` is `api`. */
   decided_on: string | null;
   /** JSON: the basis of the decision to hold (`Basis` of policy/standing-terms.ts), sealed; null: no standing approval can be created from it. */
@@ -77,6 +81,7 @@ export type DefaultedApprovalColumns =
   | 'replay_audit_id'
   | 'decided_with'
   | 'decided_on'
+  | 'approved_before'
   | 'basis'
   | 'asked'
   | 'corrected_by'
@@ -84,8 +89,8 @@ export type DefaultedApprovalColumns =
   | 'correction_audit_id';
 
 /** A new held call. */
-export type NewApproval = Omit<ApprovalTable, DefaultedApprovalColumns | 'decide_in'> &
-  Partial<Pick<ApprovalTable, 'decide_in' | 'basis'>>;
+export type NewApproval = Omit<ApprovalTable, DefaultedApprovalColumns | 'decide_in' | 'approvers'> &
+  Partial<Pick<ApprovalTable, 'decide_in' | 'approvers' | 'basis'>>;
 
 /** One enrolled authenticator of an owner (specification, Passkey credential). */
 export type PasskeyTable = {

@@ -33,6 +33,7 @@ export const EVENT_TEXTS = {
   bootstrap_token_made: 'got a token to bring a key',
   agent_bound: 'brought its key',
   agent_invited: 'came by an invite',
+  approval_given: 'had a held call approved by one of several people',
   approval_corrected: 'had a held call corrected',
   button_refused: 'was not decided: the person who pressed a button in a chat is not allowed to, or it was too late',
   mcp_tools_found: 'An MCP server listed its tools',

@@ -24,6 +24,7 @@ const UNDER_WAY = { kind: 'wait', words: 'Under way' };
 const EVENTS = {
   approval_approved: { kind: 'good', words: 'Approved' },
   approval_denied: { kind: 'bad', words: 'Denied' },
+  approval_given: { kind: 'wait', words: 'Approved in part' },
   approval_corrected: { kind: 'wait', words: 'Corrected' },
   access_request_approved: { kind: 'good', words: 'Granted' },
   access_request_denied: { kind: 'bad', words: 'Denied' },

@@ -38,7 +38,7 @@ function Content({ id, state, me, mine, answered, deciding, look, lookAnew, look
     case 'over':
       return html`<${Outcome} outcome=${state.outcome} details=${state.details} held=${state.held} mine=${mine} answered=${answered} me=${me} />`;
     default:
-      return html`<${Waiting} id=${id} state=${state} me=${me} deciding=${deciding} look=${look} lookAnew=${lookAnew}
+      return html`<${Waiting} id=${id} state=${state} me=${me} answered=${answered} deciding=${deciding} look=${look} lookAnew=${lookAnew}
         lookWho=${lookWho} />`;
   }
 }

@@ -7,6 +7,7 @@
 import { html } from '/console/html.js';
 import { wasCancelled } from '/console/passkeys/ceremony.js';
 import { keepPlace } from '/console/place.js';
+import { approvedInPart } from '/console/request-view/approvers.js';
 import { NoteField } from '/console/request-view/note-field.js';
 
 /** Navigates to sign-in, which leads back here. */
@@ -20,6 +21,7 @@ const signIn = () => {
  * @property {DecisionMethods} ways
  * @property {Me | undefined} me
  * @property {Waits} held
+ * @property {boolean} approved this person has approved, and others have to, too
  * @property {boolean} seen
  * @property {boolean} changed
  * @property {boolean} over
@@ -36,7 +38,7 @@ const signIn = () => {
  * }} props
  */
 export function DecideBar({ note, setNote, act, older, choose, ...bar }) {
-  const { ways, me, held, seen, changed, over, busy, problem } = bar;
+  const { ways, me, held, approved, seen, changed, over, busy, problem } = bar;
   const byPasskey = ways.how === 'passkey';
   const button = (
     /** @type {Verb} */ verb,
@@ -57,7 +59,7 @@ export function DecideBar({ note, setNote, act, older, choose, ...bar }) {
     ${
       ways.how &&
       html`<div class="choices">
-        ${button('approve', 'Approve', 'Approving…', 'primary', readable && seen && !changed)}
+        ${button('approve', 'Approve', 'Approving…', 'primary', readable && seen && !changed && !approved)}
         ${button('deny', 'Deny', 'Denying…', 'danger', true)}
       </div>`
     }
@@ -89,11 +91,12 @@ const showFolded = () => {
  *
  * @param {Bar} props
  */
-function Said({ problem, seen, changed, over, ways, me, held }) {
+function Said({ problem, approved, seen, changed, over, ways, me, held }) {
   const say = (/** @type {Children} */ text, /** @type {string | undefined} */ kind) =>
     html`<p class="said small" data-kind=${kind} role="status">${text}</p>`;
   if (over) return say('Expired: this can no longer be decided.', 'bad');
   if (problem) return say(problem.message, wasCancelled(problem) ? 'wait' : 'bad');
+  if (approved && held.approvers) return say(approvedInPart(held.approvers), 'good');
   if (changed) return say('Look again before you decide.', 'bad');
   if (me && !me.elsewhere && !me.mayDecide)
     return say('Your role is viewer, which cannot decide. Ask an approver or admin.', 'wait');

@@ -158,7 +158,9 @@ export function useHeld(id) {
     async (/** @type {Status} */ status, /** @type {() => Promise<Partial<DecidedNow>>} */ work) => {
       setMine(status);
       try {
-        setAnswered({ now: await work() });
+        const now = await work();
+        setAnswered({ now });
+        if (now.status === 'pending') await lookWho();
       } catch (error) {
         setMine(undefined);
         const first = firstOf(error);
@@ -167,7 +169,7 @@ export function useHeld(id) {
       }
       await look();
     },
-    [look],
+    [look, lookWho],
   );
   // For a request that changed meanwhile: the current one becomes the one under review.
   const lookAnew = useCallback(() => {

@@ -20,8 +20,8 @@ import { sendStanding } from '/console/standing/send.js';
 /** @type {Readonly<Record<Verb, Status>>} */
 const BECOMES = { approve: 'approved', deny: 'denied' };
 
-/** @param {{ id: string, state: WaitingState } & Pick<Held, 'me' | 'deciding' | 'look' | 'lookAnew' | 'lookWho'>} props */
-export function Waiting({ id, state: { held, changed, stale }, me, deciding, look, lookAnew, lookWho }) {
+/** @param {{ id: string, state: WaitingState } & Pick<Held, 'me' | 'answered' | 'deciding' | 'look' | 'lookAnew' | 'lookWho'>} props */
+export function Waiting({ id, state: { held, changed, stale }, me, answered, deciding, look, lookAnew, lookWho }) {
   const [seen, setSeen] = useState(false);
   /** The verb in flight, and whether the passkey device has yet to respond. */
   const [busy, setBusy] = useState(/** @type {{ verb: Verb, device: boolean } | undefined} */ (undefined));
@@ -57,8 +57,10 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
     );
   const byOlderPasskey = () =>
     decide('approve', async () => {
-      await approveWithOlderPasskey(id, held.request_hash, () => setBusy({ verb: 'approve', device: false }));
-      return {};
+      const { status } = await approveWithOlderPasskey(id, held.request_hash, () =>
+        setBusy({ verb: 'approve', device: false }),
+      );
+      return { status };
     });
   const confirmed = (
     /** @type {Verb} */ verb,
@@ -73,11 +75,14 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
     );
   };
 
+  const before = me && !me.elsewhere ? me.details.approved_before : [];
+  const approved = answered?.now?.status === 'pending' || before.some((one) => one.approved_by === me?.id);
+
   const { who, how } = recordOf(ways);
   // Computed again only when the request changes, not with every second of the countdown.
   const view = useMemo(
     () => html`<${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${who} how=${how} />`,
-    [held.request, held.request_hash, held.agent.suspended, who, how],
+    [held.request, held.request_hash, held.agent.suspended, held.approvers?.given, who, how],
   );
   return html`
     <h1><${CallTitle} held=${held} /></h1>
@@ -91,7 +96,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
     ${ways.owner && !ways.owner.passkeys && html`<${Offer} done=${() => Promise.all([look(), lookWho()])} />`}
     ${
       me !== null &&
-      html`<${DecideBar} ways=${ways} me=${me} held=${held} seen=${seen} changed=${changed} over=${over} busy=${busy}
+      html`<${DecideBar} ways=${ways} me=${me} held=${held} approved=${approved} seen=${seen} changed=${changed} over=${over} busy=${busy}
         problem=${problem} note=${note} setNote=${setNote} choose=${() => setByClick(!byClick)}
         act=${ways.how === 'passkey' ? byPasskey : (/** @type {Verb} */ verb) => setAsking({ verb, hash: held.request_hash })} older=${byOlderPasskey} />`
     }

@@ -4,6 +4,7 @@ import { html, useState } from '/console/html.js';
 import { Buttons } from '/console/inbox/buttons.js';
 import { Correct } from '/console/inbox/correct.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
+import { approvedInPart } from '/console/request-view/approvers.js';
 import { RequestView } from '/console/request-view/request-view.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
@@ -23,7 +24,10 @@ export function Approval({ entry, version, waits, busy, passkeys, shown, act }) 
   if (!held) return html`<${Loading} />`;
   // A held call whose request cannot be decrypted or parsed cannot be approved.
   const readable = held.request !== null;
-  const passkey = readable && passkeys;
+  const { approvers } = held;
+  const approved =
+    approvers && held.approved_before.some((one) => one.approved_by === owner.id) && approvedInPart(approvers);
+  const approvable = readable && !approved;
   return html`
     <${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${mayDecide(owner) ? owner.email : 'the person who decides'} />
     ${waits && html`<${Correct} key=${`correct ${held.request_hash}`} held=${held} done=${load} />`}
@@ -31,10 +35,10 @@ export function Approval({ entry, version, waits, busy, passkeys, shown, act }) 
       waits &&
       html`<${Buttons}
         key=${held.request_hash}
-        approve=${readable && 'Approve…'}
-        passkey=${passkey}
+        approve=${approvable && 'Approve…'}
+        passkey=${approvable && passkeys}
         seen=${seen}
-        why=${readable && !seen && 'Open what is folded, then approve.'}
+        why=${approved || (readable && !seen && 'Open what is folded, then approve.')}
         busy=${busy}
         act=${act}
       />`

@@ -43,10 +43,13 @@ export function settledOutcome({ outcome, approval, decided_by_email }) {
   return itemOutcome('approval', { ...approval, decided_by_email });
 }
 
+const MEANT = new Set(['approved', 'denied', 'approved_in_part']);
+
 /** @type {Record<SettledCall['outcome'], string>} */
 const SAID = {
   approved: 'approved',
   denied: 'denied',
+  approved_in_part: 'approved by you, and waiting until others approve, too',
   already_decided: 'decided already by somebody else',
   request_changed: 'no longer the request that you were shown: look again',
   approval_expired: 'expired',
@@ -70,6 +73,6 @@ export function summaryOf(results) {
   const failed = approved.filter((one) => one?.kind !== 'good' && !one?.underWay).length;
   if (underWay > 0) sentences.push(`${underWay} of them under way`);
   if (failed > 0) sentences.push(`${failed} of them made without success, or not made`);
-  const isMeant = [...counts.keys()].every((outcome) => outcome === 'approved' || outcome === 'denied');
+  const isMeant = [...counts.keys()].every((outcome) => MEANT.has(outcome));
   return { kind: isMeant && failed === 0 ? 'good' : 'wait', words: `${visibleLine(sentences.join('; '))}.` };
 }

@@ -8,6 +8,7 @@
 /** @typedef {import('../../answers.ts').ListedAccessRequest} ListedAccessRequest */
 /** @typedef {import('../../answers.ts').ListedRegistration} ListedRegistration */
 import { platformAnswer } from '../request-view/answer.js';
+import { approvedInPart } from '../request-view/approvers.js';
 import { visibleLine } from '../visible.js';
 
 /** @type {Partial<Record<string, string>>} */
@@ -81,7 +82,7 @@ export const oneLine = (/** @type {Listed} */ { kind, item }) =>
 const byWhom = (/** @type {{ decided_by_email?: string | null }} */ { decided_by_email }) =>
   decided_by_email ? ` by ${visibleLine(decided_by_email)}` : '';
 
-/** `underWay`: the outcome is not final yet. @typedef {{ kind: string, words: string, underWay?: true }} Outcome */
+/** `underWay`: the outcome is not final yet; `waits`: the item still waits for others. @typedef {{ kind: string, words: string, underWay?: true, waits?: true }} Outcome */
 
 const EXPIRED = { kind: '', words: 'Nobody decided in time. The agent has to ask again.' };
 const ENDED = { kind: '', words: 'It ended with its agent. The call is never made.' };
@@ -97,6 +98,8 @@ function ofCall(held) {
   const by = byWhom(held);
   if (held.status === 'denied') return { kind: 'bad', words: `Denied${by}. The call is never made.` };
   if (held.status === 'expired') return held.agent?.ended ? ENDED : EXPIRED;
+  if (held.status === 'pending' && held.approvers && held.approvers.given > 0)
+    return { kind: 'wait', words: approvedInPart(held.approvers), waits: true };
   if (held.status !== 'approved') return GONE;
   if (held.execution_error) return ofFailed(by, held.execution_error, held.executed_at ?? null);
   if (!held.executed_at) return { kind: 'wait', words: `Approved${by}. The call is under way.`, underWay: true };

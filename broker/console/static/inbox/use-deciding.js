@@ -59,13 +59,14 @@ export function useDeciding({ open, settle, reload, done }) {
         setVersion((before) => before + 1);
       } else {
         const { outcome, late } = decided;
-        settle(entry.key, outcome);
+        if (outcome.waits) setVersion((before) => before + 1);
+        else settle(entry.key, outcome);
         // The card shows the outcome, too; this announcement is for screen readers.
         announce(
           late ? `${late} ${outcome.words}` : outcome.words,
           late ? 'wait' : denies(what) ? 'good' : outcome.kind,
         );
-        done(entry.key);
+        if (!outcome.waits) done(entry.key);
       }
     } catch (failure) {
       announce(asError(failure).message, wasCancelled(failure) ? 'wait' : 'bad');

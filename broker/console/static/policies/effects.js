@@ -5,7 +5,7 @@
 /** Which calls a rule matches; an absent member matches everything. @typedef {{ platforms?: string[], scopes?: string[], methods?: string[], endpoints?: string[], when?: string }} Selection */
 /** The earlier calls that a rule looks back at, and for how long after such a call it applies. @typedef {Selection & { within: string }} After */
 /** What a rule masks in responses: members of JSON, and kinds of values. @typedef {{ members?: string[], values?: string[] }} Mask */
-/** A rule as stored. @typedef {Selection & { name?: string, effect: string, mask?: Mask, limit?: Limit, after?: After, remember?: true }} Rule */
+/** A rule as stored. @typedef {Selection & { name?: string, effect: string, mask?: Mask, limit?: Limit, after?: After, remember?: true, approvers?: number }} Rule */
 
 /** @type {Readonly<Record<string, Effect>>} */
 export const EFFECTS = {

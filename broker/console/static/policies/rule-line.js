@@ -33,6 +33,7 @@ function Rest({ rule, words }) {
     ${cut && html`<pre class="small condition">${visibleLine(when)}</pre>`}
     ${lists.map((name) => html`<p class="small quiet theirs" key=${name}>${capital(name)}: ${rule[name]?.map(visibleLine).join(', ')}</p>`)}
     ${(rule.mask?.members?.length ?? 0) > 4 && html`<p class="small quiet theirs">Members: ${rule.mask?.members?.map(visibleLine).join(', ')}</p>`}
+    ${(rule.approvers ?? 1) > 1 && html`<p class="small quiet">${rule.approvers} people have to approve.</p>`}
     ${rule.remember && html`<p class="small quiet">A standing approval may replace this approval.</p>`}
   `;
 }

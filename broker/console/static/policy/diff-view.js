@@ -17,6 +17,7 @@ const FIELDS = /** @type {const} */ ([
   'limit',
   'after',
   'remember',
+  'approvers',
 ]);
 /** Maximum number of differences shown; with more the policy is a different one. */
 const SHOWN = 50;

@@ -50,6 +50,7 @@ const FIELDS = new Set([
   'limit',
   'after',
   'remember',
+  'approvers',
 ]);
 
 /**

@@ -17,8 +17,9 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
   const { effect } = rule;
   const set = (/** @type {{ [Field in keyof Rule]?: Rule[Field] | undefined }} */ to) => {
     const next = changedBy(rule, to);
-    // Only a guardrail that requires approval can remember a decision.
-    if (next.effect !== 'require_approval' || next.limit) delete next.remember;
+    if (next.effect !== 'require_approval') delete next.approvers;
+    // Only a guardrail that requires the approval of one person can remember a decision.
+    if (next.effect !== 'require_approval' || next.limit || next.approvers) delete next.remember;
     // Only rules that deny or require approval can have a limit or a look-back condition, not those that allow or mask.
     if (!isStopping(next.effect)) {
       delete next.limit;
@@ -52,14 +53,26 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
     ${isStopping(effect) && !rule.after && html`<${LimitField} id=${`${id}-limit`} limit=${rule.limit} problems=${wrongs('limit')} change=${(/** @type {Rule['limit']} */ to) => set({ limit: to })} />`}
     ${isStopping(effect) && !rule.limit && html`<${AfterField} id=${id} after=${rule.after} known=${known} problems=${wrongs('after')} change=${(/** @type {Rule['after']} */ to) => set({ after: to })} />`}
     ${
+      effect === 'require_approval' &&
+      html`<div class="field" data-field="approvers">
+        <label for=${`${id}-approvers`}>People who have to approve</label>
+        <input id=${`${id}-approvers`} type="number" min="1" max=${MOST_APPROVERS} value=${rule.approvers ?? 1} onInput=${valueTo((value) => set({ approvers: Number(value) > 1 ? Number(value) : undefined }))} />
+        <p class="hint">Each of them with a role that may decide. One denial denies.</p>
+        <${Wrongs} problems=${wrongs('approvers')} />
+      </div>`
+    }
+    ${
       kind === 'guardrails' &&
       effect === 'require_approval' &&
       !rule.limit &&
+      !rule.approvers &&
       html`<label class="choice" data-field="remember"><input type="checkbox" checked=${rule.remember === true} onChange=${checkedTo((is) => set({ remember: is ? true : undefined }))} /><span>A standing approval may replace this approval. <span class="quiet">Otherwise every such call waits.</span></span></label>`
     }
     <${Wrongs} problems=${wrongs('remember')} />
   `;
 }
+
+const MOST_APPROVERS = 5;
 
 /** Whether a rule with this effect stops calls or holds them. @param {string} effect */
 const isStopping = (effect) => effect !== 'allow' && effect !== 'mask';

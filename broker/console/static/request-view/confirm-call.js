@@ -27,6 +27,10 @@ const ABOUT = {
   },
 };
 
+/** Whether others have to approve after this approval. @param {HeldCall | Waits} held */
+const isPartly = ({ approvers }) => approvers !== null && approvers.given + 1 < approvers.needed;
+const PARTLY = 'Others have to approve it, too. Then it is made, exactly as you see it, and at most once.';
+
 /**
  * `held`: the call as shown. `byPasskey`: whether a passkey signs the decision, which is then for one call only. `others`: how many more calls of
  * the same agent wait, which can be denied, too. `onYes(note, all, standing)`: the note is empty when none was written; `standing`: a standing
@@ -61,7 +65,7 @@ export function ConfirmCall({ what, held, id, others = 0, byPasskey = false, onY
         </label>`
       }
       ${what === 'approve' && approvalId && html`<${StandingFields} id=${approvalId} hear=${setStanding} />`}
-      <p class="quiet small">${after}</p>
+      <p class="quiet small">${what === 'approve' && isPartly(held) ? PARTLY : after}</p>
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>
         <button type="submit" class=${kind} id=${what} autofocus=${what === 'approve'} disabled=${standing === 'wrong'}>${all ? `Deny all ${others + 1}` : byPasskey ? `${verb} with passkey` : verb}</button>

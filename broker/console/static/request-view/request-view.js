@@ -5,6 +5,7 @@
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 /** @typedef {import('/console/html.js').Children} Children */
 import { html, useLayoutEffect, useMemo, useState } from '/console/html.js';
+import { approversInWords } from '/console/request-view/approvers.js';
 import { Body, Box, Lines, Unseen } from '/console/request-view/body.js';
 import { FIRST_RECIPIENTS } from '/console/request-view/fold.js';
 import { Heading } from '/console/request-view/heading.js';
@@ -156,11 +157,14 @@ function Recorded({ hash, who, how }) {
 /**
  * @param {{ held: HeldCall | Waits }} props
  */
-function WhoUntil({ held: { agent, request, expires_at } }) {
+function WhoUntil({ held }) {
+  const { agent, request, expires_at } = held;
   const { name, parent } = agent;
+  const approvers = approversInWords(held);
   return html`<section class="part who"><dl class="facts">
     <dt>Agent</dt><dd><span class="theirs">${visibleLine(name)}</span>${parent && html`<span class="quiet">, a child of <span class="theirs">${visibleLine(parent.name)}</span></span>`}</dd>
     ${request?.caller && html`<dt>On behalf</dt><dd class="on-behalf">${forWhom(request.caller)}</dd>`}
+    ${approvers && html`<dt>Approvers</dt><dd class="approvers">${approvers}</dd>`}
     ${expires_at && html`<dt>Waits until</dt><dd>${momentInWords(expires_at)}</dd>`}
   </dl></section>`;
 }

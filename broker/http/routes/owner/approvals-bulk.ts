@@ -16,6 +16,7 @@ const Item = z.strictObject({
 const OUTCOMES = [
   'approved',
   'denied',
+  'approved_in_part',
   'already_decided',
   'request_changed',
   'approval_expired',
@@ -26,7 +27,11 @@ const OUTCOMES = [
 const Settled = z
   .object({
     approval_id: z.guid(),
-    outcome: z.enum(OUTCOMES).describe('approved, denied: by this request; else it was not decided by it'),
+    outcome: z
+      .enum(OUTCOMES)
+      .describe(
+        'approved, denied: by this request; approved_in_part: others have to approve, too; else it was not decided by it',
+      ),
     detail: z.string().nullable().describe('why it was not decided'),
     decided_by_email: z.string().nullable().describe('who decided it, now or before'),
     approval: HeldCallStated.nullable().describe(
@@ -84,6 +89,7 @@ const shown = ({ approvalId, kind, held }: SettledItem, decision: 'approved' | '
 });
 
 const CODES = {
+  approved_in_part: 'approved_in_part',
   already_decided: 'already_decided',
   changed: 'request_changed',
   expired: 'approval_expired',
@@ -95,6 +101,8 @@ function detailOf(kind: SettledItem['kind'], held: SettledItem['held']): string 
   switch (kind) {
     case 'decided':
       return null;
+    case 'approved_in_part':
+      return 'Your approval is recorded. The call still waits: somebody else has to approve it, too.';
     case 'already_decided':
       return `It was ${held?.status ?? 'decided'} already${held?.decided_by_email ? ` by ${held.decided_by_email}` : ''}.`;
     case 'changed':
