@@ -42,7 +42,8 @@ const TITLES: Readonly<Record<NoticeEvent, string>> = {
 /** Builds the message of a delivery. */
 function messageOf({ baseUrl }: Pick<Broker, 'baseUrl'>, delivery: NoticeDeliveryTable, subject: Subject): Message {
   const { id, event, step, subject_id } = delivery;
-  const title = TITLES[event];
+  const people = subject.approvers === undefined ? '' : ` from ${subject.approvers} people`;
+  const title = `${TITLES[event]}${people}`;
   return {
     id,
     event,

@@ -33,6 +33,8 @@ export type Subject = {
   outcome: string | undefined;
   /** Whether the subject is an approved call that was not made, or failed; `outcome` says why. */
   hasFailed?: boolean;
+  /** How many people have to approve the call; absent: one decides. */
+  approvers?: number;
   /** The only owner whom it concerns: of owners' own devices, only those of this owner are notified. */
   ofOwner?: string;
 };
@@ -102,6 +104,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
       path: `/approve/${held.id}`,
       outcome: outcome && failure ? `${outcome}${failure}` : outcome,
       hasFailed: failure !== undefined,
+      ...(held.approvers !== null && { approvers: held.approvers }),
     };
   },
   access_requested: async (broker, db, { organisation_id, subject_id }) => {

@@ -123,7 +123,9 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     const two = await organisation.agent({ rules: [{ effect: 'allow' }, { ...HOLDS, approvers: 2 }] });
     const { id: channelId } = await addSlack();
     const { approval_id: id } = (await two.act(WRITE)).body;
-    const { approve } = slackButtons(await messageOf(id, slackButtons))!;
+    const message = await messageOf(id, slackButtons);
+    expect(JSON.stringify(message)).toContain('Approval needed from 2 people');
+    const { approve } = slackButtons(message)!;
     await pressInSlack(world, channelId, approve);
     const [told] = (await server.waitFor('chat.postEphemeral')) as [Body];
     expect(told.text).toBe('You approved this call: 1 of 2 people have. It waits until the others approve, too.');
