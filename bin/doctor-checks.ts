@@ -162,7 +162,7 @@ type Platform = {
   approvalScopes?: string[];
   unenforcedScopes?: string[];
   expiresInSeconds?: number;
-  connections?: { status: string }[];
+  connections?: { label: string | null; status: string }[];
 };
 
 async function examineGrants(profile: Profile): Promise<Check> {
@@ -193,6 +193,16 @@ async function examineGrants(profile: Profile): Promise<Check> {
       result: unconnected.length === platforms.length ? 'failed' : 'warning',
       detail,
       advice: `Calls have no connection that they could use on ${unconnected.join(', ')}: ask an owner to connect it, or for a grant that names a connection.`,
+    };
+  const refused = platforms.flatMap(({ platformId, connections = [] }) =>
+    connections.filter(({ status }) => status === 'reauth_needed').map(({ label }) => `${platformId} (${label})`),
+  );
+  if (refused.length > 0)
+    return {
+      check: 'grants',
+      result: 'warning',
+      detail,
+      advice: `The credential was refused at the last call on ${refused.join(', ')}: ask an owner to connect it again, or to replace its secret. The answer to such a call says why.`,
     };
   const useless = platforms.flatMap(({ unenforcedScopes = [] }) => unenforcedScopes);
   if (useless.length > 0)

@@ -29,9 +29,18 @@ export async function listConnections(options: Options): Promise<void> {
     line`${one.default ? 'where none is named' : 'where it is named'}`,
   ]);
   printResult(options, connections, () =>
-    rows.length === 0 ? [line`There are no connections.`] : table(COLUMNS, rows, terminalWidth()),
+    rows.length === 0
+      ? [line`There are no connections.`]
+      : [...table(COLUMNS, rows, terminalWidth()), ...connections.flatMap(failureOf)],
   );
 }
+
+const failureOf = ({ label, failing }: Connection): Line[] =>
+  failing === null
+    ? []
+    : [
+        line`${styled('bold', label)} has got no token (first failure ${agoInWords(Math.max(0, Date.now() - Date.parse(failing.since)))}): ${failing.detail}`,
+      ];
 
 /** Formats the same badge as the console's. */
 function stateOf(connection: Connection): Line {

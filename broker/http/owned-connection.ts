@@ -7,7 +7,7 @@ import type { Broker } from '../broker.ts';
 import { lacksConsent } from '../calls/connect.ts';
 import { IdleSeconds, WaitSeconds } from '../config-file/schema.ts';
 import { Secret } from '../crypto/secret.ts';
-import { failureToShow, readFacts } from '../oauth-client/facts.ts';
+import { readFacts } from '../oauth-client/facts.ts';
 import { redirectUriOf } from '../oauth-client/redirect-uri.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { SecretOfParts } from '../platforms/secret-parts.ts';
@@ -15,6 +15,7 @@ import type { Instant } from '../policy/facts.ts';
 import { clientUrlOf } from '../proxy/raw-target.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
+import { isLasting, readFailing } from '../token-source/failing-tokens.ts';
 import { text } from '../wire/action.ts';
 import { instant } from './instant.ts';
 
@@ -56,13 +57,15 @@ export const Connection = z
           .object({ error: z.string(), since: z.iso.datetime() })
           .nullable()
           .describe("the error with which the server rejects the broker's client at refreshes (RFC 6749 section 5.2)"),
-        failing: z
-          .object({ detail: z.string(), since: z.iso.datetime() })
-          .nullable()
-          .describe('why calls get no new token, when refreshes have failed for a minute or longer; they are retried'),
       })
       .nullable()
       .describe('of a connection that an owner made at the authorization server'),
+    failing: z
+      .object({ detail: z.string(), since: z.iso.datetime() })
+      .nullable()
+      .describe(
+        'why calls get no new token, if that was refused, or has failed for a minute or longer; calls that need one try again',
+      ),
     redirect_uri: z
       .url()
       .nullable()
@@ -137,7 +140,7 @@ export const connectionShown = (
   label: one.label,
   default: one.is_default === 1,
   status: one.status,
-  state: stateOf(one, clock()),
+  ...stateOf(one, clock()),
   has_secret: one.credential !== null,
   per_person: manifest.per_person?.enabled === true,
   connects_by: CONNECTS_BY[manifest.auth.type] ?? 'secret',
@@ -167,13 +170,19 @@ function redirectUriShown(
 }
 
 /** An expired token without a refresh token needs a person, as a refused one does. */
-function stateOf(one: ConnectionTable, now: Instant): z.output<typeof Connection>['state'] {
-  if (one.credential === null) return 'not_connected';
+function stateOf(one: ConnectionTable, now: Instant): Pick<z.output<typeof Connection>, 'state' | 'failing'> {
+  if (one.credential === null) return { state: 'not_connected', failing: null };
   const facts = readFacts(one.oauth);
+  const failing = facts ? facts.failing : readFailing(one.failing);
   const end = facts?.expires_at ?? null;
   const isOver = one.refresh_token === null && end !== null && end <= now;
-  if (one.status !== 'active' || isOver) return 'reauth_needed';
-  return facts && (facts.rejected || failureToShow(facts)) ? 'needs_attention' : 'connected';
+  const needsOwner = one.status !== 'active' || isOver;
+  const shown = failing && (needsOwner || isLasting(failing)) ? failing : undefined;
+  const connected = facts?.rejected || shown ? 'needs_attention' : 'connected';
+  return {
+    state: needsOwner ? 'reauth_needed' : connected,
+    failing: shown ? { detail: shown.detail, since: new Date(shown.since).toISOString() } : null,
+  };
 }
 
 /** The last test applies only if the credential was not changed since. */
@@ -191,7 +200,6 @@ function testShown(one: ConnectionTable): z.output<typeof Connection>['last_test
 function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] {
   const facts = readFacts(one.oauth);
   if (!facts) return null;
-  const failing = failureToShow(facts);
   return {
     account: facts.account,
     connected_at: new Date(facts.connected_at).toISOString(),
@@ -202,7 +210,6 @@ function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] 
     rejected: facts.rejected
       ? { error: facts.rejected.error, since: new Date(facts.rejected.since).toISOString() }
       : null,
-    failing: failing ? { detail: failing.detail, since: new Date(failing.since).toISOString() } : null,
   };
 }
 

@@ -1,15 +1,11 @@
 /** Metadata of a connection's tokens: for display, and to send tokens to no other server than their issuer. */
 import { z } from 'zod';
 import { readStored } from '../store/stored-json.ts';
+import { FailingTokens } from '../token-source/failing-tokens.ts';
 
 /** `error`: the OAuth error code (RFC 6749 section 5.2). `times`: consecutive rejections. */
 const ClientRejection = z.object({ error: z.string(), since: z.number(), times: z.number() });
 export type ClientRejection = z.output<typeof ClientRejection>;
-
-/** Failures without an answer that ends the consent, while the access token cannot be used. `since`, `at`: the first and the latest one. */
-const FailingRefresh = z.object({ detail: z.string(), since: z.number(), at: z.number() });
-/** A refresh that fails for this long, in milliseconds, is shown to owners: a shorter outage ends without them. */
-const SHOWN_AFTER_MS = 60_000;
 
 /** Times in milliseconds since the epoch. */
 const OAuthConnectionFacts = z.object({
@@ -26,7 +22,7 @@ const OAuthConnectionFacts = z.object({
   /** Present while the server rejects the broker's client at each refresh. */
   rejected: ClientRejection.exactOptional(),
   /** Present while each refresh fails and calls need the new token. */
-  failing: FailingRefresh.exactOptional(),
+  failing: FailingTokens.exactOptional(),
   /** Scopes that were requested for the tokens, possibly more than were granted. */
   requested: z.array(z.string()).exactOptional(),
   /** Scopes that the platform required for calls and that the tokens do not have. */
@@ -35,16 +31,6 @@ const OAuthConnectionFacts = z.object({
 export type OAuthConnectionFacts = z.output<typeof OAuthConnectionFacts>;
 
 export const writeFacts = (facts: OAuthConnectionFacts): string => JSON.stringify(facts);
-
-/** Adds a failed refresh to the metadata. `now`: milliseconds since the epoch. */
-export const withFailure = (facts: OAuthConnectionFacts, detail: string, now: number): OAuthConnectionFacts => ({
-  ...facts,
-  failing: { detail, since: facts.failing?.since ?? now, at: now },
-});
-
-/** Returns the failures of the refresh that owners are shown; undefined when there are none, or not for long enough. */
-export const failureToShow = ({ failing }: OAuthConnectionFacts): OAuthConnectionFacts['failing'] =>
-  failing && failing.at - failing.since >= SHOWN_AFTER_MS ? failing : undefined;
 
 /** Parses the stored column. Null: the credential is not from an OAuth server. Throws Error when the column was altered. */
 export const readFacts = (text: string | null): OAuthConnectionFacts | null =>

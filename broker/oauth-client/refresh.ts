@@ -21,9 +21,10 @@ import {
   type TokenRowPlace,
 } from '../store/oauth-tokens.ts';
 import { type AccessToken, lifeOf, writeCredential } from '../token-source/access-token.ts';
+import { withFailure } from '../token-source/failing-tokens.ts';
 import { leased } from '../token-source/leased.ts';
 import { hasForgotten, noteRejection, PAUSE_MS, rejectedAnswer } from './client-rejection.ts';
-import { isOtherAccount, type OAuthConnectionFacts, readFacts, withFailure, writeFacts } from './facts.ts';
+import { isOtherAccount, type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 import { forgetClient } from './registration.ts';
@@ -161,7 +162,9 @@ async function withClaim(
   if (isProblem(answer) && !ended) {
     const now = broker.clock();
     const isNeeded = refused || seen.expiresAt === null || seen.expiresAt <= now;
-    const failed = isNeeded ? { oauth: writeFacts(withFailure(facts, answer.detail, now)) } : {};
+    const failed = isNeeded
+      ? { oauth: writeFacts({ ...facts, failing: withFailure(facts.failing, answer.detail, now) }) }
+      : {};
     await releaseRefresh(broker.store.db, place, name, { until: now + PAUSE_MS, ...failed });
     return { kind: 'unavailable', code: 'token_unavailable', detail: answer.detail };
   }

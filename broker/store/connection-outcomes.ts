@@ -2,6 +2,7 @@
 import type { AuditRow } from './audit.ts';
 import type { Db } from './store.ts';
 import type { ConnectionTable } from './tables/connections.ts';
+import type { TokenPlace } from './upstream-tokens.ts';
 
 export type StoredTest = { at: number; revision: number; ok: boolean; upstreamStatus: number | null; detail: string };
 
@@ -43,4 +44,27 @@ export async function listRecentRows(db: Db, organisationId: string): Promise<Re
     .limit(SCANNED_ROWS)
     .execute();
   return newest.filter(({ connection_id, reason }) => connection_id !== null || reason === 'governance_applied');
+}
+
+/** Stores why a connection gets no token: `change` receives the stored JSON and returns the new one. Concurrent changes may overwrite each other. */
+export async function changeFailing(
+  db: Db,
+  { organisationId, connectionId }: Pick<TokenPlace, 'organisationId' | 'connectionId'>,
+  change: (failing: string | null) => string | null,
+): Promise<void> {
+  const found = await db
+    .selectFrom('connections')
+    .select('failing')
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', connectionId)
+    .executeTakeFirst();
+  if (!found) return;
+  const failing = change(found.failing);
+  if (failing === found.failing) return;
+  await db
+    .updateTable('connections')
+    .set({ failing })
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', connectionId)
+    .execute();
 }

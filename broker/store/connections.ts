@@ -18,7 +18,14 @@ export async function listConnections(db: Db, organisationId: string): Promise<C
 }
 
 /** Columns of a credential that is not from an OAuth server. */
-const NO_TOKENS = { refresh_token: null, oauth: null, token_id: null, refresh_claim: null, refresh_claim_until: null };
+const NO_TOKENS = {
+  refresh_token: null,
+  oauth: null,
+  token_id: null,
+  refresh_claim: null,
+  refresh_claim_until: null,
+  failing: null,
+};
 
 /** Writes a connection: a new one, or another credential for the one with the same id. */
 export async function putConnection(db: Db, connection: NewConnection): Promise<void> {

@@ -152,6 +152,7 @@ async function replaceTokens(
       oauth: tokens.oauth,
       upstream_scopes: tokens.upstreamScopes,
       secret_reference: null,
+      failing: null,
       status: 'active' as const,
       refresh_claim: null,
       refresh_claim_until: null,

@@ -7,6 +7,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { clientBasic } from '../egress/client-basic.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { singleFlight } from '../runtime/single-flight.ts';
+import { changeFailing } from '../store/connection-outcomes.ts';
 import {
   claimUpstreamToken,
   findUpstreamToken,
@@ -18,6 +19,7 @@ import {
 import type { AccessToken } from './access-token.ts';
 import { exchangeAsApp } from './app-exchange.ts';
 import type { Exchanged } from './exchanged.ts';
+import { readFailing, withFailure } from './failing-tokens.ts';
 import { leased } from './leased.ts';
 import { openToken, sealToken } from './sealed-token.ts';
 import { partOf } from './secret-part.ts';
@@ -85,7 +87,14 @@ async function getOnce(broker: Base, work: Work): Promise<IssuedToken> {
     renew: (lease) => renewUpstreamToken(store.db, place, lease),
     attempt: async (_claimed, name) => {
       const got = await mint(broker, work, name);
-      if (got.kind !== 'token') await releaseUpstreamToken(store.db, place, name);
+      if (got.kind !== 'token') {
+        await releaseUpstreamToken(store.db, place, name);
+        // Otherwise the connection gets tokens, and only this call exceeds what they allow.
+        if (got.kind === 'unavailable' || got.of === 'connection')
+          await changeFailing(store.db, place, (text) =>
+            JSON.stringify(withFailure(readFailing(text), got.detail, clock())),
+          );
+      }
       if (got.kind === 'refused')
         log.warn({ connection: place.connectionId, platform: request.platformId }, got.detail);
       return got;
@@ -130,6 +139,7 @@ async function mint(broker: Base, { request, place }: Work, claim: string): Prom
   };
   try {
     await storeUpstreamToken(broker.store.db, place, claim, stored);
+    await changeFailing(broker.store.db, place, () => null);
   } catch (error) {
     // The token works without being stored; other replicas request their own after the claim has expired.
     broker.log.warn({ err: error, connection: place.connectionId }, 'an access token could not be stored');

@@ -51,6 +51,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
       last_test: null,
       connects_by: 'secret',
       oauth: null,
+      failing: null,
       redirect_uri: null,
       secret_from: null,
       upstream_scopes: null,

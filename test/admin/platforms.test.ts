@@ -45,6 +45,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
             per_person: false,
             connects_by: 'secret',
             oauth: null,
+            failing: null,
             redirect_uri: null,
             secret_from: null,
             upstream_scopes: null,

@@ -650,6 +650,33 @@ describe('doctor', () => {
     expect([half.ok, half.of('grants').result]).toEqual([true, 'warning']);
   });
 
+  test('reports a connection whose credential the platform refused', async () => {
+    const { agent_id, profile } = await create('refused', '--policy', 'sandbox', '--grant', READS);
+    const { connections } = (await (await owner('/owner/connections')).json()) as {
+      connections: { id: string; platform: string; default: boolean }[];
+    };
+    const { id } = connections.find((one) => one.platform === 'sandbox' && one.default)!;
+    const replace = async (secret: string) => {
+      const replaced = await fetch(`${url}/owner/connections/${id}/secret`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${session}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ secret }),
+      });
+      expect(replaced.status).toBe(200);
+    };
+    await replace('not-the-secret-0123456789');
+    expect(await readIssues(profile)).toBe(409);
+    const { ok, of } = await doctor({}, profile);
+    expect([ok, of('grants').result, of('grants').advice]).toEqual([
+      ...[
+        true,
+        'warning',
+        expect.stringMatching(/refused at the last call on sandbox \(\S+\): ask an owner to connect it/),
+      ],
+    ]);
+    await run(['agent', 'revoke', agent_id]);
+  });
+
   test('reports an agent without grants, and a suspended agent', async () => {
     const idle = await create('idle');
     const nothing = await doctor({}, idle.profile);

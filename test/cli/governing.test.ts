@@ -447,4 +447,24 @@ describe('connection list', () => {
       false,
     ]);
   });
+
+  test('shows why a connection gets no token', async () => {
+    const entry = {
+      kind: 'rest',
+      base_url: cli.upstream.url,
+      auth: { type: 'client_credentials', token_endpoint: `${cli.upstream.url}/token` },
+      scopes: { 'reports:read': ['GET /**'] },
+    };
+    expect((await cli.owner('POST', '/owner/platforms', { platform: 'reports', entry })).status).toBe(201);
+    const secret = { client_id: 'client', client_secret: 'secret-0123456789' };
+    const there = await cli.owner('POST', '/owner/connections', { platform: 'reports', label: 'reports', secret });
+    expect(there.status, JSON.stringify(there.body)).toBe(201);
+    cli.upstream.answer = (_request, response) => response.writeHead(401).end('{"error":"invalid_client"}');
+    await cli.agent('reporter', '--policy', 'default', '--grant', 'reports=reports:read');
+    const call: object = { platform: 'reports', endpoint: '/1', scope: 'reports:read' };
+    expect((await cli.act('reporter', call)).body.error).toBe('platform_reauth_needed');
+    expect(await good('connection', 'list')).toMatch(
+      /^reports has got no token \(first failure \S.*\): The token endpoint of reports refused: invalid_client\. .*An owner replaces it\.$/m,
+    );
+  });
 });

@@ -113,6 +113,7 @@ const MIGRATIONS = [
   '0070-retention-seals',
   '0071-refreshed-tokens',
   '0072-former-owners',
+  '0073-failing-tokens',
 ];
 
 /** Creates an empty store and returns a function that opens it; on SQLite only one at a time. */

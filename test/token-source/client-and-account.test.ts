@@ -113,16 +113,41 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
       'The token endpoint of reports refused: invalid_client. The secret of the connection is wrong',
     );
     expect(host.calls).toEqual([]);
-    const { id, state } = await firstConnection();
+    const { id, state, failing } = await firstConnection();
     expect(state).toBe('reauth_needed');
+    expect(failing.detail).toContain('The secret of the connection is wrong');
     const tested = await organisation.ask('POST', `/owner/connections/${id}/test`, {});
     expect(tested.body).toMatchObject({ ok: false, detail: expect.stringContaining('invalid_client') });
     const put = await organisation.ask('POST', `/owner/connections/${id}/secret`, {
       secret: secretOf('client_credentials'),
     });
     expect(put.status, put.text).toBe(200);
+    expect(await firstConnection()).toMatchObject({ state: 'connected', failing: null });
     await taken(agent);
     expect((await organisation.ask('POST', `/owner/connections/${id}/test`, {})).body).toMatchObject({ ok: true });
+  });
+
+  test.each(KINDS)('%s: a token endpoint that fails for a minute is shown to owners until it works', async (kind) => {
+    await applied(kind);
+    host.instead = { status: 500, body: 'CANARY' };
+    const agent = await newAgent();
+    expect((await agent.act(READ)).status).toBe(502);
+    world.clock.skewMs += 59_000;
+    expect((await agent.act(READ)).status).toBe(502);
+    expect(await firstConnection()).toMatchObject({ state: 'connected', failing: null });
+    world.clock.skewMs += 3_000;
+    expect((await agent.act(READ)).body).toMatchObject({ code: 'token_unavailable' });
+    const { state, failing } = await firstConnection();
+    expect(state).toBe('needs_attention');
+    expect(failing).toEqual({
+      detail: 'The token endpoint of reports issued no token: it answered 500. Try again shortly.',
+      since: expect.any(String),
+    });
+    expect(world.running.broker.clock() - Date.parse(failing.since)).toBeGreaterThan(61_000);
+    host.instead = undefined;
+    world.clock.skewMs += 3_000;
+    await taken(agent);
+    expect(await firstConnection()).toMatchObject({ state: 'connected', failing: null });
   });
 
   test.each([

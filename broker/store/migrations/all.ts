@@ -66,6 +66,7 @@ import { keyAuthenticators } from './0069-key-authenticators.ts';
 import { retentionSeals } from './0070-retention-seals.ts';
 import { refreshedTokens } from './0071-refreshed-tokens.ts';
 import { formerOwners } from './0072-former-owners.ts';
+import { failingTokens } from './0073-failing-tokens.ts';
 import { approvers } from './0074-approvers.ts';
 
 /**
@@ -144,5 +145,6 @@ export const migrations = (types: ColumnTypes, dialect: Store['dialect']): Recor
   '0070-retention-seals': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => retentionSeals(db, types) },
   '0071-refreshed-tokens': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => refreshedTokens(db, dialect) },
   '0072-former-owners': { readableBy: '0.1.0', up: formerOwners },
+  '0073-failing-tokens': { readableBy: '0.1.0', up: failingTokens },
   '0074-approvers': { readableBy: '0.1.0', up: approvers },
 });

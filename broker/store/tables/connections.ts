@@ -34,9 +34,11 @@ export type ConnectionTable = {
   idle_ms: number | null;
   /** How long a request of an unmodified client waits for a decision, unless it says otherwise; null: the default. */
   wait_ms: number | null;
+  /** JSON: a FailingTokens; null: the last token was issued, or none was requested. Not of OAuth connections, whose failures are in `oauth`. */
+  failing: string | null;
 };
 
-export type TokenColumns = 'refresh_token' | 'oauth' | 'token_id' | 'refresh_claim' | 'refresh_claim_until';
+export type TokenColumns = 'refresh_token' | 'oauth' | 'token_id' | 'refresh_claim' | 'refresh_claim_until' | 'failing';
 
 export type TestColumns = 'tested_at' | 'tested_revision' | 'tested_ok' | 'tested_status' | 'tested_detail';
 

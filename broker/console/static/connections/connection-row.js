@@ -17,7 +17,7 @@ import { visibleLine } from '/console/visible.js';
  * @param {{ connection: Connection, may: boolean, wanted: boolean, change: (what: Change) => void, reload: () => void }} props
  */
 export function ConnectionRow({ connection, may, wanted, change, reload }) {
-  const { id, label, platform, state, connects_by, oauth } = connection;
+  const { id, label, platform, state, connects_by, oauth, failing } = connection;
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const [leavingTo, setLeavingTo] = useState(/** @type {string | undefined} */ (undefined));
@@ -49,6 +49,7 @@ export function ConnectionRow({ connection, may, wanted, change, reload }) {
       <p class="name"><strong class="theirs">${name}</strong> <${OutcomeBadge} connection=${connection} /></p>
       <p class="small quiet">Platform <code class="theirs">${platform}</code>${connection.default && ' · used where a grant names no connection'}</p>
       <${About} connection=${connection} />
+      ${failing && html`<p class="small why failing">It has got no token since ${day(failing.since)}: <span class="theirs">${visibleLine(failing.detail)}</span> Calls that need one try again.</p>`}
       ${may && connection.redirect_uri !== null && html`<details class="elsewhere redirect-uri"><summary class="small quiet">Its redirect URI</summary><p class="small"><${Id} id=${connection.redirect_uri} what="the redirect URI" /></p></details>`}
       <${OutcomeDetail} connection=${connection} />
       ${wanted && state !== 'connected' && html`<p class="small why">An agent's call needs this connection.</p>`}
@@ -82,12 +83,12 @@ export function ConnectionRow({ connection, may, wanted, change, reload }) {
 
 /** @param {{ connection: Connection }} props */
 function About({ connection }) {
-  const { state, connects_by, oauth, upstream_scopes, secret_from } = connection;
+  const { state, connects_by, oauth, upstream_scopes, secret_from, failing } = connection;
   if (connects_by === 'app')
-    return html`<p class="small quiet">${state === 'not_connected' ? 'No installation of an App is set yet.' : state === 'connected' ? 'It gets a token as an App for each call.' : 'The platform issued no token to its App. Test it to see why.'}</p>`;
+    return html`<p class="small quiet">${state === 'not_connected' ? 'No installation of an App is set yet.' : state === 'connected' ? 'It gets a token as an App for each call.' : 'The platform issued no token to its App.'}</p>`;
   if (connects_by === 'secret' || (!oauth && state !== 'not_connected'))
     return html`<p class="small quiet">
-      ${state === 'not_connected' ? 'It has no secret yet.' : state === 'connected' ? 'It uses a secret' : 'The platform refused its secret'}${secret_from && html` from <code class="theirs">${visibleLine(secret_from)}</code>`}${state !== 'not_connected' && '.'}
+      ${state === 'not_connected' ? 'It has no secret yet.' : state === 'reauth_needed' && !failing ? 'The platform refused its secret' : 'It uses a secret'}${secret_from && html` from <code class="theirs">${visibleLine(secret_from)}</code>`}${state !== 'not_connected' && '.'}
     </p>`;
   if (isOfPeople(connection))
     return html`<p class="small quiet">People give tokens of their own for it. It needs none itself.</p>`;
@@ -98,10 +99,6 @@ function About({ connection }) {
     ${
       oauth.rejected &&
       html`<p class="small why">Its authorization server rejects the broker's client (<code class="theirs">${visibleLine(oauth.rejected.error)}</code>): correct client_id, client_secret or scopes in the governance file.</p>`
-    }
-    ${
-      oauth.failing &&
-      html`<p class="small why">Its token could not be refreshed since ${day(oauth.failing.since)}: <span class="theirs">${visibleLine(oauth.failing.detail)}</span> The broker tries again at each call.</p>`
     }
     ${
       upstream_scopes &&
