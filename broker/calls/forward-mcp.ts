@@ -102,13 +102,16 @@ async function withMcpClient<Said>(
   };
   const { id } = call.who.agent;
   const trace = traceHeaders(manifest, call);
+  const server = {
+    platform: restPlatform(manifest),
+    credential: credential.secret,
+    clock: broker.clock,
+    connectionKey: connection.id,
+  };
   const client = makeMcpClient(
     broker.outbound,
     {
-      platform: restPlatform(manifest),
-      credential: credential.secret,
-      clock: broker.clock,
-      connectionKey: connection.id,
+      ...server,
       family: familyOf(call.who),
       lease: call.lease,
       headers: { ...call.headers, ...trace },
@@ -127,7 +130,13 @@ async function withMcpClient<Said>(
       return { ...trace, ...(inMeta && { [ATTESTATION_META_KEY]: attestationOf('tools/call') }) };
     });
   } finally {
-    mcpSessions.keep(credential, id, client.session());
+    const session = client.session();
+    mcpSessions.keep(
+      credential,
+      id,
+      session,
+      () => makeMcpClient(broker.outbound, { ...server, headers: {}, session }, version).end,
+    );
   }
 }
 

@@ -58,6 +58,7 @@ export async function close(open: Open, graceMs: number, log: Log): Promise<void
   const cutOff = async () => {
     // Replays stop first: with egress closed, an approved call would end without having been sent.
     services?.replays.stop();
+    await services?.mcpSessions.end();
     await Promise.all([broker?.outbound, broker?.publicOutbound, broker?.providerOutbound].map((way) => way?.close()));
   };
   await step('waiting agents', () => services?.changes.release());
@@ -71,6 +72,7 @@ export async function close(open: Open, graceMs: number, log: Log): Promise<void
   await step('replays', () => services?.replays.stop());
   await step('notices', () => sender?.stop());
   await step('pushing the audit', () => pusher?.stop());
+  await step('sessions at MCP servers', () => services?.mcpSessions.end());
   await step('the way out', () => broker?.outbound.close());
   await step('outbound connections', () => broker?.publicOutbound.close());
   await step('connections to the identity provider', () => broker?.providerOutbound?.close());

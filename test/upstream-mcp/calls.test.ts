@@ -69,6 +69,21 @@ describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that supports
     expect(mcp.seen.filter(({ rpc }) => rpc === 'tools/call')).toHaveLength(1);
   });
 
+  test('a broker that stops ends its sessions, and starts new ones', async () => {
+    if (manner !== 'sessions') return;
+    const agents = [agent, (await connected(world, mcp)).agent];
+    // Sessions of other tests.
+    await world.restart();
+    mcp.seen = [];
+    for (const each of agents) expect((await each.act(SEARCH)).status).toBe(200);
+    const begun = mcp.seen.filter(({ rpc }) => rpc === 'tools/call').map(({ headers }) => headers['mcp-session-id']);
+    mcp.seen = [];
+    await world.restart();
+    expect(mcp.seen.map(({ rpc }) => rpc)).toEqual(['DELETE', 'DELETE']);
+    expect(mcp.seen.map(({ headers }) => headers['mcp-session-id']).sort()).toEqual(begun.sort());
+    expect((await agent.act(SEARCH)).status).toBe(200);
+  });
+
   test('a session that the server answers with an error of its own is not used again', async () => {
     if (manner !== 'sessions') return;
     expect((await agent.act(SEARCH)).status).toBe(200);
