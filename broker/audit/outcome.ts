@@ -152,7 +152,7 @@ type End =
       refused?: Refused;
     }
   /** `token`: of the access request that waits for an owner's consent. */
-  | { kind: 'needs_consent'; connectionId: string; token?: string; refused?: Refused }
+  | { kind: 'needs_consent'; connectionId: string; scope: string; token?: string; refused?: Refused }
   | { kind: 'credential_unreadable' }
   /** `connectionId`: the connection that has to be connected again. `token`: of this agent's pending access request for the scope. */
   | {

@@ -1,8 +1,9 @@
 /**
- * Limits of the App installation token used for one call: the permissions of the call's operation, or else of its scope, and, for a grant
+ * Limits of the App installation token used for one call: the permissions of the call's operation, or else of its scopes, and, for a grant
  * that lists repositories, the one repository that the call names (specification, Repository constraint).
  */
 import type { LoadedFacts } from '../facts/facts.ts';
+import { isForContent } from '../policy/content-rules.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Facts, Grant, Instant } from '../policy/facts.ts';
 import { entryFor } from '../policy/operation-index.ts';
@@ -22,20 +23,44 @@ const IN_REPOSITORY = /^\/(?:repos\/([^/]+)\/([^/]+)|git\/([^/]+)\/([^/]+?)(?:\.
 export function appLimits(
   { action, path, git }: Pick<Call, 'action' | 'path' | 'git'>,
   loaded: LoadedFacts,
-  grant: Grant | undefined,
+  { grant, further }: { grant: Grant | undefined; further: readonly string[] },
   now: Instant,
 ): AppLimits {
   const isLimited = grant?.constraints.repos !== undefined && !isFromTemplate({ method: action.method, path });
   const repository = isLimited ? (git?.repository ?? repositoryOf(path)) : undefined;
   const { platform } = loaded;
-  const ofOperation = platform && entryFor(platform.rules.appOperations, { method: action.method, path });
-  const wanted = ofOperation?.permissions ?? platform?.manifest.app_permissions?.[action.scope];
+  const asked = { method: action.method, path };
+  const ofOperation = platform && entryFor(platform.rules.appOperations, asked);
+  const scopes = [action.scope, ...further].filter(
+    (scope) => !ofOperation || (platform && isForContent(platform.rules.content, asked, scope)),
+  );
+  const wanted: { permissions: AppPermissions; scope: string }[] = [
+    ...(ofOperation ? [{ permissions: ofOperation.permissions, scope: action.scope }] : []),
+    ...scopes.flatMap((scope) => {
+      const permissions = platform?.manifest.app_permissions?.[scope];
+      return permissions ? [{ permissions, scope }] : [];
+    }),
+  ];
   return {
     ...(repository && { repository }),
-    ...(wanted && {
-      permissions: permissionsOf(wanted, (scope) => isAllowed(scope, action.scope, loaded, grant, now)),
+    ...(wanted.length > 0 && {
+      permissions: highest(
+        wanted.map(({ permissions, scope: used }) =>
+          permissionsOf(permissions, (scope) => isAllowed(scope, used, loaded, grant, now)),
+        ),
+      ),
     }),
   };
+}
+
+const LEVELS = ['read', 'write', 'admin'];
+
+/** Returns, by permission, the highest access of all. */
+function highest(all: readonly Record<string, string>[]): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const [name, access] of all.flatMap((one) => Object.entries(one)))
+    if (LEVELS.indexOf(access) > LEVELS.indexOf(found[name] ?? '')) found[name] = access;
+  return found;
 }
 
 function repositoryOf(path: string): AppLimits['repository'] {

@@ -186,7 +186,7 @@ type Ready = DecidedCall & { connected: Extract<Connected, { ok: true }> };
 async function connectStep(services: CallServices, attempt: Attempt, decided: DecidedCall): Promise<Ready | Ended> {
   const { replay, git, raw } = attempt;
   const { verdict, onFile, isListed } = decided;
-  const connected = await connect(services, decided.call, decided.loaded, verdict.grant);
+  const connected = await connect(services, decided.call, decided.loaded, verdict);
   const { call } = connected;
   if (!connected.ok) return endWith(connected.outcome, call);
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)

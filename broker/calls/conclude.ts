@@ -179,7 +179,7 @@ async function concludeAnswer(
   if (helps && (await bestEffort(broker, () => keepWantedScopes(broker.store.db, place, missing)))) {
     const refused = { responsePii };
     return connection.personTokens === undefined
-      ? { kind: 'needs_consent', connectionId: connection.id, refused, call: record }
+      ? { kind: 'needs_consent', connectionId: connection.id, scope: action.scope, refused, call: record }
       : orAwaitingConfirmation(connection, {
           kind: 'consent_required',
           reason: 'not_consented',

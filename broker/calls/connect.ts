@@ -8,7 +8,7 @@ import type { LoadedFacts } from '../facts/facts.ts';
 import { keepNeededScope } from '../oauth-client/wanted-scopes.ts';
 import type { People, PerPerson } from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import type { Grant } from '../policy/facts.ts';
+import type { Verdict } from '../policy/facts.ts';
 import { listPersonTokens } from '../store/people.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import { isExpired } from '../token-source/access-token.ts';
@@ -27,12 +27,12 @@ export type Connected = { call: Call } & (
   | { ok: false; outcome: Outcome }
 );
 
-/** Connects the call. `grant`: the grant that the decision used. */
+/** Connects the call. `grant`: the grant that the decision used; `further`: the further scopes that the call needs. */
 export async function connect(
   services: Uses<'clock' | 'store'> & { credentials: Credentials; people: People },
   given: Call,
   loaded: LoadedFacts,
-  grant: Grant | undefined,
+  { grant, further = [] }: Pick<Verdict, 'grant' | 'further'>,
 ): Promise<Connected> {
   const { action, who } = given;
   const { platform } = loaded;
@@ -67,7 +67,7 @@ export async function connect(
             { organisationId, platformId: action.platform, connectionId: connection.id },
             manifest,
             opened,
-            auth.type === 'app' ? appLimits(given, loaded, grant, now) : {},
+            auth.type === 'app' ? appLimits(given, loaded, { grant, further }, now) : {},
           ),
         };
   const token = 'token' in credential ? credential.token : undefined;
@@ -81,11 +81,12 @@ export async function connect(
         call: record,
       }),
     );
-  if (connectionLack(manifest, connection, action.scope) === 'needs_consent') {
+  const lacking = [action.scope, ...further].find((scope) => lacksConsent(manifest, connection.upstreamScopes, scope));
+  if (lacking !== undefined) {
     if (connection.personTokens === undefined)
-      return ended({ kind: 'needs_consent', connectionId: connection.id, call: record });
+      return ended({ kind: 'needs_consent', connectionId: connection.id, scope: lacking, call: record });
     // An owner cannot help: the person has to consent to more, and their next consent must request these scopes.
-    const needed = manifest.needs?.[action.scope] ?? [];
+    const needed = manifest.needs?.[lacking] ?? [];
     await keepNeededScope(services.broker.store.db, holderOf(organisationId, connection), needed);
     return ended(
       orAwaitingConfirmation(connection, {

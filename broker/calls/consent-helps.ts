@@ -15,7 +15,11 @@ export function consentHelps(
   call: Call,
   outcome: Outcome,
 ): (() => Promise<Outcome>) | undefined {
-  if (outcome.kind === 'needs_consent') return async () => ({ ...outcome, ...(await askConsent(services, call)) });
+  if (outcome.kind === 'needs_consent') {
+    const { scope } = outcome;
+    const asking = { ...call, action: { ...call.action, scope } };
+    return async () => ({ ...outcome, ...(await askConsent(services, asking)) });
+  }
   if (outcome.kind === 'reauth_needed') return async () => ({ ...outcome, ...(await pendingConsent(services, call)) });
   // A git error line has no room for a consent link, which is valid for half an hour.
   return outcome.kind === 'consent_required' && call.git === undefined

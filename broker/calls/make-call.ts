@@ -81,12 +81,13 @@ export async function makeCall(
   );
 }
 
-const whatAllowed = (call: Call, { connected, ask }: Cleared): CallLease['allowed'] => ({
+const whatAllowed = (call: Call, { connected, ask, verdict: { further } }: Cleared): CallLease['allowed'] => ({
   agentId: call.who.agent.agent_id,
   source: call.who.source,
   ...(call.who.signedWith !== undefined && { signedWith: call.who.signedWith }),
   platformId: ask.platformId,
   scope: ask.scope,
+  ...(further && { further }),
   ...(ask.connectionId !== undefined && { connectionId: ask.connectionId }),
   through: connected.connection.id,
   lent: lentCredentials(call, connected),

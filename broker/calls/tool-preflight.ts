@@ -47,7 +47,7 @@ export async function toolPreflight(
   if (verdict.kind === 'deny') return UNNEEDED;
   // A call that is sent lists the tools anyway. One that is held must not ask a person about a tool that does not exist.
   if (isAbsent(onFile) && (verdict.kind !== 'hold' || replay)) return UNNEEDED;
-  const connected = await connect(services, given, loaded, verdict.grant);
+  const connected = await connect(services, given, loaded, verdict);
   if (!connected.ok) return UNNEEDED;
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId) return UNNEEDED;
   if (!onFile.isFirst && !services.toolChecks.take(onFile.place, now)) return UNNEEDED;

@@ -37,15 +37,15 @@ export function unreadyReply(
         ...common,
       });
     case 'needs_consent': {
-      const { token } = outcome;
+      const { token, scope: lacking } = outcome;
       const wait =
         token === undefined ? '' : ' They have been asked: poll poll_url until it says approved, then try again.';
       return json(409, {
         error: 'needs_consent',
         reason_code: 'needs_consent',
-        scope,
+        scope: lacking,
         ...requestFields(token),
-        message: `${outcome.refused ? `${platform} refused the call: its` : 'The'} connection ${outcome.refused ? '' : `of ${platform} `}was granted less than ${scope} needs. An owner has to connect it again and consent to more, at connect_url.${wait}`,
+        message: `${outcome.refused ? `${platform} refused the call: its` : 'The'} connection ${outcome.refused ? '' : `of ${platform} `}was granted less than ${lacking} needs. An owner has to connect it again and consent to more, at connect_url.${wait}`,
         ...connectUrls(baseUrl, outcome.connectionId),
         ...common,
       });

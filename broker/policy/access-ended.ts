@@ -6,10 +6,14 @@ import type { AgentHalt, Ask, CheckName, DenyReason, Facts, Instant } from './fa
 import { questionOf } from './rule-selection.ts';
 
 /**
- * The platform, scope and connection for which a call was allowed. `through`: the id of the connection that the call uses, whether the call named a
+ * The platform, scopes and connection for which a call was allowed. `through`: the id of the connection that the call uses, whether the call named a
  * connection or not.
  */
-export type Access = Pick<Ask, 'platformId' | 'scope' | 'connectionId'> & { through: string };
+export type Access = Pick<Ask, 'platformId' | 'scope' | 'connectionId'> & {
+  through: string;
+  /** The further scopes that the call needs. */
+  further?: readonly string[];
+};
 
 /**
  * A credential that a call was made with, or is sent with, and that can be revoked while its agent keeps the grant: a static key, a workload, the
@@ -38,7 +42,7 @@ const CHECKS = standingChecks.filter(([name]) => REPEATED_CHECKS.has(name));
 
 /**
  * Returns why the agent could not begin the same call now: it or its parent is suspended, revoked or expired, all agents are stopped, its grant is gone, has
- * expired or lacks the scope, the platform is suspended, or the connection is gone. Undefined: the call continues. Uses the checks of `decide`. Pure; never
+ * expired or lacks one of the scopes, the platform is suspended, or the connection is gone. Undefined: the call continues. Uses the checks of `decide`. Pure; never
  * throws.
  *
  * @param now milliseconds since the epoch
@@ -46,12 +50,15 @@ const CHECKS = standingChecks.filter(([name]) => REPEATED_CHECKS.has(name));
 export function accessEnded(given: Facts, access: Access, now: Instant): AccessEnded | undefined {
   const facts = withoutBreakers(given);
   const grant = effectiveGrant(facts, access);
-  const matter = { facts, now, question: questionOf(facts, access, now), grant };
-  for (const [, check] of CHECKS) {
-    const finding = check(matter);
-    if (finding.kind !== 'deny') continue;
-    const { reason, detail, halt } = finding;
-    return { reason, detail, ...(halt && { halt }) };
+  const { further = [], ...ask } = access;
+  for (const scope of [access.scope, ...further]) {
+    const matter = { facts, now, question: questionOf(facts, { ...ask, scope }, now), grant };
+    for (const [, check] of CHECKS) {
+      const finding = check(matter);
+      if (finding.kind !== 'deny') continue;
+      const { reason, detail, halt } = finding;
+      return { reason, detail, ...(halt && { halt }) };
+    }
   }
   if ((grant?.connectionId ?? facts.platform?.defaultConnectionId) !== access.through)
     return { reason: 'no_permission_record', detail: 'the grant leads to another connection now' };

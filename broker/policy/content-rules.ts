@@ -99,7 +99,14 @@ export const dependsOnContent = (rules: readonly ContentRule[], call: CallAsk): 
 export const neededByBody = (rules: readonly ContentRule[], call: CallAsk, scope: string): boolean =>
   rules.some((rule) => rule.isOfBody && rule.scope === scope && isAbout(rule, call));
 
-const isAbout = ({ operation }: ContentRule, { method, path }: CallAsk): boolean =>
+/** Whether calls of this endpoint may need the scope for their content. */
+export const isForContent = (
+  rules: readonly ContentRule[],
+  call: Pick<CallAsk, 'method' | 'path'>,
+  scope: string,
+): boolean => rules.some((rule) => rule.scope === scope && isAbout(rule, call));
+
+const isAbout = ({ operation }: ContentRule, { method, path }: Pick<CallAsk, 'method' | 'path'>): boolean =>
   operation.kind === 'http' && operation.method === method && operation.path.matchesAnySpelling(path);
 
 /** Returns the same for the root fields of a GraphQL call, by the name of the field. */

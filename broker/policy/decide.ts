@@ -146,7 +146,7 @@ export function decideAgent(facts: Facts, now: Instant): Extract<Verdict, { kind
 }
 
 function commonFields(
-  { grant }: Matter,
+  { grant, question: { further } }: Matter,
   last: number,
   detail: string,
   matched: readonly MatchedRule[],
@@ -154,7 +154,15 @@ function commonFields(
 ) {
   const evaluated = present(EVALUATED[last], 'check');
   const notEvaluated = present(NOT_EVALUATED[last], 'check');
-  return { detail, evaluated, notEvaluated, matched, conditional, ...(grant && { grant }) };
+  return {
+    detail,
+    evaluated,
+    notEvaluated,
+    matched,
+    conditional,
+    ...(grant && { grant }),
+    ...(further.length > 0 && { further }),
+  };
 }
 
 type RulesOf = Pick<Facts, 'policy' | 'guardrails'>;

@@ -197,6 +197,8 @@ type VerdictCommon = {
   unread?: true;
   /** The grant that was used; absent when none was found. For a child, narrowed to what its parent's grant allows now. */
   grant?: Grant;
+  /** The scopes that the call needs for its content besides the one that it names; absent when there are none. */
+  further?: readonly string[];
   /** For a call that may be made: what is masked in its answer. */
   mask?: Mask;
 };

@@ -22,18 +22,22 @@ export type Question = {
   input(): ConditionInput;
   /** The input with the method as which the call also counts (`actsAs`). */
   inputActing(method: Method): ConditionInput;
+  /** The scopes that the call needs for its content besides that of the ask. */
+  further: readonly string[];
   /** The same question for the parent of a child, and with each further scope that the call needs; the strictest answer counts. */
   others: readonly Question[];
 };
 
 const NONE: readonly Question[] = Object.freeze([]);
+const NO_SCOPES: readonly string[] = Object.freeze([]);
 
 /** Prepares an ask for the rules. */
 export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
   const { parent } = facts.agent;
-  const question = questionBy(facts.agent, facts, ask, now);
-  const further = scopesBeside(facts, question);
-  if (parent === undefined && further.length === 0) return question;
+  const alone = questionBy(facts.agent, facts, ask, now);
+  const further = scopesBeside(facts, alone);
+  if (parent === undefined && further.length === 0) return alone;
+  const question = { ...alone, further };
   const asks = [ask, ...further.map((scope) => ({ ...ask, scope }))];
   const others = asks.slice(1).map((one) => questionBy(facts.agent, facts, one, now));
   if (parent === undefined) return { ...question, others };
@@ -46,13 +50,13 @@ export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
 /** Returns the further scopes that a call needs for its content. */
 function scopesBeside(facts: Facts, { ask, platform: rules, classified }: Question): readonly string[] {
   const { call } = ask;
-  if (call === undefined || rules === undefined || rules.content.length === 0) return [];
+  if (call === undefined || rules === undefined || rules.content.length === 0) return NO_SCOPES;
   const found = classified();
-  if (found?.kind !== 'classified') return [];
+  if (found?.kind !== 'classified') return NO_SCOPES;
   // The body of a past call is not known: the scope under which it was made states what it held.
   const byBody = call.recorded === 'row' && neededByBody(rules.content, call, ask.scope) ? [found.scopes] : undefined;
   const { required = byBody } = found;
-  if (required === undefined) return [];
+  if (required === undefined) return NO_SCOPES;
   return furtherScopes({ ...found, required }, ask.scope, effectiveGrant(facts, ask)?.scopes ?? []);
 }
 
@@ -70,6 +74,7 @@ function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): 
     classified: () => (classified ??= rules && call && classify(rules, call)),
     spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
     input: () => (input ??= of(present(call, 'call'))),
+    further: NO_SCOPES,
     others: NONE,
     inputActing: (method) => (acting ??= of({ ...present(call, 'call'), method })),
   };

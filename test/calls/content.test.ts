@@ -1,10 +1,26 @@
+import type { ServerResponse } from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RuleSource } from '../../broker/policy/rule.ts';
+import { pause } from '../../broker/runtime/waits.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 
 const TREES = { platform: 'forge', endpoint: '/trees', method: 'POST' };
+const SCOPE_LIST = ['forge:contents.write', 'forge:workflows.write', 'forge:owners.write'];
+const FORGE = {
+  scopes: {
+    'forge:contents.write': ['POST /trees'],
+    'forge:workflows.write': ['POST /merges'],
+    'forge:owners.write': ['POST /owners'],
+  },
+  content_scopes: {
+    'POST /trees': [
+      { pointer: '/tree/*/path', paths: ['/.ci/**'], scope: 'forge:workflows.write' },
+      { pointer: '/tree/*/path', paths: ['/OWNERS'], scope: 'forge:owners.write' },
+    ],
+  },
+};
 const write = (path: string) => ({ data: { tree: [{ path, content: 'x' }] } });
 
 let agent: TestAgent;
@@ -13,23 +29,10 @@ const organisation = shared(() => world.organisation());
 beforeAll(async () => {
   await organisation.platform({
     id: 'forge',
-    manifest: {
-      scopes: {
-        'forge:contents.write': ['POST /trees'],
-        'forge:workflows.write': ['POST /merges'],
-        'forge:owners.write': ['POST /owners'],
-      },
-      content_scopes: {
-        'POST /trees': [
-          { pointer: '/tree/*/path', paths: ['/.ci/**'], scope: 'forge:workflows.write' },
-          { pointer: '/tree/*/path', paths: ['/OWNERS'], scope: 'forge:owners.write' },
-        ],
-      },
-    },
+    manifest: FORGE,
   });
-  const scopeList = ['forge:contents.write', 'forge:workflows.write', 'forge:owners.write'];
   const policy = await organisation.policy([{ effect: 'allow' }]);
-  agent = await organisation.agent({ policy, grants: { forge: { scopeList } } });
+  agent = await organisation.agent({ policy, grants: { forge: { scopeList: SCOPE_LIST } } });
 });
 
 test('a body that needs another scope is refused under the scope of its operation, and the answer names the needed scope', async () => {
@@ -95,6 +98,54 @@ describe('a body that needs several scopes', () => {
     expect(decided.status, decided.text).toBe(status);
     const simulated = await organisation.ask('POST', '/owner/simulate', { agent_id: ruled.agentId, ...call });
     expect(simulated.body.reason, simulated.text).toBe(reason);
+  });
+
+  test('needs a consent that covers each of them, and asks for the one that is missing', async () => {
+    await organisation.platform({
+      id: 'consenting',
+      manifest: { ...FORGE, needs: { 'forge:owners.write': ['owners'], 'forge:workflows.write': ['flows'] } },
+      secret: null,
+    });
+    const policy = await organisation.policy([{ effect: 'allow' }]);
+    const call = { ...TREES, platform: 'consenting', scope: 'forge:workflows.write', data: BOTH };
+    const through = async (upstreamScopes: string[]) => {
+      const connection_id = await organisation.connection('consenting', { isDefault: false, upstreamScopes });
+      const grants = { consenting: { scopeList: SCOPE_LIST, connection_id } };
+      return await (await organisation.agent({ policy, grants })).act(call);
+    };
+    const less = await withoutCalls(world, () => through(['flows']));
+    expect([less.status, less.body.error, less.body.scope], less.text).toEqual([
+      ...[409, 'needs_consent', 'forge:owners.write'],
+    ]);
+    const { access_requests: requests } = (await organisation.ask('GET', '/owner/access-requests')).body;
+    expect(requests.map(({ scope }: { scope: string }) => scope)).toEqual(['forge:owners.write']);
+    expect((await through(['flows', 'owners'])).status).toBe(200);
+  });
+
+  test('is cut when one of them is revoked while it runs', async () => {
+    const policy = await organisation.policy([{ effect: 'allow' }]);
+    for (const kept of [SCOPE_LIST, SCOPE_LIST.filter((one) => one !== 'forge:owners.write')]) {
+      const running = await organisation.agent({ policy, grants: { forge: { scopeList: SCOPE_LIST } } });
+      const responses: ServerResponse[] = [];
+      world.upstream.answer = (request, response) => {
+        request.resume();
+        responses.push(response);
+      };
+      const asked = running.act({ ...TREES, scope: 'forge:workflows.write', data: BOTH });
+      await expect.poll(() => responses.length).toBe(1);
+      const narrowed = await organisation.ask('POST', `/owner/agents/${running.agentId}/grants/forge`, {
+        scopes: kept,
+      });
+      expect(narrowed.status, narrowed.text).toBe(200);
+      // The watch looks once a second at calls that are half a second old.
+      await pause(2_500);
+      responses[0]!.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+      const answer = await asked;
+      expect([answer.status, answer.body.reason ?? null], answer.text).toEqual(
+        kept === SCOPE_LIST ? [200, null] : [403, 'scope_not_granted'],
+      );
+      world.upstream.answer = undefined;
+    }
   });
 
   test('counts towards the limits of each scope, once for each rule', async () => {

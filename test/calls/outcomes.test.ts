@@ -55,7 +55,10 @@ const ENDS: { [Kind in Outcome['kind']]: Omit<OutcomeOf<Kind>, 'kind' | 'call'>[
   inactive: [{ detail: 'x' }],
   not_connected: [{}],
   consent_required: [{ reason: 'no_caller' }, { reason: 'not_consented', refused }],
-  needs_consent: [{ connectionId: ID }, { connectionId: ID, refused }],
+  needs_consent: [
+    { connectionId: ID, scope: 'a:b' },
+    { connectionId: ID, scope: 'a:b', refused },
+  ],
   credential_unreadable: [{}],
   reauth_needed: [
     { connectionId: ID, cause: 'expired' },

@@ -50,6 +50,15 @@ describe('a call in flight', () => {
     if (!isElsewhere) expect(decide(given(changes), ACCESS, NOW)).toMatchObject({ kind: 'deny', reason });
   });
 
+  test('is stopped by a grant without a further scope that the call needs', () => {
+    const both = given({ grants: [grant({ scopes: ['crm:contacts.read', 'crm:contacts.write'] })] });
+    const further = ['crm:contacts.write'];
+    expect(accessEnded(both, { ...ACCESS, further }, NOW)).toBeUndefined();
+    const one = given({ grants: [grant({ scopes: ['crm:contacts.read'] })] });
+    expect(accessEnded(one, ACCESS, NOW)).toBeUndefined();
+    expect(accessEnded(one, { ...ACCESS, further }, NOW)).toMatchObject({ reason: 'scope_not_granted' });
+  });
+
   test.each<[string, Partial<Facts>]>([
     ['another policy', { policy: policyOf({ effect: 'deny' }) }],
     ['a guardrail', { guardrails: guardrailsOf({ name: 'none', effect: 'deny' }) }],

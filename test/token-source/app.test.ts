@@ -134,6 +134,21 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     expect(host.exchanges.at(-1)?.permissions).toEqual({ contents: 'write' });
   });
 
+  test('a call that needs several scopes for its content gets the permissions of all of them', async () => {
+    host.installations.get(INSTALLATION)!.permissions = { issues: 'write', pull_requests: 'write', contents: 'read' };
+    const content_scopes = { 'POST /repos/*/*/issues': [{ pointer: '/assignees', scope: 'codehost:pulls.review' }] };
+    const call = callOf('POST', '/repos/acme/app/issues', 'pulls.review', { title: 'x', assignees: ['ann'] });
+    const scopes = ['issues.write', 'pulls.review'];
+    await app.apply({ platform: { content_scopes } });
+    await made(await app.agent(ONLY_APP, scopes), call);
+    expect(host.exchanges.at(-1)?.permissions).toEqual({ issues: 'write', pull_requests: 'write' });
+    // Permissions of the operation replace those of its own scope only.
+    const app_operations = { 'POST /repos/*/*/issues': { contents: 'read' } };
+    await app.apply({ platform: { content_scopes, app_operations } });
+    await (await app.agent(ONLY_APP, scopes)).act(call);
+    expect(host.exchanges.at(-1)?.permissions).toEqual({ contents: 'read', pull_requests: 'write' });
+  });
+
   test('the workflows permission is requested only when the agent may write workflows', async () => {
     const without = SCOPES.filter((one) => one !== 'workflows.write');
     await made(await app.agent(ONLY_APP, without), WRITE);
