@@ -11,6 +11,25 @@ export type Seen = { headers: readonly string[] };
 
 const text = (value: unknown) => [{ type: 'text' as const, text: JSON.stringify(value) }];
 
+type Shape = Parameters<typeof z.object>[0];
+
+/**
+ * An object schema that is listed without `$schema`: MCP reads that as draft 2020-12 (2025-11-25, JSON Schema Usage), and clients whose validator
+ * knows only draft 7 cannot compile a schema that names another one.
+ */
+function object<Members extends NonNullable<Shape>>(members: Members) {
+  const schema = z.object(members);
+  const standard = schema['~standard'];
+  const { input, output } = standard.jsonSchema;
+  const unnamed =
+    (convert: typeof input): typeof input =>
+    (options) => {
+      const { $schema: _, ...made } = convert(options);
+      return made;
+    };
+  return { '~standard': { ...standard, jsonSchema: { input: unnamed(input), output: unnamed(output) } } };
+}
+
 /** Registers the tools on a server that serves one request. */
 export function addTools(server: McpServer, notes: Notes, seen: Seen): void {
   server.registerTool(
@@ -18,7 +37,7 @@ export function addTools(server: McpServer, notes: Notes, seen: Seen): void {
     {
       title: 'Echo',
       description: 'Answers the text that it is given.',
-      inputSchema: z.object({ text: z.string().describe('What to answer.') }),
+      inputSchema: object({ text: z.string().describe('What to answer.') }),
       annotations: { readOnlyHint: true, ...LOCAL },
     },
     ({ text: said }) => ({ content: [{ type: 'text', text: said }] }),
@@ -29,7 +48,7 @@ export function addTools(server: McpServer, notes: Notes, seen: Seen): void {
       title: 'Who am I',
       description:
         'Answers what this server saw of the caller: the names of the headers and of the members of _meta, never a value. Nothing is verified.',
-      outputSchema: z.object({
+      outputSchema: object({
         verified: z.literal(false).describe('This server checks no token and no attestation.'),
         headers: z.array(z.string()).describe('Names of the headers, in lower case.'),
         meta_keys: z.array(z.string()).describe("Names of the members of the request's _meta."),
@@ -51,8 +70,8 @@ export function addTools(server: McpServer, notes: Notes, seen: Seen): void {
       title: 'Write a note',
       description:
         'Keeps a note in the memory of this server, with at most a hundred others, until it restarts. Notes cannot be read.',
-      inputSchema: z.object({ text: z.string().min(1).max(LONGEST_NOTE).describe('The note.') }),
-      outputSchema: z.object({
+      inputSchema: object({ text: z.string().min(1).max(LONGEST_NOTE).describe('The note.') }),
+      outputSchema: object({
         number: z.int().describe('Counted from 1 since the server started.'),
         kept: z.int().describe('How many notes are kept.'),
       }),

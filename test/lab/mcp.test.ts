@@ -159,6 +159,14 @@ describe('invalid requests', () => {
   });
 });
 
+test('schemas of the tools name no draft of JSON Schema, and arguments are still validated', async () => {
+  const { tools } = messageOf(await post({ jsonrpc: '2.0', id: 1, method: 'tools/list' })).result;
+  expect(tools.map(({ name }: { name: string }) => name)).toEqual(['echo', 'whoami', 'write_note']);
+  expect(tools[0].inputSchema).toMatchObject({ type: 'object', required: ['text'] });
+  expect(JSON.stringify(tools)).not.toContain('$schema');
+  expect(messageOf(await post(call('echo', { text: 1 }))).result).toMatchObject({ isError: true });
+});
+
 test.each([
   ['initialize without parameters', { method: 'initialize' }, /^Invalid params: initialize takes protocolVersion/],
   [
