@@ -2,23 +2,31 @@
 
 import type { Broker } from '../broker.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
+import { LOOPBACK_HOSTS } from '../oauth-server/client-metadata.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
+import { findLastAuthorised } from '../store/mcp-authorisations.ts';
 import { listPolicies } from '../store/policies.ts';
 import { readScopes } from '../store/stored-terms.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import type { GrantTable } from '../store/tables/rules.ts';
-import { isOffered } from './mcp-consent.ts';
+import { type AskedConsent, isOffered } from './mcp-consent.ts';
 import { splitScopes } from './new-agent.ts';
 
-/** Reads the offer for a client that calls itself `clientName`. */
+type Asked = Pick<AskedConsent, 'client_id' | 'client_name'> & { redirectUri: string };
+
+/** Reads what this owner can offer to a client. */
 export async function consentOffer(
   { store: { db } }: Pick<Broker, 'store'>,
-  organisation_id: string,
-  clientName: string,
+  { id: ownerId, organisation_id }: Pick<OwnerTable, 'id' | 'organisation_id'>,
+  { client_id: clientId, client_name: clientName, redirectUri }: Asked,
 ) {
-  const [agents, grants, manifests, connections, policies] = await Promise.all([
+  const [last, agents, grants, manifests, connections, policies] = await Promise.all([
+    isOneClient(clientId, redirectUri)
+      ? findLastAuthorised(db, { organisationId: organisation_id, ownerId, clientId })
+      : undefined,
     listAgents(db, organisation_id),
     listGrants(db, organisation_id),
     loadManifests(db, organisation_id),
@@ -30,6 +38,7 @@ export async function consentOffer(
   const named = ({ agent_id, name }: AgentTable) => ({ agent_id, name });
   const connected = new Set(connections.filter(({ credential }) => credential !== null).map((one) => one.platform_id));
   return {
+    last: last ?? null,
     name: freeName(clientName, new Set(live.map(({ name }) => name))),
     known: live
       .filter(({ agent_type }) => agent_type === 'mcp_client')
@@ -56,6 +65,16 @@ export async function consentOffer(
       }))
       .filter((one) => one.grants.length > 0),
   };
+}
+
+/**
+ * Whether only one client gets codes for this client id: an installation that registered for itself, or a site. All installations of a program with a
+ * metadata document have the same id, and any local program can listen on loopback or for a scheme.
+ */
+function isOneClient(clientId: string, redirectUri: string): boolean {
+  if (!clientId.startsWith('https:')) return true;
+  const url = URL.parse(redirectUri);
+  return url?.protocol === 'https:' && !LOOPBACK_HOSTS.includes(url.hostname);
 }
 
 const scopesOf = (grant: GrantTable) => ({

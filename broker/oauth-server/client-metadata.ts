@@ -5,7 +5,7 @@ import { CLIENT_AUTH_METHODS, GRANT_TYPES, RESPONSE_TYPES } from './metadata.ts'
 /** Additional member to accept (RFC 7591 section 2); it is ignored. */
 export const EXTRA_METADATA = ['software_id'];
 
-const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
+export const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 const MOST_REDIRECTS = 20;
 /** In characters: of one redirect URI, and of all redirect URIs of a client. */
 const LONGEST_REDIRECT = 1_024;

@@ -33,6 +33,27 @@ export async function findLiveAuthorisation(db: Db, id: string, now: number): Pr
     .executeTakeFirst();
 }
 
+/** Returns the public id of the agent as which this owner authorised the client last, whether or not that has ended; undefined: none, or it was revoked. */
+export async function findLastAuthorised(
+  db: Db,
+  { organisationId, ownerId, clientId }: { organisationId: string; ownerId: string; clientId: string },
+): Promise<string | undefined> {
+  const found = await db
+    .selectFrom('mcp_authorisations as m')
+    .innerJoin('agents as a', (j) =>
+      j.onRef('a.organisation_id', '=', 'm.organisation_id').onRef('a.id', '=', 'm.agent_id'),
+    )
+    .select('a.agent_id')
+    .where('m.organisation_id', '=', organisationId)
+    .where('m.owner_id', '=', ownerId)
+    .where('m.client_id', '=', clientId)
+    .where('a.status', 'not in', ['revoked', 'deleted'])
+    .orderBy('m.created_at', 'desc')
+    .orderBy('m.id', 'desc')
+    .executeTakeFirst();
+  return found?.agent_id;
+}
+
 /** Revokes an authorisation in one guarded statement. Returns whether it was active. */
 export async function endMcpAuthorisation(
   db: Db,

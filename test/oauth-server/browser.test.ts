@@ -7,7 +7,7 @@ import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { browserOf, consent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
@@ -118,6 +118,31 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.until(`document.body.innerText === 'back'`);
     const back = new URL(called.findLast((url) => url.startsWith('/callback'))!, site);
     expect(back.searchParams.get('error')).toBe('access_denied');
+    await page.close();
+  });
+
+  test('a client that asks for more scopes goes on as the agent that it was, unless the owner chooses another', async () => {
+    const name = 'asks-again';
+    const client = await clientOf();
+    const signedInAlready = browserOf(world, organisation.owner);
+    await consent(signedInAlready, client.address({ redirect_uri: `${site}/callback` }), {
+      name,
+      scopes: ['mcp:read'],
+    });
+    const page = await signedIn();
+    await follow(page, client.address({ redirect_uri: `${site}/callback` }));
+    await page.until(`document.querySelector('#same-agent') !== null`);
+    expect(await page.value(`document.querySelector('select').selectedOptions[0].innerText`)).toBe(
+      `${name}, with what it may do already`,
+    );
+    expect(await page.value(`document.querySelector('#given') === null`)).toBe(true);
+    await expectAccessible(page, 'a client that asks again');
+    await page.click('#allow');
+    await page.until(`document.body.innerText === 'back'`);
+    const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
+    const own = authorisations.filter((one: { client: { id: string } }) => one.client.id === client.id);
+    expect(own).toMatchObject([{ scopes: ['mcp:read', 'mcp:write'] }, { scopes: ['mcp:read'] }]);
+    expect(new Set(own.map((one: { agent: { name: string } }) => one.agent.name))).toEqual(new Set([name]));
     await page.close();
   });
 

@@ -1,8 +1,10 @@
 /** The consent of an owner: in the browser that began the request, by that owner, and limited to what the page shows. */
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { consentOffer } from '../../broker/admin/consent-offer.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { endSession } from '../../broker/store/ended-sessions.ts';
+import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { send } from '../world/agent.ts';
 import type { Browser } from '../world/browser.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -361,6 +363,39 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     await first.post('/oauth/revoke', { client_id: first.id, token: one.refresh_token });
     expect((await callMcp(baseUrl, one.access_token)).status).toBe(401);
     expect((await callMcp(baseUrl, two.access_token)).status).toBe(200);
+  });
+
+  test('a client that asks again is offered the agent that it was, only to the owner who connected it', async () => {
+    const { client, browser, page } = await asking();
+    const lastOn = async (address: string, of = browser) => {
+      const { last, known } = (await askConsent(of, address, 'request')).body.offer;
+      if (last !== null) expect(known.map(({ agent_id }: { agent_id: string }) => agent_id)).toContain(last);
+      return last;
+    };
+    expect(await lastOn(page)).toBeNull();
+    const { agent_id } = (await askConsent(browser, page, 'decision', allow())).body;
+    expect(await lastOn(await openConsent(browser, client.address()))).toBe(agent_id);
+    const another = browserOf(world, await organisation.addOwner('admin'));
+    expect(await lastOn(await openConsent(another, client.address()), another)).toBeNull();
+    const fromElsewhere = await asking();
+    expect(await lastOn(fromElsewhere.page, fromElsewhere.browser)).toBeNull();
+    await organisation.ask('POST', `/owner/agents/${agent_id}/revoke`, {});
+    expect(await lastOn(await openConsent(browser, client.address()))).toBeNull();
+  });
+
+  test('a client with a metadata document is offered that agent only where the code goes to its site', async () => {
+    const { broker } = world.running;
+    const agent = await organisation.agent({ name: fresh() });
+    const client_id = 'https://app.example/client.json';
+    const client = { client_id, client_name: 'Documented', redirect_host: 'app.example', scope: 'mcp:read' };
+    const [id, now] = [crypto.randomUUID(), broker.clock()];
+    const by = { organisation_id: organisation.id, owner_id: organisation.owner.id, agent_id: agent.id };
+    await putMcpAuthorisation(broker.store.db, { ...client, ...by, id, created_at: now, expires_at: now + 1_000 });
+    const lastFor = async (redirectUri: string) =>
+      (await consentOffer(broker, organisation.owner, { ...client, redirectUri })).last;
+    expect(await lastFor('https://app.example/callback')).toBe(agent.agentId);
+    for (const anybodys of ['http://127.0.0.1:1234/callback', 'https://localhost/callback', 'documented://callback'])
+      expect(await lastFor(anybodys), anybodys).toBeNull();
   });
 
   test('a consent is recorded, with a receipt that names the owner and the client', async () => {

@@ -16,6 +16,12 @@ const AgentNamed = z.object({ agent_id: z.string(), name: z.string() });
 
 const Offer = z.object({
   name: z.string().describe('a name for a new agent that nobody has'),
+  last: z
+    .string()
+    .nullable()
+    .describe(
+      'the agent of `known` as which this owner authorised the same client last; null: none, or not certainly the same client',
+    ),
   /** Agents as which the client may continue: of the same name, or of any other. */
   known: z.array(AgentNamed).describe('agents that MCP clients were authorised as before; most likely ones first'),
   platforms: z
@@ -69,20 +75,21 @@ export const consentRequest = route({
     const { client, asked, interaction } = await loadConsentRequest(context);
     const { services, who } = context;
     const { broker } = services;
+    const redirectUri = String(interaction.params.redirect_uri ?? '');
     return json(200, {
       client: {
         id: client.clientId,
         name: asked.client_name,
         published_by: client.clientId.startsWith('https:') ? new URL(client.clientId).host : null,
         redirect_host: asked.redirect_host,
-        redirect_uri: interaction.params.redirect_uri ?? '',
+        redirect_uri: redirectUri,
       },
       scopes: asked.scope.split(' '),
       owner: { id: who.owner.id, email: who.owner.email, role: who.role },
       ...(await organisationsOf(broker, who)),
       lasts_days: AUTHORISATION_SECONDS / 86_400,
       decided: interaction.result === undefined ? null : interaction.returnTo,
-      offer: await consentOffer(broker, who.organisationId, asked.client_name),
+      offer: await consentOffer(broker, who.owner, { ...asked, redirectUri }),
     });
   },
 });

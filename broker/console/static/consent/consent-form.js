@@ -21,7 +21,8 @@ const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 /** @param {{ asked: Consent, decide: (decision: ConsentDecision) => Promise<void> }} props */
 export function ConsentForm({ asked, decide }) {
   const { client, offer, organisation, owner, scopes } = asked;
-  const [agent, setAgent] = useState('');
+  // A client that needs more scopes, or new tokens, goes on as the agent that it was.
+  const [agent, setAgent] = useState(offer.last ?? '');
   const [name, setName] = useState(offer.name);
   const [choice, setChoice] = useState('reads');
   const [picked, setPicked] = useState(/** @type {ScopesOn} */ ([]));

@@ -83,6 +83,7 @@ export function Terms({
           <option value="">A new one</option>
           ${offer.known.map((one) => html`<option value=${one.agent_id}>${visibleLine(one.name)}, with what it may do already</option>`)}
         </select>
+        ${offer.last !== null && agent === offer.last && html`<p class="small quiet" id="same-agent">You connected this application as this agent before.</p>`}
       </div>`
     }
     ${
