@@ -48,7 +48,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
   let holds: readonly Hold[] = [];
   for (let i = 0; i < count; i++) {
     let finding = check(i, matter);
-    if (finding.kind === 'deny' && finding.halt === undefined && i < BREAKER) {
+    if (finding.kind === 'deny' && finding.halt === undefined) {
       const breaker = check(BREAKER, matter);
       if (breaker.kind === 'deny' && breaker.halt !== undefined) {
         finding = breaker;
