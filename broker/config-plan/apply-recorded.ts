@@ -7,6 +7,7 @@ import type { Uses } from '../broker.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Resolved } from '../config-file/secrets.ts';
 import { isEntitled } from '../entitlement.ts';
+import { stopClicks } from '../notify/stop-clicks.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { putGovernanceApply } from '../store/governance-applies.ts';
 import { RolledBack } from '../store/transaction.ts';
@@ -25,7 +26,7 @@ export type Applying = Changing & { oauth: OAuthConnections };
  * @throws UnknownOrganisation; NoLongerMay; AuditUnavailable when nothing could be recorded, and then nothing was changed
  */
 export async function applyGovernance(
-  services: Applying & Uses<'config' | 'vault' | 'outbound'>,
+  services: Applying & Uses<'config' | 'baseUrl' | 'vault' | 'outbound' | 'publicOutbound'>,
   by: ChangingOwner,
   governance: Governance,
   resolved: Resolved,
@@ -67,6 +68,7 @@ export async function applyGovernance(
   if (applied.ok) {
     for (const ref of applied.ended) services.changes.tell(ref);
     await Promise.all(applied.former.map((one) => endQuietly(services, one)));
+    await Promise.all(applied.removedChannels.map((channel) => stopClicks(services.broker, channel)));
   }
   return applied;
 }

@@ -31,6 +31,7 @@ export type ApplyResult =
       ended: Made['ended'];
       /** See `Made`. */
       former: Made['former'];
+      removedChannels: Made['removedChannels'];
       /** The number of existing agents that the file now manages, which alone is no change of governance. */
       adopted: number;
       /** What was in force before, in stored form (`keptFile`); null: too long, or nothing was changed. */
@@ -156,6 +157,7 @@ async function plan(
       trusting: [],
       ended: [],
       former: [],
+      removedChannels: [],
       adopted: planning.adopted.length,
       fileBefore: null,
     },
@@ -201,7 +203,7 @@ const fileBefore = async (db: Db, { planning: { present, now } }: Good): Promise
 
 async function make(db: Db, planned: Good, rows: Rows, fileBefore: Uint8Array | null): Promise<ApplyResult> {
   const { steps, stepsOfAgents, organisationId, adopted, newRows } = planned.planning;
-  const made: Made = { tokens: [], trusting: [...newRows.trusting], ended: [], former: [] };
+  const made: Made = { tokens: [], trusting: [...newRows.trusting], ended: [], former: [], removedChannels: [] };
   const rest = pacer();
   const makeSteps = async (some: typeof steps) => {
     for (const step of some) {
@@ -217,7 +219,7 @@ async function make(db: Db, planned: Good, rows: Rows, fileBefore: Uint8Array | 
     await adoptAgents(db, organisationId, adopted);
   });
   await makeSteps(steps.slice(stepsOfAgents));
-  const { ended, former, trusting } = made;
-  const bootstrapTokens = [...rows.tokens, ...made.tokens];
-  return { ...planned.result, bootstrapTokens, trusting, ended, former, fileBefore };
+  const { tokens, ...results } = made;
+  const bootstrapTokens = [...rows.tokens, ...tokens];
+  return { ...planned.result, ...results, bootstrapTokens, fileBefore };
 }

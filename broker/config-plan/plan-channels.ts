@@ -8,20 +8,20 @@ import { channelRules, channelSettings } from '../config-file/stored-settings.ts
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { addChannel, changeChannel, deleteChannel } from '../store/notice-channels.ts';
+import type { Db } from '../store/store.ts';
 import type { NoticeChannelTable } from '../store/tables/notices.ts';
-import { addProblem, addStep, holdsSecret, leaveOut, type Planning } from './planning.ts';
+import { addProblem, addStep, holdsSecret, leaveOut, type Made, type Planning } from './planning.ts';
 
 /** The section is complete: channels that it does not list are removed. Channels of one person are never in a file, and stay. */
 export function planChannels(planning: Planning): void {
-  const { present, organisationId } = planning;
+  const { present } = planning;
   const { channels } = planning.governance.document;
   if (channels === undefined) return;
-  for (const { id, name, kind } of present.channels) {
+  for (const channel of present.channels) {
+    const { name, kind } = channel;
     if (Object.hasOwn(channels, name)) continue;
     const details = [`kind: ${kind}`, 'its secret is removed with it'];
-    addStep(planning, { action: 'delete', kind: 'channel', name, details }, (db) =>
-      deleteChannel(db, { organisation_id: organisationId, id }),
-    );
+    addStep(planning, { action: 'delete', kind: 'channel', name, details }, (db, made) => remove(db, made, channel));
   }
   for (const [name, entry] of entriesOf(channels)) {
     const known = present.channels.find((channel) => channel.name === name);
@@ -78,13 +78,18 @@ function planChannel(
     origin: 'governance',
     ...(replaced && { secret: vault.seal(place, secret.reveal()) }),
   } as const;
-  addStep(planning, { action: known ? 'update' : 'create', kind: 'channel', name, details }, async (db) => {
+  addStep(planning, { action: known ? 'update' : 'create', kind: 'channel', name, details }, async (db, made) => {
     const ref = { organisation_id: organisationId, id: place.rowId };
     if (known && !isOther) return await changeChannel(db, ref, row, now);
     // Another kind is another channel: its earlier messages cannot be edited through this one.
-    if (known) await deleteChannel(db, known);
+    if (known) await remove(db, made, known);
     await addChannel(db, { secret: null, ...row, ...ref, name, owner_id: null, last_ok_at: null, created_at: now });
   });
+}
+
+async function remove(db: Db, made: Made, channel: NoticeChannelTable): Promise<void> {
+  await deleteChannel(db, channel);
+  made.removedChannels.push(channel);
 }
 
 function secretOf(

@@ -10,6 +10,7 @@ import type { Instant } from '../policy/facts.ts';
 import type { EndedRequest } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
 import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
+import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import type { GrantTable, PolicyTable, PolicyVersionTable } from '../store/tables/rules.ts';
 import type { Vault } from '../vault.ts';
 import type { Present } from './present.ts';
@@ -55,6 +56,8 @@ export type Made = {
   ended: EndedRequest[];
   /** Connections that were removed or got another credential: their tokens are revoked at their authorization servers. */
   former: FormerConnection[];
+  /** Channels that were removed, as they were: their registrations for clicks are removed too. */
+  removedChannels: NoticeChannelTable[];
 };
 
 /**

@@ -198,6 +198,10 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     };
     expect((await organisation.ask('DELETE', await registered())).status).toBe(200);
     expect(server.webhook).toBe('');
+    await registered();
+    const applied = await organisation.ask('POST', '/owner/governance/apply', { text: 'channels: {}\n' });
+    expect(applied.status, applied.text).toBe(200);
+    expect(server.webhook).toBe('');
     const other = await registered();
     server.webhook = 'https://elsewhere.example/hook';
     expect((await organisation.ask('DELETE', other)).status).toBe(200);
