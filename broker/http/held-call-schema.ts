@@ -60,7 +60,7 @@ const AgentNamed = z.object({
   suspended: z
     .boolean()
     .describe(
-      'whether it or its parent is suspended: an approved call is then not made, unless the agent is resumed before',
+      'whether it, its parent, or all agents are stopped: an approved call is then not made, unless the agent is resumed before',
     ),
   ended: z.boolean().describe('whether it or its parent was revoked: what was pending ended then'),
 });

@@ -1,6 +1,7 @@
 /** Builds the owners' view of a held call. */
 
 import { z } from 'zod';
+import { hasEnded, isSuspended } from '../approvals/asking-agent.ts';
 import { approversNamed } from '../approvals/earlier-approvals.ts';
 import { personOnRecord } from '../approvals/held-person.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
@@ -82,16 +83,13 @@ export const stated = (one: OpenApproval, now: number) => ({
   audit_ids: { held: one.audit_id, decided: one.decision_audit_id, replayed: one.replay_audit_id },
 });
 
-/**
- * Returns the agent of a held call. `suspended`: whether the call would be refused because the
- * agent or its parent is. `ended`: whether either was revoked, with which the call ended.
- */
+/** Returns the agent of a held call. */
 export const agentNamed = (held: HeldCall) => ({
   agent_id: held.agent_public_id,
   name: held.agent_name,
   parent: parentNamed(held),
-  suspended: [held.agent_status, held.parent_status].includes('suspended'),
-  ended: [held.agent_status, held.parent_status].some((status) => status === 'revoked' || status === 'deleted'),
+  suspended: isSuspended(held),
+  ended: hasEnded(held),
 });
 
 /** Returns what an owner can see without opening the request. `reason` is the agent's own text; `nameOf` returns the name of its platform. */

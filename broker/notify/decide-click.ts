@@ -1,5 +1,6 @@
 /** Handles a click on a button: makes the decision as for any owner, or refuses, which is recorded and shown to whoever clicked. */
 
+import { isSuspended } from '../approvals/asking-agent.ts';
 import { decideHeld } from '../approvals/decide.ts';
 import type { Replays } from '../approvals/replay.ts';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
@@ -30,6 +31,8 @@ type Judged =
   | { ok: false; why: string; held?: HeldCall };
 
 const NOT_OURS = 'This button does not belong to this channel, or belongs to another request.';
+const SUSPENDED =
+  'The agent is suspended, so the approved call would not be made, and could not be approved again. Resume the agent first.';
 const CORRECTED =
   'This call was corrected after this message was sent. Follow the link, review the call, and decide there.';
 
@@ -76,6 +79,8 @@ async function judge(
       why: 'You last signed in to the console more than 30 days ago. Sign in once, then decide.',
       held,
     };
+  // The message may be older than the suspension; pages and the command line show it before a person decides.
+  if (button.decision === 'approve' && isSuspended(held)) return { ok: false, why: SUSPENDED, held };
   return { ok: true, held, owner, decision: button.decision };
 }
 

@@ -21,6 +21,8 @@ export type HeldCall = ApprovalTable & {
   parent_public_id: string | null;
   parent_name: string | null;
   parent_status: string | null;
+  /** Not null while all agents of the organisation are stopped. */
+  agents_stopped: string | null;
   session_id: string | null;
   agent_reason: string | null;
   connection_id: string | null;
@@ -42,6 +44,7 @@ const heldCalls = (db: Db) =>
     .innerJoin('agents as a', (j) =>
       j.onRef('a.organisation_id', '=', 'p.organisation_id').onRef('a.id', '=', 'p.agent_id'),
     )
+    .innerJoin('organisations as o', 'o.id', 'p.organisation_id')
     .leftJoin('agents as pa', (j) =>
       j.onRef('pa.organisation_id', '=', 'a.organisation_id').onRef('pa.id', '=', 'a.parent_id'),
     )
@@ -63,6 +66,7 @@ const heldCalls = (db: Db) =>
       'pa.agent_id as parent_public_id',
       'pa.name as parent_name',
       'pa.status as parent_status',
+      'o.agents_stopped',
       'h.session_id',
       'h.agent_reason',
       'h.connection_id',

@@ -48,7 +48,8 @@ describe.each(STORES)(`stopping all agents on %s${postgresNote}`, (store) => {
     await organisation.ask('POST', '/owner/agents/suspend-all');
     expect((await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals).toHaveLength(1);
     world.upstream.seen.length = 0;
-    const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${held}`)).body;
+    const { request_hash, agent: shown } = (await organisation.ask('GET', `/owner/approvals/${held}`)).body;
+    expect(shown).toMatchObject({ status: 'active', suspended: true });
     const decided = await organisation.ask('POST', `/owner/approvals/${held}/approve`, { request_hash });
     expect(decided.body.execution_error, decided.text).toContain('agent_suspended');
     expect(world.upstream.seen).toEqual([]);

@@ -233,12 +233,37 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(slackButtons(edited)).toBeUndefined();
   });
 
-  test('the message reports that an approved call was not made', async () => {
+  test.each([
+    ['the agent is', () => `${agent.agentId}/suspend`, () => `${agent.agentId}/resume`],
+    ['all agents are', () => 'suspend-all', () => 'resume-all'],
+  ])('while %s suspended, approving is refused, and the call can be approved later', async (_who, suspend, resume) => {
+    const { id: channelId } = await addSlack();
+    const { id, buttons } = await heldInSlack();
+    await organisation.ask('POST', `/owner/agents/${suspend()}`, {});
+    await pressInSlack(world, channelId, buttons.approve);
+    const [told] = (await server.waitFor('chat.postEphemeral')) as [Body];
+    expect(told.text).toContain('Resume the agent first.');
+    expect((await read(id)).status).toBe('pending');
+    await organisation.ask('POST', `/owner/agents/${resume()}`, {});
+    await pressInSlack(world, channelId, buttons.approve);
+    await settled(id, 'approved');
+    await expect.poll(() => server.of('platform').length, { interval: 10 }).toBe(1);
+  });
+
+  test('while the agent is suspended, a button denies', async () => {
     const { id: channelId } = await addSlack();
     const { id, buttons } = await heldInSlack();
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
-    await pressInSlack(world, channelId, buttons.approve);
-    await settled(id, 'approved');
+    await pressInSlack(world, channelId, buttons.deny);
+    await settled(id, 'denied');
+  });
+
+  test('the message reports that an approved call was not made', async () => {
+    await addSlack();
+    const { id } = await heldInSlack();
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+    const { request_hash } = await read(id);
+    await organisation.ask('POST', `/owner/approvals/${id}/approve`, { request_hash });
     const text = () => server.of('chat.update').at(-1)?.blocks[1].text.text;
     await expect.poll(text).toContain(`Approved by ${email()}, but not made: agent_suspended: `);
     expect(server.of('platform')).toHaveLength(0);
