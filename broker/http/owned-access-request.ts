@@ -1,6 +1,7 @@
 /** The owners' view of an access request. */
 
 import { z } from 'zod';
+import { hasEnded } from '../approvals/asking-agent.ts';
 import { statusAt } from '../audit/approval-state.ts';
 import type { NameOfPlatform } from '../facts/platform-names.ts';
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
@@ -26,6 +27,7 @@ export const AccessRequest = z
       agent_id: z.string(),
       name: z.string(),
       status: z.enum(AGENT_STATUSES),
+      ended: z.boolean().describe('whether it or its parent was revoked: what was pending ended then'),
       parent: ParentNamed,
     }),
     platform: z.string(),
@@ -71,6 +73,7 @@ export function accessRequestShown(
       agent_id: request.agent_public_id,
       name: request.agent_name,
       status: request.agent_status,
+      ended: hasEnded(request),
       parent: parentNamed(request),
     },
     platform: request.platform_id,

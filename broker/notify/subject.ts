@@ -1,5 +1,6 @@
 /** Reads the current state of what a notice is about. */
 
+import { hasEnded } from '../approvals/asking-agent.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { failureIn } from '../approvals/sealed.ts';
 import { statusAt } from '../audit/approval-state.ts';
@@ -49,15 +50,12 @@ type Ref = { organisation_id: string; event: NoticeEvent; subject_id: string };
 const sentence = (...parts: Part[]): Sentence => ({ parts, template: null });
 
 /**
- * Returns the result of a decision in words. `by`: e-mail address of whoever decided; null: not known any more. `agents`: the status of the agent, and
- * of its parent; what is pending ends with either.
+ * Returns the result of a decision in words. `by`: e-mail address of whoever decided; null: not known any more. `ended`: whether the agent has ended,
+ * and what was pending with it.
  */
-function outcomeOf(status: string, by: string | null, ...agents: (string | null)[]): string | undefined {
+function outcomeOf(status: string, by: string | null, { ended }: { ended: boolean }): string | undefined {
   if (status === 'pending') return undefined;
-  if (status === 'expired')
-    return agents.includes('revoked') || agents.includes('deleted')
-      ? 'Ended with its agent'
-      : 'Expired: nobody decided in time';
+  if (status === 'expired') return ended ? 'Ended with its agent' : 'Expired: nobody decided in time';
   const verb = status === 'approved' ? 'Approved' : 'Denied';
   return by === null ? verb : `${verb} by ${readable(by)}`;
 }
@@ -93,7 +91,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
     const held = await findHeldCall(db, organisation_id, subject_id);
     if (!held) return undefined;
     const status = statusAt(held, broker.clock());
-    const outcome = outcomeOf(status, held.decided_by_email, held.agent_status, held.parent_status);
+    const outcome = outcomeOf(status, held.decided_by_email, { ended: hasEnded(held) });
     const failure = failureOf(held);
     return {
       waits: status === 'pending',
@@ -125,7 +123,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
       platform,
       until: request.expires_at,
       path: '/console',
-      outcome: outcomeOf(status, request.decided_by_email, request.agent_status, request.parent_status),
+      outcome: outcomeOf(status, request.decided_by_email, { ended: hasEnded(request) }),
     };
   },
   registration_waiting: async (broker, db, { organisation_id, subject_id }) => {
@@ -142,7 +140,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
       platform: undefined,
       until: registration.expires_at,
       path: '/console',
-      outcome: outcomeOf(status, registration.decided_by_email),
+      outcome: outcomeOf(status, registration.decided_by_email, { ended: false }),
     };
   },
   agent_suspended: async (_broker, db, { organisation_id, subject_id }) => {

@@ -74,7 +74,7 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
       created_at: expect.stringMatching(/Z$/),
       expires_at: expect.stringMatching(/Z$/),
       expires_in_seconds: expect.any(Number),
-      agent: { id: agent.id, agent_id: agent.agentId, name: 'triage', status: 'active', parent: null },
+      agent: { id: agent.id, agent_id: agent.agentId, name: 'triage', status: 'active', ended: false, parent: null },
       platform: 'demo',
       platform_name: 'demo',
       scope: 'demo:write',
@@ -367,7 +367,7 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
     const id = await ask(revoked);
     await organisation.ask('POST', `/owner/agents/${revoked.id}/revoke`, {});
     for (const decide of [approve, deny]) expectEnvelope(await decide(id), 410, 'request_expired');
-    expect((await read(id)).body.status).toBe('expired');
+    expect((await read(id)).body).toMatchObject({ status: 'expired', agent: { ended: true } });
     expect(JSON.parse((await grantOf(revoked)).scopes)).toEqual(['demo:read']);
   });
 

@@ -182,6 +182,21 @@ describe.skipIf(withoutChromium)(
       });
     });
 
+    test('a request that ends because its agent is revoked says so', async () => {
+      const other = await organisation.agent({ name: 'other', grants: { demo: { scopeList: ['demo:read'] } } });
+      const asked = await other.request('POST', '/v1/access-request', {
+        body: JSON.stringify({ platform: 'demo', scope: 'demo:write' }),
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(asked.status, asked.text).toBe(202);
+      const { access_requests } = (await organisation.ask('GET', '/owner/access-requests?status=pending')).body;
+      const card = `[data-entry="access-${access_requests[0].request_id}"]`;
+      await page.until(`document.querySelector('${card}') !== null`);
+      await organisation.ask('POST', `/owner/agents/${other.agentId}/revoke`, {});
+      await page.until(`document.querySelector('${card}').innerText.includes('It ended with its agent.')`);
+      await page.until(`${WAITING} === 0`);
+    });
+
     test('an approver may deny but not approve, and the page gives the reason', async () => {
       const approver = await openConsole(world, browser, await organisation.addOwner('approver'));
       const asked = await ask({ platform: 'crm', scope: 'crm:write' });

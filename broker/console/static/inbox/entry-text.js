@@ -86,6 +86,7 @@ const byWhom = (/** @type {{ decided_by_email?: string | null }} */ { decided_by
 
 const EXPIRED = { kind: '', words: 'Nobody decided in time. The agent has to ask again.' };
 const ENDED = { kind: '', words: 'It ended with its agent. The call is never made.' };
+const REQUEST_ENDED = { kind: '', words: 'It ended with its agent.' };
 const GONE = { kind: '', words: 'It no longer waits.' };
 
 /**
@@ -131,7 +132,7 @@ function ofFailed(by, error, executedAt) {
 function ofRequest(request) {
   const by = byWhom(request);
   if (request.status === 'denied') return { kind: 'bad', words: `Denied${by}.` };
-  if (request.status === 'expired') return EXPIRED;
+  if (request.status === 'expired') return request.agent?.ended ? REQUEST_ENDED : EXPIRED;
   if (request.status !== 'approved') return GONE;
   const granted = `Granted${by}: ${visibleLine((request.granted ?? []).join(', '))}.`;
   const steps = (request.next_steps ?? []).map(({ detail }) => visibleLine(detail));

@@ -172,7 +172,10 @@ async function decide(
         extra: { status: decided.status },
       });
     case 'expired':
-      throw new Refusal('request_expired', 'Nobody decided this request in time; the agent has to ask again.');
+      throw new Refusal(
+        'request_expired',
+        'This request is no longer pending: it expired, or its agent was revoked or expired.',
+      );
     case 'decided': {
       const now = services.broker.clock();
       const { request, grant, connections, remaining } = decided;
