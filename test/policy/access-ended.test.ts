@@ -1,6 +1,6 @@
 /** When a call in flight must stop because its agent lost access, and when it continues. */
 import { describe, expect, test } from 'vitest';
-import { accessEnded } from '../../broker/policy/access-ended.ts';
+import { accessEnded, credentialEnded } from '../../broker/policy/access-ended.ts';
 import { decide } from '../../broker/policy/decide.ts';
 import type { BreakerFacts, Facts } from '../../broker/policy/facts.ts';
 import { ALLOW_ALL, agent, facts, grant, guardrailsOf, NOW, parent, policyOf } from './world.ts';
@@ -78,4 +78,14 @@ describe('a call in flight', () => {
   ])('continues after %s', (_, changes) => {
     expect(accessEnded(given(changes), ACCESS, NOW)).toBeUndefined();
   });
+});
+
+test('a call is stopped by the first of its credentials that has ended', () => {
+  const lent = [
+    { kind: 'static_key', id: 'key-1' },
+    { kind: 'person_tokens', id: 'tokens-1' },
+  ] as const;
+  expect(credentialEnded(lent, new Set(['key-1', 'tokens-1', 'key-2']))).toBeUndefined();
+  expect(credentialEnded(lent, new Set(['key-1']))).toMatchObject({ reason: 'person_tokens_ended' });
+  expect(credentialEnded(lent, new Set())).toMatchObject({ reason: 'static_key_ended' });
 });
