@@ -9,7 +9,7 @@ import { ALL_PLATFORMS } from '../policy/facts.ts';
 import type { Place } from '../proxy/links.ts';
 import { clientUrlOf, type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
 import { Refusal } from './errors.ts';
-import { waitOf } from './proxy-request.ts';
+import { baseUrlOf, waitOf } from './proxy-headers.ts';
 import type { Context } from './route.ts';
 
 /** A request whose connection was found. */
@@ -58,7 +58,7 @@ export async function lookUpConnection(context: Context<'raw'>): Promise<FoundCo
       'invalid_token',
       'A static key is accepted as the access key id of a signature only on platforms of AWS Signature Version 4. Send it as "Authorization: Bearer <key>".',
     );
-  const proxyUrl = clientUrlOf(services.broker.proxyUrl, target.connection);
+  const proxyUrl = baseUrlOf(request.headers) ?? clientUrlOf(services.broker.proxyUrl, target.connection);
   const platform = new URL(manifest?.base_url ?? 'https://invalid.invalid');
   const [path = '', query = ''] = target.endpoint.split(/\?(.*)/s, 2);
   const place = { platform, proxyUrl, asked: joinUpstreamUrl(platform.href, { path, query }) ?? platform };

@@ -1,5 +1,4 @@
 /** Reads a raw request: its headers and its body, or the reason why it is not a valid call. */
-import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RawToken } from '../auth/raw-token.ts';
 import { type BodyOf, isKept, judgeInTurns, TOO_LONG, whyUnread, whyUnsearchable } from '../calls/judge-body.ts';
@@ -211,38 +210,4 @@ function bodyHeadersOf({
     ...(type !== undefined && { 'content-type': type }),
     ...(left !== undefined && { 'content-encoding': left }),
   };
-}
-
-const DEFAULT_WAIT_MS = 25_000;
-const MOST_WAIT_SECONDS = 120;
-
-/** Parses the seconds in `X-Svc-Wait`; undefined when the value is invalid. */
-function waitSeconds(value: unknown): number | undefined {
-  const seconds = typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : Number.NaN;
-  return seconds <= MOST_WAIT_SECONDS ? seconds : undefined;
-}
-
-/** Returns the client's wait for a person in milliseconds: from `X-Svc-Wait` (seconds), else the connection's setting `ofConnection`. */
-export function waitOf({ 'x-svc-wait': value }: IncomingHttpHeaders, ofConnection: number | null): number {
-  const seconds = waitSeconds(value);
-  return seconds === undefined ? (ofConnection ?? DEFAULT_WAIT_MS) : seconds * 1000;
-}
-
-const MOST_REASON = 2_048;
-
-/** `X-Svc-Reason`: the agent's reason, in its own words. */
-export function reasonOf({ 'x-svc-reason': value }: IncomingHttpHeaders): string | undefined {
-  if (typeof value !== 'string' || value === '') return undefined;
-  // Node decodes header bytes as Latin-1, which is what some clients send; others send UTF-8.
-  const bytes = Buffer.from(value, 'latin1');
-  return isUtf8(bytes) ? bytes.toString('utf8') : value;
-}
-
-/** Returns what is wrong with the broker's own headers, as text for a 400. */
-export function headerProblem(headers: IncomingHttpHeaders): string | undefined {
-  const { 'x-svc-wait': wait } = headers;
-  if (wait !== undefined && waitSeconds(wait) === undefined)
-    return `X-Svc-Wait: write a whole number of seconds from 0 to ${MOST_WAIT_SECONDS}.`;
-  const { length } = reasonOf(headers) ?? '';
-  return length > MOST_REASON ? `X-Svc-Reason: has ${length} characters; write at most ${MOST_REASON}.` : undefined;
 }

@@ -5,7 +5,7 @@ import type { HeldCalls } from './api-routes.ts';
 import type { Forward } from './forward.ts';
 import { isShown, withoutCredentials, withoutPlaceholder } from './placeholder.ts';
 import { type ErrorForm, ONE_LINE, refuse, refuseStranger } from './refusal.ts';
-import { clientUrlOf, type Route } from './routes.ts';
+import type { Route } from './routes.ts';
 
 export type Entry = {
   /** Allowed values of `Host`; error messages name the first. */
@@ -23,7 +23,6 @@ export type Entry = {
 
 /** `caller`: the value of `X-Svc-Caller` on every request; throws CallerProblem. `wait`: the value of `X-Svc-Wait` where a request has none. */
 type Sidecar = {
-  broker: string;
   placeholder: string;
   forward: Forward;
   caller: (() => string) | undefined;
@@ -61,7 +60,7 @@ const isUpgrade = ({ headers: { upgrade, connection = '' } }: IncomingMessage): 
 
 /** Returns the request listener of an entry point. */
 export const answerAt =
-  (entry: Entry, { broker, placeholder, forward, caller, wait, errors, held }: Sidecar): RequestListener =>
+  (entry: Entry, { placeholder, forward, caller, wait, errors, held }: Sidecar): RequestListener =>
   (request, response) => {
     const refusal = refusedSender(request, entry.hosts);
     if (refusal) return void refuseStranger(response, { status: 403, error: 'not_served', detail: refusal });
@@ -89,18 +88,17 @@ export const answerAt =
     if (wait !== undefined && request.headers[WAIT.toLowerCase()] === undefined) headers.push(WAIT, String(wait));
     forward(request, response, {
       path: route.path,
-      headers: withHeader(
-        person.caller === undefined ? headers : withHeader(headers, CALLER, person.caller),
-        VIA,
-        'run',
-      ),
+      headers: withHeaders(headers, {
+        ...(person.caller !== undefined && { [CALLER]: person.caller }),
+        [VIA]: 'run',
+        [BASE_URL]: route.baseUrl,
+      }),
       authorization: (token) =>
         route.isGit
           ? ['Authorization', `Basic ${basic(`connection.${route.connection}:${token}`)}`]
           : ['X-Svc-Authorization', `Bearer ${token}`],
       errors: form,
       heard: ({ [APPROVAL]: id }) => typeof id === 'string' && held.note(id),
-      back: (value) => value.replaceAll(clientUrlOf(broker, route.connection), () => route.back),
     });
   };
 
@@ -115,13 +113,14 @@ function askBroker(
     headers: withoutCredentials(found.headers),
     authorization: (token) => ['Authorization', `Bearer ${token}`],
     errors: undefined,
-    back: (address) => address,
   });
 }
 
 const APPROVAL = 'x-svc-approval-id';
 /** Marks requests of a run, whose command holds no key, so that refusals suggest what such a command can do. Grants nothing. */
 const VIA = 'X-Svc-Via';
+/** The broker replaces URLs of the platform in its answer by this one, so that the command sends the placeholder to the sidecar and nowhere else. */
+const BASE_URL = 'X-Svc-Base-Url';
 const CALLER = 'X-Svc-Caller';
 const WAIT = 'X-Svc-Wait';
 
@@ -148,10 +147,11 @@ function personOf(
   return { error: 'caller_differs', detail };
 }
 
-/** `headers`: names and values in turn. */
-function withHeader(headers: readonly string[], name: string, value: string): string[] {
-  const others = headers.filter((_, at) => headers[at - (at % 2)]?.toLowerCase() !== name.toLowerCase());
-  return [...others, name, value];
+/** `headers`: names and values in turn. `added` replaces headers of the same names. */
+function withHeaders(headers: readonly string[], added: Readonly<Record<string, string>>): string[] {
+  const names = new Set(Object.keys(added).map((name) => name.toLowerCase()));
+  const others = headers.filter((_, at) => !names.has(headers[at - (at % 2)]?.toLowerCase() ?? ''));
+  return [...others, ...Object.entries(added).flat()];
 }
 
 /** Whether a browser sent the request. Node's own fetch sends Sec-Fetch-Mode, but only browsers send the site. */

@@ -27,8 +27,6 @@ export type Forwarded = {
   headers: readonly string[];
   /** Builds the name and value of the header that carries the token. */
   authorization: (token: string) => readonly [string, string];
-  /** Rewrites addresses of the broker into addresses that the command can use. */
-  back: (address: string) => string;
   /** The error format of the platform that is called, or that of git. */
   errors: ErrorForm | typeof ONE_LINE | undefined;
   /** Called with the headers of the answer. */
@@ -52,7 +50,6 @@ const NOT_SENT_ON = new Set([
   'expect',
   'x-svc-authorization',
 ]);
-const ADDRESSES = new Set(['location', 'content-location', 'link']);
 
 export type Forward = (request: IncomingMessage, response: ServerResponse, what: Forwarded) => void;
 
@@ -63,7 +60,7 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
   const kept = { keepAlive: true, timeout: IDLE_MS, ...environmentProxy() };
   const agent = isTls ? new HttpsAgent(kept) : new HttpAgent(kept);
   const open = isTls ? requestHttps : requestHttp;
-  const forward: Forward = (request, response, { path, headers, authorization, back, errors, heard }) => {
+  const forward: Forward = (request, response, { path, headers, authorization, errors, heard }) => {
     let shown: readonly string[];
     try {
       shown = authorization(token());
@@ -75,7 +72,6 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
     const sent = ['Host', new URL(url).host, ...passedOn(headers), ...shown];
     relay(request, response, {
       open: (more) => open(`${url}${path}`, { agent, method: request.method, headers: [...sent, ...more] }),
-      back,
       heard,
       statusOf: (status) => (errors === ONE_LINE && status === 401 ? 403 : status),
       failed: ({ code }) => refuse(response, unreachable(url, code), errors),
@@ -87,8 +83,6 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
 type Relayed = {
   /** Begins the request. `framing`: headers that declare how the body is framed, names and values in turn. */
   open: (framing: readonly string[]) => ClientRequest;
-  /** Rewrites addresses in headers of the answer. */
-  back?: (address: string) => string;
   heard?: ((headers: IncomingHttpHeaders) => void) | undefined;
   /**
    * Maps the status of the answer. A 401 refuses the token of the sidecar, but would make git ask the person for a user name, and not print why.
@@ -102,13 +96,13 @@ type Relayed = {
 export function relay(
   request: IncomingMessage,
   response: ServerResponse,
-  { open, back, heard, statusOf = (status) => status, failed }: Relayed,
+  { open, heard, statusOf = (status) => status, failed }: Relayed,
 ): void {
   const isChunked = request.headers['transfer-encoding'] !== undefined;
   const asking = open(isChunked ? ['Transfer-Encoding', 'chunked'] : []);
   asking.on('response', (answer) => {
     heard?.(answer.headers);
-    response.writeHead(statusOf(answer.statusCode ?? 502), passedOn(answer.rawHeaders, back));
+    response.writeHead(statusOf(answer.statusCode ?? 502), passedOn(answer.rawHeaders));
     // Sends the headers immediately, also when the body is slow to arrive.
     response.flushHeaders();
     // In HTTP/1.0 the end of the connection is the end of the answer, so an answer that breaks off has to end with a reset.
@@ -136,15 +130,8 @@ export function relay(
 }
 
 /** Returns the headers without hop-by-hop ones; names and values in turn. */
-export function passedOn(headers: readonly string[], back = (address: string) => address): string[] {
-  const passed: string[] = [];
-  for (let i = 0; i < headers.length; i += 2) {
-    const [name = '', value = ''] = headers.slice(i, i + 2);
-    if (!NOT_SENT_ON.has(name.toLowerCase()))
-      passed.push(name, ADDRESSES.has(name.toLowerCase()) ? back(value) : value);
-  }
-  return passed;
-}
+export const passedOn = (headers: readonly string[]): string[] =>
+  headers.filter((_, at) => !NOT_SENT_ON.has(headers[at - (at % 2)]?.toLowerCase() ?? ''));
 
 /** Errors that mean no connection was made, so nothing was sent. */
 const UNSENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);

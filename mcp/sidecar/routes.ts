@@ -1,8 +1,8 @@
 /** Maps requests to the sidecar to requests to the broker. */
 import { addressOf, type PlatformAddress } from './platform-address.ts';
 
-/** `path`: at the broker. `back`: the replacement for the broker's address of the connection in an answer. */
-export type Route = { path: string; connection: string; isGit: boolean; back: string };
+/** `path`: at the broker. `baseUrl`: at which the command reaches the platform. */
+export type Route = { path: string; connection: string; isGit: boolean; baseUrl: string };
 
 /** The host for which `gh` sends its requests over the Unix socket. */
 export const GITHUB_API = 'api.github.com';
@@ -27,15 +27,15 @@ export function proxyRoute(
       path: `${proxyPath(codehost)}${target}`,
       connection: codehost,
       isGit: false,
-      back: `https://${GITHUB_API}`,
+      baseUrl: `https://${GITHUB_API}`,
     };
   if (codehost !== undefined && target.startsWith('/git/'))
-    return { path: target, connection: codehost, isGit: true, back: origin };
+    return { path: target, connection: codehost, isGit: true, baseUrl: origin };
   const connection = connections.find((one) => /^[/?]|^$/.test(afterProxyPath(target, one)));
   const file = registryFile(target, connection, registryPaths);
   if (connection === undefined)
-    return file && { ...file, isGit: false, back: `${origin}${proxyPath(file.connection)}` };
-  return { path: file?.path ?? target, connection, isGit: false, back: `${origin}${proxyPath(connection)}` };
+    return file && { ...file, isGit: false, baseUrl: `${origin}${proxyPath(file.connection)}` };
+  return { path: file?.path ?? target, connection, isGit: false, baseUrl: `${origin}${proxyPath(connection)}` };
 }
 
 /** The file of a package in a registry: `/app/-/app-1.0.0.tgz`, `/@acme/app/-/app-1.0.0.tgz`. */
@@ -86,7 +86,7 @@ export function platformRoute(
     path: `${proxyPath(connection)}${target.slice(path.length)}`,
     connection,
     isGit: false,
-    back: `${origin}${path}`,
+    baseUrl: `${origin}${path}`,
   };
 }
 
@@ -99,15 +99,6 @@ const proxyPath = (connection: string): string => `/proxy/${encodeURIComponent(c
 /** The rest of the path below the connection's prefix; `-` when the path is not below it. */
 const afterProxyPath = (target: string, connection: string): string =>
   target.startsWith(proxyPath(connection)) ? target.slice(proxyPath(connection).length) : '-';
-
-/** Matches the broker's address of a connection in a header. The broker may have another name for itself than the profile has. */
-export function clientUrlOf(broker: string, connection: string): RegExp {
-  const path = `${new URL(broker).pathname.replace(/\/$/, '')}${proxyPath(connection)}`.replace(
-    /[\\^$.*+?()[\]{}|]/g,
-    '\\$&',
-  );
-  return new RegExp(`https?://[^/\\s<>]+${path}(?=[/?#>;,\\s]|$)`, 'g');
-}
 
 /** The existing path prefixes as one text, for refusals. */
 export const listProxyPrefixes = ({ connections, codehost }: Connections): string =>

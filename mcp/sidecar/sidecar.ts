@@ -56,8 +56,7 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
   };
   const { placeholder, caller, wait, errors = new Map() } = served;
   const held = heldCalls();
-  const answer = (entry: Entry) =>
-    answerAt(entry, { broker: served.broker.url, placeholder, forward, caller, wait, errors, held });
+  const answer = (entry: Entry) => answerAt(entry, { placeholder, forward, caller, wait, errors, held });
   const open = async (at: { host: string; port: number } | { path: string }): Promise<Server> => {
     const server = await listen(at);
     parts.push({

@@ -3,6 +3,7 @@ import tls from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { certificateFor } from '../egress/certificate.ts';
+import { profileOf, run } from '../sidecar/run-world.ts';
 import { type AwsKey, awsProblem } from '../signing/aws-verifier.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -124,6 +125,27 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       status: 403,
     });
     expect(files.seen).toHaveLength(2);
+  });
+
+  test('under run, Slack’s client uploads a file through the sidecar', async () => {
+    api.answer = ({ url = '' }, response) => {
+      const told = url.endsWith('getUploadURLExternal')
+        ? { ok: true, upload_url: `${files.url}/slack-files/upload/v1/Q0FTVA?x=1`, file_id: 'F1' }
+        : { ok: true, files: [{ id: 'F1' }] };
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(told));
+    };
+    files.answer = (_, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end('OK - 12');
+    files.seen.length = 0;
+    const program = `
+      const { WebClient } = require('module').createRequire('${import.meta.dirname}/package.json')('@slack/web-api');
+      const { SLACK_BOT_TOKEN, SLACK_API_URL } = process.env;
+      new WebClient(SLACK_BOT_TOKEN, { slackApiUrl: SLACK_API_URL, retryConfig: { retries: 0 } })
+        .filesUploadV2({ filename: 'a.txt', content: 'what is sent', channel_id: 'C1' })
+        .then(({ ok }) => console.log(ok));`;
+    const ended = await run(profileOf(agent), ['--', process.execPath, '-e', program]);
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: 'true\n' });
+    expect(files.seen).toMatchObject([{ method: 'POST', target: '/slack-files/upload/v1/Q0FTVA?x=1' }]);
+    expect(files.seen[0]?.body).toContain('what is sent');
   });
 
   test('Slack’s client uploads a file, and sends the agent’s token to no other host', async () => {

@@ -716,10 +716,10 @@ describe('bodies', () => {
 });
 
 describe('answers', () => {
-  const answering = async (answer: NonNullable<World['upstream']['answer']>) => {
+  const answering = async (answer: NonNullable<World['upstream']['answer']>, headers: Record<string, string> = {}) => {
     world.upstream.answer = answer;
     try {
-      return await ask('GET', '/proxy/demo-main/items');
+      return await ask('GET', '/proxy/demo-main/items', { headers });
     } finally {
       world.upstream.answer = undefined;
     }
@@ -827,5 +827,20 @@ describe('answers', () => {
     expect(await to(`${world.upstream.url}/v2/items`)).toBe(`${world.upstream.url}/v2/items`);
     expect(await to('https://files.example/a?X-Amz-Signature=secret')).toBe('https://files.example/a');
     expect(await to('https://app.example/back#access_token=secret')).toBe('https://app.example/back');
+  });
+
+  test('with X-Svc-Base-Url, addresses of the platform in an answer lead to that URL, and anything but a base URL is a 400', async () => {
+    const to = async (base: string) =>
+      await answering((_, response) => response.writeHead(201, { location: '/v1/items/2?a=b' }).end(), {
+        'x-svc-base-url': base,
+      });
+    const answered = await to('http://127.0.0.1:4001/proxy/demo-main/');
+    expect(answered.headers.get('location')).toBe('http://127.0.0.1:4001/proxy/demo-main/items/2?a=b');
+    expect(world.upstream.seen.at(-1)?.rawHeaders.join('\n')).not.toContain('4001');
+    const wrong = ['4001', 'ftp://a/', 'http://a:b@c/', 'http://a/?b', 'http://a/#b', `http://a/${'x'.repeat(2_048)}`];
+    for (const base of wrong) {
+      const refused = await to(base);
+      expect([refused.status, refused.body.detail]).toEqual([400, expect.stringContaining('X-Svc-Base-Url: write')]);
+    }
   });
 });

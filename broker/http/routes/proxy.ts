@@ -62,6 +62,9 @@ export const proxyRoutes = METHODS.map((method) =>
         description: '`Bearer` and the token of the agent, unless it is in the header of the platform’s own key',
       },
       'X-Svc-Wait': { description: 'how many seconds the client can wait for a person, 0 to 120', example: '25' },
+      'X-Svc-Base-Url': {
+        description: 'the URL at which the client reaches the connection, where a server in between adds the token',
+      },
       'X-Svc-Reason': { description: 'why, in the words of the agent: shown to the approver and recorded' },
     },
     answers: {
