@@ -1,4 +1,4 @@
-/** Rewrites URLs in the headers of an answer: those of the platform to /proxy; others lose their query and fragment. */
+/** Rewrites URLs in the headers of an answer: those of the platform to /proxy. In `Location` and `Link`, others lose their query and fragment. */
 import { isBelow } from '../egress/redirect.ts';
 
 /**
@@ -6,11 +6,17 @@ import { isBelow } from '../egress/redirect.ts';
  */
 export type Place = { platform: URL; proxyUrl: string; asked: URL };
 
-/** Returns the header value for the client; undefined when it is dropped. Headers without URLs are unchanged. */
+/** Returns the header value for the client; undefined when it is dropped. Other headers are unchanged. */
 export function rewriteLinks(name: string, value: string, place: Place): string | undefined {
   if (name === 'location' || name === 'content-location') return rewriteOne(value, place);
   if (name === 'link') return rewriteLinkHeader(value, place);
-  return value;
+  return isOfPlatform(value, place) ? rewriteOne(value, place) : value;
+}
+
+/** Whether a header of another name is a URL of the platform to which its clients send their key: `X-Goog-Upload-URL`, `Operation-Location`. */
+function isOfPlatform(value: string, { platform }: Place): boolean {
+  const url = /^https?:\/\/\S+$/i.test(value) ? URL.parse(value) : null;
+  return url !== null && isBelow(url, platform);
 }
 
 /** RFC 8288 section 3.3. */

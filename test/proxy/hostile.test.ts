@@ -829,6 +829,22 @@ describe('answers', () => {
     expect(await to('https://app.example/back#access_token=secret')).toBe('https://app.example/back');
   });
 
+  test('a URL of the platform in any other header leads through the broker, too, and all other values stay', async () => {
+    const sent = {
+      'x-goog-upload-url': `${world.upstream.url}/v1/upload?upload_id=U1&upload_protocol=resumable`,
+      'operation-location': `${world.upstream.url}/v2/operations/7`,
+      'x-docs': 'https://docs.example/items?page=2',
+      'x-text': `see ${world.upstream.url}/v1/items`,
+      'x-many': `${world.upstream.url}/v1/a ${world.upstream.url}/v1/b`,
+    };
+    const answered = await answering((_, response) => response.writeHead(200, sent).end());
+    const proxyUrl = `${agent.baseUrl}/proxy/demo-main`;
+    expect(Object.fromEntries(answered.headers)).toMatchObject({
+      ...sent,
+      'x-goog-upload-url': `${proxyUrl}/upload?upload_id=U1&upload_protocol=resumable`,
+    });
+  });
+
   test('with X-Svc-Base-Url, addresses of the platform in an answer lead to that URL, and anything but a base URL is a 400', async () => {
     const to = async (base: string) =>
       await answering((_, response) => response.writeHead(201, { location: '/v1/items/2?a=b' }).end(), {
