@@ -7,6 +7,8 @@ import { endIncomplete, resetConnection } from './disconnects.ts';
 
 /** Size limit of an answer that is held back until it is recorded. */
 const HELD_BACK_BYTES = 1024 * 1024;
+/** The same for an answer that is rewritten, and blocked when it is longer: a release of GitHub has up to 1,000 files of about 2 KB of JSON each. */
+const REWRITTEN_BYTES = 4 * 1024 * 1024;
 
 /** A held-back answer up to this size is written together with its head in one write, encoded as latin1: two chunks cost more. */
 const ONE_WRITE_BYTES = 64 * 1024;
@@ -98,7 +100,8 @@ export class AnswerWriter {
       : undefined;
     try {
       let size = 0;
-      while (size <= HELD_BACK_BYTES) {
+      const most = this.#for.rewrite ? REWRITTEN_BYTES : HELD_BACK_BYTES;
+      while (size <= most) {
         const pending = body.next();
         const read = await (late ? Promise.race([pending, late]) : pending);
         if (read === 'late') return { pending };

@@ -45,10 +45,16 @@ function isJsonObject(text: string): boolean {
   }
 }
 
-/** Empty for a URL of none of the platform's hosts: a client without a URL sends nothing. */
+/**
+ * Empty for a URL of none of the platform's hosts: a client without a URL sends nothing. `address`: a URL, or a template of one (RFC 6570) with
+ * expressions at its end only, as GitHub's `…/assets{?name,label}`.
+ */
 function throughProxy(address: string, { baseUrls }: Rules, { platform, proxyUrl }: Place): string {
-  const url = URL.parse(address);
+  const [, before = '', expressions = ''] = /^([^{]*)((?:\{[^{}]*\})*)$/s.exec(address) ?? [];
+  const url = URL.parse(before);
   if (url === null) return '';
   const base = [...baseUrls.map(({ baseUrl }) => new URL(baseUrl)), platform].find((one) => isBelow(url, one));
-  return base ? `${proxyUrl}${url.pathname.slice(base.pathname.replace(/\/+$/, '').length)}${url.search}` : '';
+  return base
+    ? `${proxyUrl}${url.pathname.slice(base.pathname.replace(/\/+$/, '').length)}${url.search}${expressions}`
+    : '';
 }

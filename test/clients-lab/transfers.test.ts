@@ -127,6 +127,37 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     expect(files.seen).toHaveLength(2);
   });
 
+  test('a client that uploads to the upload_url of a release leads through the broker, also where the release has 1,000 files', async () => {
+    const assets = Array.from({ length: 1_000 }, (_, id) => ({ id, uploader: { login: 'x'.repeat(2_000) } }));
+    api.answer = ({ method = '' }, response) => {
+      const upload_url = `${files.url}/uploads/repos/acme/app/releases/7/assets{?name,label}`;
+      const text = JSON.stringify({ upload_url, ...(method === 'GET' && { assets }) });
+      response.writeHead(200, { 'content-type': 'application/json' }).end(text);
+    };
+    files.answer = (_, response) => response.writeHead(201, { 'content-type': 'application/json' }).end('{"id":9}');
+    files.seen.length = 0;
+    const client = octokit();
+    const { rest } = client;
+    const releases = [
+      await rest.repos.createRelease({ ...here, tag_name: 'v1' }),
+      await rest.repos.updateRelease({ ...here, release_id: 7 }),
+      await rest.repos.getRelease({ ...here, release_id: 7 }),
+      await rest.repos.getLatestRelease(here),
+      await rest.repos.getReleaseByTag({ ...here, tag: 'v1' }),
+    ];
+    for (const { data } of releases) {
+      expect(data.upload_url).toBe(
+        `${world.running.baseUrl}/proxy/github-main/repos/acme/app/releases/7/assets{?name,label}`,
+      );
+      const headers = { 'content-type': 'text/plain' };
+      const sent = { url: data.upload_url, name: 'a b.txt', data: 'the asset', headers };
+      expect((await client.request({ method: 'POST', ...sent })).data).toEqual({ id: 9 });
+    }
+    expect(new Set(files.seen.map(({ target }) => target))).toEqual(
+      new Set(['/uploads/repos/acme/app/releases/7/assets?name=a%20b.txt&']),
+    );
+  });
+
   test('under run, Slack’s client uploads a file through the sidecar', async () => {
     api.answer = ({ url = '' }, response) => {
       const told = url.endsWith('getUploadURLExternal')
@@ -194,7 +225,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     uploads = `${files.url}/slack-files`;
     const { answer } = api;
     api.answer = (request, response, body) => {
-      response.write(`{"padding":"${'x'.repeat(1.5 * MIB)}",`);
+      response.write(`{"padding":"${'x'.repeat(4.5 * MIB)}",`);
       answer?.(request, Object.assign(response, { writeHead: () => response }), body);
     };
     const long = await fetch(`${world.running.baseUrl}/proxy/slack-main/files.getUploadURLExternal`, {

@@ -20,6 +20,7 @@ import { type ProcessEnviron, profileOf, run, sh, startRun, treeEnvirons } from 
 import { onlyWith, pythonPath } from './tls-world.ts';
 
 const MANIFESTS = { codehost: github, npm, kubernetes };
+const UPLOAD = 'POST /repos/*/*/releases/*/assets';
 type Answers = Record<string, unknown>;
 
 /** Keys of the user who starts a run, which its command gets placeholders for. */
@@ -61,7 +62,14 @@ describe('tools', () => {
     world = await startWorld();
     organisation = await world.organisation();
     for (const [id, manifest] of Object.entries(MANIFESTS))
-      await organisation.platform({ id, manifest: { ...manifest, base_url: world.upstream.url } });
+      await organisation.platform({
+        id,
+        manifest: {
+          ...manifest,
+          base_url: world.upstream.url,
+          ...(id === 'codehost' && { base_urls: { [UPLOAD]: `${world.upstream.url}/uploads` } }),
+        },
+      });
     await organisation.platform({
       id: 'pypi',
       manifest: { base_url: `${world.upstream.url}/simple`, scopes: { 'pypi:read': ['GET /**'] } },
@@ -109,6 +117,52 @@ describe('tools', () => {
       `GET ${path}?per_page=100&page=2`,
       'POST /graphql',
     ]);
+  });
+
+  test('gh creates a release with a file, uploads another, and downloads one', async () => {
+    const url = 'https://api.github.com/repos/acme/app/releases/7';
+    const upload_url = `${world.upstream.url}/uploads/repos/acme/app/releases/7/assets{?name,label}`;
+    const asset = {
+      id: 9,
+      name: 'a.txt',
+      url: 'https://api.github.com/repos/acme/app/releases/assets/9',
+      state: 'uploaded',
+    };
+    const release = {
+      id: 7,
+      tag_name: 'v1',
+      html_url: 'https://github.com/acme/app/releases/v1',
+      url,
+      upload_url,
+      assets: [asset],
+    };
+    const uploads = '/uploads/repos/acme/app/releases/7/assets';
+    answerWith(
+      {
+        '/graphql': { data: { repository: { ref: null } } },
+        '/repos/acme/app/releases': release,
+        '/repos/acme/app/releases/7': release,
+        get '/repos/acme/app/releases/tags/v1'() {
+          return world.upstream.seen.some(({ method }) => method === 'PATCH') ? release : undefined;
+        },
+        '/repos/acme/app/releases/assets/9': Buffer.from('the file'),
+        [uploads]: { id: 9, name: 'a.txt' },
+      },
+      ({ url: asked = '' }, response) => {
+        if (!asked.startsWith(uploads)) return;
+        const { writeHead } = response;
+        response.writeHead = ((_: number) => writeHead.call(response, 201)) as typeof writeHead;
+      },
+    );
+    const script = `echo first > a.txt; echo second > b.txt
+      gh release create v1 a.txt --repo acme/app --notes x && gh release upload v1 b.txt --repo acme/app &&
+      gh release download v1 --repo acme/app --pattern a.txt --output -`;
+    const ended = await run(profile, sh(script));
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: expect.stringMatching(/the file$/) });
+    const uploaded = world.upstream.seen.filter(({ target }) => target.startsWith(uploads));
+    expect(
+      uploaded.map(({ method, target, body }) => `${method} ${target.replace(/.*[?&]name=/, '')} ${body}`),
+    ).toEqual(['POST a.txt first\n', 'POST b.txt second\n']);
   });
 
   test("a URL in an answer is rewritten to the sidecar's", async () => {

@@ -42,6 +42,15 @@ export const github = {
   app_operations: githubAppOperations,
   refs: githubRefs,
   base_urls: { 'POST /repos/*/*/releases/*/assets': 'https://uploads.github.com' },
+  // Clients send their key to the `upload_url` of a release (REST API, "Upload a release asset").
+  answer_urls: Object.fromEntries(
+    [
+      'POST /repos/*/*/releases',
+      'PATCH /repos/*/*/releases/*',
+      'GET /repos/*/*/releases/*',
+      'GET /repos/*/*/releases/tags/*',
+    ].map((operation) => [operation, ['upload_url']]),
+  ),
   masks: githubMasks,
   bodies: {
     'POST /repos/*/*/releases/*/assets': ['text', 'bytes'],
