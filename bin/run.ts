@@ -18,6 +18,7 @@ import {
   environmentFor,
   type Granted,
   grantedOf,
+  pathStartsOf,
   registryPathsOf,
 } from '../mcp/sidecar/environment.ts';
 import type { Broker } from '../mcp/sidecar/forward.ts';
@@ -88,6 +89,7 @@ export async function run(
       connections,
       codehost,
       registryPaths: registryPathsOf(chosen),
+      pathStarts: pathStartsOf(chosen),
       socket,
       ports,
       proxy,

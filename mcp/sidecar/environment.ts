@@ -62,6 +62,10 @@ export function registryPathsOf(chosen: readonly Chosen[]): Map<string, string> 
   );
 }
 
+/** By connection: the beginning of all paths of its platform. */
+export const pathStartsOf = (chosen: readonly Chosen[]): Map<string, string> =>
+  new Map(chosen.flatMap(({ tool: { pathStart }, connection }) => (pathStart ? [[connection.name, pathStart]] : [])));
+
 export type Run = {
   /** The sidecar's address, without a trailing slash. */
   url: string;

@@ -13,13 +13,15 @@ export type Connections = {
   codehost: string | undefined;
   /** By connection to a registry of npm packages: the path of the registry at its host, without a slash at its end. */
   registryPaths?: ReadonlyMap<string, string>;
+  /** By connection: the beginning of all paths of its platform, which is added to a path without it. */
+  pathStarts?: ReadonlyMap<string, string>;
 };
 
 /** Maps a request by the path of the broker: `/proxy/<connection>/…`, `/git/…`. `host`: the requested host. `origin`: of the sidecar. */
 export function proxyRoute(
   target: string,
   { host, origin }: { host: string; origin: string },
-  { connections, codehost, registryPaths }: Connections,
+  { connections, codehost, registryPaths, pathStarts }: Connections,
 ): Route | undefined {
   if (!isPlain(target)) return undefined;
   if (codehost !== undefined && host === GITHUB_API)
@@ -35,7 +37,13 @@ export function proxyRoute(
   const file = registryFile(target, connection, registryPaths);
   if (connection === undefined)
     return file && { ...file, isGit: false, baseUrl: `${origin}${proxyPath(file.connection)}` };
-  return { path: file?.path ?? target, connection, isGit: false, baseUrl: `${origin}${proxyPath(connection)}` };
+  const path = file?.path ?? withStart(target, connection, pathStarts?.get(connection));
+  return { path, connection, isGit: false, baseUrl: `${origin}${proxyPath(connection)}` };
+}
+
+function withStart(target: string, connection: string, start = ''): string {
+  const asked = afterProxyPath(target, connection);
+  return asked.startsWith(`${start}/`) ? target : `${proxyPath(connection)}${start}${asked}`;
 }
 
 /** The file of a package in a registry: `/app/-/app-1.0.0.tgz`, `/@acme/app/-/app-1.0.0.tgz`. */

@@ -21,6 +21,8 @@ export type Tool = {
   defaults?: Readonly<Record<string, string>>;
   /** Variables that would take precedence over ours. */
   removed?: readonly string[];
+  /** The beginning of all paths of the platform, which some clients expect in the base URL and others add. */
+  pathStart?: string;
   /** Files to write into the folder, by name. */
   files?: (at: Place) => Record<string, string>;
 };
@@ -41,6 +43,8 @@ export const TOOLS: readonly Tool[] = [
     platformName: 'Anthropic',
     variables: ({ url, key }) => ({ ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key('sk-ant-api03-') }),
     removed: ['ANTHROPIC_AUTH_TOKEN'],
+    // Anthropic's own clients add it to ANTHROPIC_BASE_URL, the AI SDK (@ai-sdk/anthropic) does not.
+    pathStart: '/v1',
   },
   {
     platform: CODEHOST,

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { manifestOf } from '../platforms/classified.ts';
-import { profileOf, run } from '../sidecar/run-world.ts';
+import { profileOf, run, sh } from '../sidecar/run-world.ts';
 import { shared } from '../world/fixtures.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { withoutLab } from './installed.ts';
@@ -107,6 +107,14 @@ describe.skipIf(withoutLab)(`clients under run${withoutLab ? ` (skipped: ${witho
       expect(environment).not.toContain(CANARY);
       expect(environment).not.toContain('PRIVATE KEY');
     }
+  });
+
+  test('a client that expects the version in ANTHROPIC_BASE_URL, as the AI SDK does, gets it', async () => {
+    const script = `for path in /models /v1/models /v1x '?a'; do
+      curl -s -o /dev/null -H "x-api-key: $ANTHROPIC_API_KEY" "$ANTHROPIC_BASE_URL$path"; done`;
+    await run(profileOf(agent), ['--connection', 'anthropic', ...sh(script)]);
+    const targets = world.upstream.seen.map(({ target }) => target);
+    expect(targets.slice(-2)).toEqual(['/anthropic/v1/models', '/anthropic/v1/models']);
   });
 
   test('an error of the sidecar itself reaches the client with its reason, and the call is sent once', async () => {
