@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -16,11 +16,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
   const other = shared(() => world.demoOrganisation());
 
   const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
-    send(world.running.baseUrl + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    });
+    send(world.running.baseUrl + path, jsonPost(body, headers));
   const localToken = () => world.running.services.local.token.reveal();
 
   test('lists the organisation’s agents, oldest first, without deleted ones and without keys', async () => {

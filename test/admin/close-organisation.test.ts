@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { closeOrganisation } from '../../broker/admin/close-organisation.ts';
 import { readConfig } from '../../broker/environment/config.ts';
 import { SEALED } from '../../broker/store/sealed.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { furnish, storedRows } from '../world/full-organisation.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
@@ -13,9 +13,7 @@ const RECORD = new Set<string>(['approvals', 'standing_approvals', 'idempotency_
 
 const close = ({ running }: World, id: string, body: object = {}) => {
   const authorization = `Bearer ${running.services.local.token.reveal()}`;
-  const headers = { 'content-type': 'application/json', authorization };
-  const request = { method: 'POST', headers, body: JSON.stringify(body) };
-  return send(`${running.baseUrl}/owner/organisations/${id}/close`, request);
+  return send(`${running.baseUrl}/owner/organisations/${id}/close`, jsonPost(body, { authorization }));
 };
 /** Does the steps until no agent is left. */
 const closing = async (world: World, { id }: Organisation, body: object = {}) => {

@@ -40,10 +40,7 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
   const change = (of: TestAgent, terms: object, by = organisation) =>
     by.ask('POST', `/owner/agents/${of.id}/grants/codehost`, terms);
   const child = (of: TestAgent, constraints: object | null) =>
-    of.request('POST', '/v1/agents/children', {
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ grants: [{ platform: 'codehost', scopes: SCOPES, constraints }] }),
-    });
+    of.post('/v1/agents/children', { grants: [{ platform: 'codehost', scopes: SCOPES, constraints }] });
   const reach = async (of: TestAgent, endpoint: string) => {
     const { status, body } = await of.act({ ...READ, endpoint });
     return body.reason ?? status;

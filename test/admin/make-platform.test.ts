@@ -1,6 +1,6 @@
 /** Creating single platforms, testing credentials, and invites with limits. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { makeKeyPair, send } from '../world/agent.ts';
+import { jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -167,11 +167,10 @@ describe.each(ONE_STORE)(`creating platforms on %s${postgresNote}`, (store) => {
       },
     ]);
     const public_key_pem = makeKeyPair().publicPem;
-    const bound = await send(`${world.running.baseUrl}/v1/invites/bind`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ bind_secret: invite.body.bind_secret, public_key_pem }),
-    });
+    const bound = await send(
+      `${world.running.baseUrl}/v1/invites/bind`,
+      jsonPost({ bind_secret: invite.body.bind_secret, public_key_pem }),
+    );
     expect(bound.status, bound.text).toBe(200);
     const granted = (await ask('GET', `/owner/agents/${bound.body.agent_id}/grants`)).body.grants;
     expect(granted).toHaveLength(1);

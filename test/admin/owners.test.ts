@@ -7,7 +7,7 @@ import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { deleteOwner, findOrganisation, findOwnersByEmail, putOwner } from '../../broker/store/organisations.ts';
 import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { makeKeyPair, send } from '../world/agent.ts';
+import { jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
@@ -23,14 +23,10 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   const add = (body: Record<string, unknown>, by?: OwnerTable) => organisation.ask('POST', '/owner/owners', body, by);
   const remove = (id: string, by?: OwnerTable) => organisation.ask('DELETE', `/owner/owners/${id}`, undefined, by);
   const local = (body: unknown, path = '/owner/owners') =>
-    send(world.running.baseUrl + path, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${world.running.services.local.token.reveal()}`,
-        'content-type': 'application/json',
-      },
-      body: JSON.stringify(body),
-    });
+    send(
+      world.running.baseUrl + path,
+      jsonPost(body, { authorization: `Bearer ${world.running.services.local.token.reveal()}` }),
+    );
   /** Returns the newest event of the organisation, with its verified receipt. */
   const lastEvent = async () => {
     const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
@@ -218,10 +214,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     });
     await made('/owner/secret-authorizations', { agent: agent.id, platform: 'demo' });
     const applied = await made('/owner/governance/apply', { text: 'agents: { late: {} }', values: {} });
-    const post = (path: string, body: object) => {
-      const headers = { 'content-type': 'application/json' };
-      return send(world.running.baseUrl + path, { method: 'POST', headers, body: JSON.stringify(body) });
-    };
+    const post = (path: string, body: object) => send(world.running.baseUrl + path, jsonPost(body));
     const { publicPem: public_key_pem } = makeKeyPair();
     expect((await end(bad)).status).toBe(200);
     expectEnvelope(await post('/owner/sign-in', { token: new URL(link.url).hash.slice(1) }), 410, 'link_used');
@@ -375,12 +368,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       expect(status, text).toBe(200);
       return new URL(body.url).hash.slice(1);
     };
-    const signIn = (token: string) =>
-      send(`${world.running.baseUrl}/owner/sign-in`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ token }),
-      });
+    const signIn = (token: string) => send(`${world.running.baseUrl}/owner/sign-in`, jsonPost({ token }));
     const [former, others] = [await linkFor(bob), await linkFor(eve)];
     expect((await add({ email: bob.email, role: 'viewer', forget_identity: true })).status).toBe(200);
     expectEnvelope(await signIn(former), 410, 'link_used');

@@ -325,11 +325,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     const reader = await childOf(world, organisation, parent, {
       grants: [{ platform: 'demo', scopes: ['demo:read'] }],
     });
-    const ask = (who: TestAgent, scope: string) =>
-      who.request('POST', '/v1/access-request', {
-        body: JSON.stringify({ platform: 'demo', scope }),
-        headers: { 'content-type': 'application/json' },
-      });
+    const ask = (who: TestAgent, scope: string) => who.post('/v1/access-request', { platform: 'demo', scope });
     expect((await ask(reader, 'demo:write')).status).toBe(202);
     const numbers = Array.from({ length: 19 }, (_, n) => `select ${n} as n`).join(' union all ');
     await db().executeQuery(

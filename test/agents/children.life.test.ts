@@ -128,10 +128,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
         grants: [{ platform: 'demo', scopes: ['demo:read'] }],
       });
       const { body: held } = await mortal.act(POST);
-      const asked = await reader.request('POST', '/v1/access-request', {
-        body: JSON.stringify({ platform: 'demo', scope: 'demo:write' }),
-        headers: { 'content-type': 'application/json' },
-      });
+      const asked = await reader.post('/v1/access-request', { platform: 'demo', scope: 'demo:write' });
       expect(asked.status).toBe(202);
       const stays = await child.act(POST);
       over();
@@ -287,16 +284,12 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     const answer = await child.act(READ);
     expect((await child.get(`/v1/audit/${auditIdOf(answer)}/receipt`)).status).toBe(200);
     expectEnvelope(await parent.get(`/v1/audit/${auditIdOf(answer)}/receipt`), 401, 'not_your_row');
-    const post = (path: string, body: unknown) =>
-      child.request('POST', path, { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } });
+    const post = (path: string, body: unknown) => child.post(path, body);
     expect((await post('/v1/agents/self/diagnostics', { message: 'odd' })).status).toBe(201);
     const reader = await childOf(world, organisation, parent, {
       grants: [{ platform: 'demo', scopes: ['demo:read'] }],
     });
-    const asked = await reader.request('POST', '/v1/access-request', {
-      body: JSON.stringify({ platform: 'demo', scope: 'demo:write' }),
-      headers: { 'content-type': 'application/json' },
-    });
+    const asked = await reader.post('/v1/access-request', { platform: 'demo', scope: 'demo:write' });
     expect([asked.status, asked.body.reason_code]).toEqual([202, 'not_granted']);
     const { body } = await organisation.ask('GET', '/owner/access-requests');
     const [request] = body.access_requests;

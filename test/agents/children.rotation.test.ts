@@ -1,6 +1,6 @@
 /** Children of an agent whose key or workload is replaced, or removed by a governance file: whoever had the former credential may have made them. */
 import { describe, expect, test } from 'vitest';
-import { makeKeyPair, send, type TestAgent } from '../world/agent.ts';
+import { jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -15,11 +15,10 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
 
   const bind = async ({ id }: TestAgent) => {
     const made = await organisation.ask('POST', `/owner/agents/${id}/bootstrap-token`, { rotate: true });
-    const bound = await send(`${world.running.baseUrl}/v1/agents/bind`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ bootstrap_token: made.body.bootstrap_token, public_key_pem: keys.publicPem }),
-    });
+    const bound = await send(
+      `${world.running.baseUrl}/v1/agents/bind`,
+      jsonPost({ bootstrap_token: made.body.bootstrap_token, public_key_pem: keys.publicPem }),
+    );
     expect(bound.status, bound.text).toBe(200);
   };
   const apply = async (text: string) => {

@@ -26,8 +26,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
   };
   const askForAccess = async (agent: TestAgent): Promise<Answer['body']> => {
     const asked = { platform: 'demo', scope: 'demo:write' };
-    const headers = { 'content-type': 'application/json' };
-    const answer = await agent.request('POST', '/v1/access-request', { body: JSON.stringify(asked), headers });
+    const answer = await agent.post('/v1/access-request', asked);
     expect(answer.status, answer.text).toBe(202);
     return answer.body;
   };

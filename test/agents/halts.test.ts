@@ -1,6 +1,6 @@
 /** Every status of an agent and every cause of a halt, caused and ended through the public entry points (specification, AgentHalt). */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, makeKeyPair, send, signToken, TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, makeKeyPair, send, signToken, TestAgent } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -27,12 +27,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
     )?.status;
   const did = async ({ agentId }: { agentId: string }) =>
     await send(`${world.running.baseUrl}/agents/${agentId}/did.json`, {});
-  const post = (path: string, body: unknown) =>
-    send(world.running.baseUrl + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
+  const post = (path: string, body: unknown) => send(world.running.baseUrl + path, jsonPost(body));
   const eventsOf = async ({ agentId }: { agentId: string }, reason: string) =>
     (await organisation.ask('GET', `/owner/audit?agent=${agentId}&kind=event&reason=${reason}`)).body.rows;
 
@@ -161,10 +156,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
     if (waits !== null) expect(halt.instructions).toContain('retry_after_seconds');
     else expect(halt.instructions).toContain('ask the owner');
     // The suggested report is accepted unchanged while the agent is halted.
-    const reported = await agent.request('POST', new URL(report_hint.url).pathname, {
-      body: JSON.stringify(report_hint.suggested_payload),
-      headers: { 'content-type': 'application/json' },
-    });
+    const reported = await agent.post(new URL(report_hint.url).pathname, report_hint.suggested_payload);
     expect(reported.status, reported.text).toBe(201);
     return halt;
   };
@@ -240,13 +232,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
     ]);
     const byTime = cause.startsWith('breaker');
     const reason = byTime ? 'circuit_breaker_open' : 'agent_suspended';
-    const asks = async (path: string, question: object) =>
-      (
-        await agent.request('POST', path, {
-          body: JSON.stringify(question),
-          headers: { 'content-type': 'application/json' },
-        })
-      ).body;
+    const asks = async (path: string, question: object) => (await agent.post(path, question)).body;
     const evaluated = await asks('/v1/authzen/access', {
       subject: { type: 'agent', id: agent.id },
       action: { name: READ.scope },

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CompactEncrypt, importJWK } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
-import { makeKeyPair, send } from '../world/agent.ts';
+import { jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { makeRandom } from '../world/random.ts';
 import { query } from '../world/store-contents.ts';
@@ -31,11 +31,10 @@ describe.each(ONE_STORE)(`registration and kill -9 on %s${postgresNote}`, (store
       );
     const rounds: { token: string; bootstrap: string; agent: string; holder: string; secrets: string[] }[] = [];
     for (let i = 0; i < ROUNDS; i++) {
-      const { body } = await send(`${world.running.baseUrl}/v1/register`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ owner_id: organisation.owner.id, agent_name: `crash ${i}`, requested_scopes: [] }),
-      });
+      const { body } = await send(
+        `${world.running.baseUrl}/v1/register`,
+        jsonPost({ owner_id: organisation.owner.id, agent_name: `crash ${i}`, requested_scopes: [] }),
+      );
       const token = body.registration_token;
       expect((await organisation.ask('POST', `/v1/register/approve/${token}`)).status).toBe(200);
       const agent = await organisation.agent({ name: `bind ${i}`, grants: {} });
@@ -55,20 +54,10 @@ describe.each(ONE_STORE)(`registration and kill -9 on %s${postgresNote}`, (store
     const claims = (url: string, token: string) =>
       Array.from({ length: AT_ONCE }, () => send(`${url}/v1/register/claim-key/${token}`, {}));
     const binds = (url: string, bootstrap_token: string, pems: readonly string[]) =>
-      pems.map((public_key_pem) =>
-        send(`${url}/v1/agents/bind`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ bootstrap_token, public_key_pem }),
-        }),
-      );
+      pems.map((public_key_pem) => send(`${url}/v1/agents/bind`, jsonPost({ bootstrap_token, public_key_pem })));
     const sends = (url: string, agent_id: string, secrets: readonly string[]) =>
       secrets.map((encrypted_secret) =>
-        send(`${url}/v1/bind-secret`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ agent_id, platform_id: 'demo', encrypted_secret }),
-        }),
+        send(`${url}/v1/bind-secret`, jsonPost({ agent_id, platform_id: 'demo', encrypted_secret })),
       );
     /** Statuses of the answers; an interrupted request has none. */
     const answered = async (asked: ReturnType<typeof send>[]) =>

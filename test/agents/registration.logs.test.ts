@@ -5,7 +5,7 @@ import { CompactEncrypt, importJWK } from 'jose';
 import { sql } from 'kysely';
 import { describe, expect, test, vi } from 'vitest';
 import { openPostgres } from '../../broker/store/postgres.ts';
-import { makeKeyPair, send } from '../world/agent.ts';
+import { jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { childOf } from '../world/child.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -26,15 +26,14 @@ describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => 
     const organisation = await world.organisation();
     const agent = await organisation.agent({ grants: {} });
     const register = async () => {
-      const { body } = await send(`${world.running.baseUrl}/v1/register`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({
+      const { body } = await send(
+        `${world.running.baseUrl}/v1/register`,
+        jsonPost({
           owner_id: organisation.owner.id,
           agent_name: `a ${Math.random()}`,
           requested_scopes: [],
         }),
-      });
+      );
       return body.registration_token as string;
     };
     const [waiting, approved] = [await register(), await register()];
@@ -50,10 +49,7 @@ describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => 
     });
     const authorization: string = authorized.body.authorization;
     const asking = await organisation.agent({ name: 'asking', grants: { demo: { scopeList: ['demo:read'] } } });
-    const asked = await asking.request('POST', '/v1/access-request', {
-      body: JSON.stringify({ platform: 'demo', scope: 'demo:write' }),
-      headers: { 'content-type': 'application/json' },
-    });
+    const asked = await asking.post('/v1/access-request', { platform: 'demo', scope: 'demo:write' });
     const request: string = asked.body.request_token;
     expect([authorization, request].map((token) => token.slice(0, 4))).toEqual(['sat_', 'req_']);
     const child = await childOf(world, organisation, asking, { grants: [{ platform: 'demo', scopes: ['demo:read'] }] });

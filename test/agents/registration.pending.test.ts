@@ -8,7 +8,7 @@ import { destroyUncollectedKey, purgeRegistrations } from '../../broker/store/re
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { RegistrationTable } from '../../broker/store/tables/registrations.ts';
-import { type Answer, makeKeyPair, send, TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { issue } from '../world/child.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
@@ -33,12 +33,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
   });
 
   const db = () => world.running.broker.store.db;
-  const post = (path: string, body: unknown): Promise<Answer> =>
-    send(world.running.baseUrl + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
+  const post = (path: string, body: unknown): Promise<Answer> => send(world.running.baseUrl + path, jsonPost(body));
   const approved = async (name = `newcomer ${++names}`, by: Pick<OwnerTable, 'id'> = organisation.owner) => {
     const requested_scopes = [{ platformId: 'demo', scopes: ['demo:read'] }];
     const asked = await post('/v1/register', { owner_id: by.id, agent_name: name, requested_scopes });

@@ -4,7 +4,7 @@ import { Agent, fetch as undiciFetch } from 'undici';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { expireRegistrations } from '../../broker/admin/registration.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, jsonPost, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { readEvents } from '../world/event-stream.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -93,11 +93,10 @@ async function open(
 const bodyOf = ({ text, status, headers }: Stream): Answer => ({ status, headers, text, body: JSON.parse(text) });
 
 const registrar = (world: () => World) => async (ownerId: string) => {
-  const answer = await send(`${world().running.baseUrl}/v1/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ owner_id: ownerId, agent_name: `streamed ${Math.random()}`, requested_scopes: [] }),
-  });
+  const answer = await send(
+    `${world().running.baseUrl}/v1/register`,
+    jsonPost({ owner_id: ownerId, agent_name: `streamed ${Math.random()}`, requested_scopes: [] }),
+  );
   expect(answer.status, answer.text).toBe(202);
   return { token: answer.body.registration_token as string, agentId: answer.body.client_id as string };
 };

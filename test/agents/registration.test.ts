@@ -9,7 +9,7 @@ import { startHousekeeping } from '../../broker/process/housekeeping.ts';
 import { listOpenRegistrations } from '../../broker/store/open-registrations.ts';
 import { capRegistrationsOfNobody } from '../../broker/store/registrations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, send, TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, send, TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -49,14 +49,13 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
   const get = (path: string) => request('GET', path);
   const register = (body: Record<string, unknown> = {}, from?: string): Promise<Answer> =>
     request('POST', '/v1/register', {
-      ...(from !== undefined && { from }),
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
+      ...jsonPost({
         owner_id: organisation.owner.id,
         agent_name: `newcomer ${++names}`,
         requested_scopes: DEMO,
         ...body,
       }),
+      ...(from !== undefined && { from }),
     });
   const registered = async (body: Record<string, unknown> = {}) => {
     const { status, body: answer, text } = await register(body);
@@ -718,9 +717,7 @@ describe('limits of registration', () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });
     const register = (from: string) =>
       send(`${world.running.baseUrl}/v1/register`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ owner_id: NOBODY, agent_name: 'x', requested_scopes: [] }),
+        ...jsonPost({ owner_id: NOBODY, agent_name: 'x', requested_scopes: [] }),
         from,
       });
     expect((await register('127.0.0.1')).status).toBe(202);

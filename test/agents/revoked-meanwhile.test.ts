@@ -2,7 +2,7 @@
 import { CompactEncrypt, importJWK } from 'jose';
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld } from '../world/fixtures.ts';
 import { slowCommits, untilCommitting } from '../world/slow-commits.ts';
@@ -69,11 +69,10 @@ describe.runIf(STORES.includes('postgres'))(`an agent that is revoked meanwhile$
     onTestFinished(() => {
       world.clock.skewMs += 10_000;
     });
-    const bound = await send(`${world.running.baseUrl}/v1/bind-secret`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ agent_id: agent.agentId, platform_id: 'demo', encrypted_secret: sealed }),
-    });
+    const bound = await send(
+      `${world.running.baseUrl}/v1/bind-secret`,
+      jsonPost({ agent_id: agent.agentId, platform_id: 'demo', encrypted_secret: sealed }),
+    );
     expect((await revoking).status).toBe(200);
     expectEnvelope(bound, 400, 'invalid_request');
     const { connections } = (await organisation.ask('GET', '/owner/connections')).body;

@@ -31,10 +31,7 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
     organisation.agent({ policy, grants, ...more });
   /** Sends an access request, and returns the id by which owners find it. */
   async function ask(agent: TestAgent, body: Record<string, unknown> = {}): Promise<string> {
-    const answer = await agent.request('POST', '/v1/access-request', {
-      body: JSON.stringify({ platform: 'demo', scope: 'demo:write', ...body }),
-      headers: { 'content-type': 'application/json' },
-    });
+    const answer = await agent.post('/v1/access-request', { platform: 'demo', scope: 'demo:write', ...body });
     expect(answer.status, answer.text).toBe(202);
     const row = await world.running.broker.store.db
       .selectFrom('access_requests')

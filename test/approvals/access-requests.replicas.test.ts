@@ -40,10 +40,7 @@ describe.runIf(STORES.includes('postgres'))(`access requests and replicas on pos
     return { here, there };
   };
   const ask = (agent: TestAgent): Promise<Answer> =>
-    agent.request('POST', '/v1/access-request', {
-      body: JSON.stringify({ platform: 'demo', scope: 'demo:write' }),
-      headers: { 'content-type': 'application/json' },
-    });
+    agent.post('/v1/access-request', { platform: 'demo', scope: 'demo:write' });
   const idOf = async ({ body }: Answer): Promise<string> => {
     const query = db().selectFrom('access_requests').select('id').where('token', '=', body.request_token);
     return (await query.executeTakeFirstOrThrow()).id;

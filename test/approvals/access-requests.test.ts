@@ -30,11 +30,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
 
   const newAgent = (grants: Parameters<Organisation['agent']>[0] = {}) =>
     organisation.agent({ policy, grants: READ_ONLY, ...grants });
-  const ask = (agent: TestAgent, body: unknown): Promise<Answer> =>
-    agent.request('POST', '/v1/access-request', {
-      body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json' },
-    });
+  const ask = (agent: TestAgent, body: unknown): Promise<Answer> => agent.post('/v1/access-request', body);
   const askForWrite = (agent: TestAgent) => ask(agent, { platform: 'demo', scope: 'demo:write' });
   const listed = async (query = '') => (await organisation.ask('GET', `/owner/access-requests${query}`)).body;
   const idOf = async (agent: TestAgent): Promise<string> =>

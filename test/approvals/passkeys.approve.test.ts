@@ -1,6 +1,7 @@
 /** Approving by passkey (specification, Passkeys, sign/begin and sign/finish). */
 import { describe, expect, test } from 'vitest';
 import { moveAgent } from '../../broker/store/agents.ts';
+import { jsonPost } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh } from '../world/fixtures.ts';
@@ -120,9 +121,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
     const response = await assertionFor(world, id, key);
     const gone = new AbortController();
     const asking = fetch(`${world.running.baseUrl}${ROOT}/sign/finish`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ response }),
+      ...jsonPost({ response }),
       signal: gone.signal,
     }).catch(() => 'aborted');
     await asked;

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { deleteOwner } from '../../broker/store/organisations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { approveWith, enrol, post, registerBegin } from '../world/passkeys.ts';
@@ -111,11 +111,10 @@ describe('the limits of passkey routes', () => {
         .approval_id;
     const first = await hold();
     const begin = (approval: string, from = '198.51.100.1') =>
-      send(`${world.running.baseUrl}${ROOT}/sign/begin`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
-        body: JSON.stringify({ approval_id: approval }),
-      });
+      send(
+        `${world.running.baseUrl}${ROOT}/sign/begin`,
+        jsonPost({ approval_id: approval }, { 'x-forwarded-for': from }),
+      );
     for (let i = 0; i < 10; i++) expect((await begin(first)).status).toBe(200);
     const refused = await begin(first.toUpperCase());
     expectEnvelope(refused, 429, 'rate_limited');

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { RECENT_SIGN_IN_SECONDS } from '../../broker/auth/recent-sign-in.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, jsonPost, jsonRequest, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
@@ -26,14 +26,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
     const { token } = mintOwnerSession(world.running.broker, by);
     world.clock.skewMs += ms;
     return (method: string, path: string, body?: unknown): Promise<Answer> =>
-      send(world.running.baseUrl + path, {
-        method,
-        headers: {
-          authorization: `Bearer ${token}`,
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
+      send(world.running.baseUrl + path, jsonRequest(method, body, { authorization: `Bearer ${token}` }));
   };
   const unattended = () => later(RECENT_SIGN_IN_SECONDS * 1000);
   const own = async (by?: OwnerTable) =>
@@ -242,11 +235,10 @@ describe('changing passkeys where owners sign in at an identity provider', () =>
     const options = await post(world, `${ASSERT}/begin`, { purpose: 'add-passkey' });
     expect(options.status).toBe(200);
     const old = await provider.sign(provider.honest({ ...provider.claims, auth_time: nowSeconds() - 3600 }));
-    const confirmed = await send(`${world.running.baseUrl}${ROOT}/register/begin`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${old}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ assertion: key.get(options.body) }),
-    });
+    const confirmed = await send(
+      `${world.running.baseUrl}${ROOT}/register/begin`,
+      jsonPost({ assertion: key.get(options.body) }, { authorization: `Bearer ${old}` }),
+    );
     expect(confirmed.status, confirmed.text).toBe(200);
   });
 });

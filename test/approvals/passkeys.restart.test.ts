@@ -7,7 +7,7 @@ import { readConfig } from '../../broker/environment/config.ts';
 import { makeLog } from '../../broker/log/log.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { openPlainStore } from '../../broker/process/start.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, jsonPost, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -63,11 +63,7 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
       expect(await child.serve(), child.output().stderr).toBe(baseUrl);
       const { url } = JSON.parse(readFileSync(runFile(data), 'utf8'));
       const post = (step: string, body: unknown = {}) =>
-        send(`${url}${ROOT}/${step}`, {
-          method: 'POST',
-          headers: { authorization, 'content-type': 'application/json' },
-          body: JSON.stringify(body),
-        });
+        send(`${url}${ROOT}/${step}`, jsonPost(body, { authorization }));
       const finish = (options: unknown) =>
         post('register/finish', {
           response: new Authenticator(baseUrl).create(options as never),

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { findOwner } from '../../broker/store/organisations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
@@ -78,11 +78,10 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
   test('the former session of the browser is ended', async () => {
     const before = cookieOf(await signInWith(world, key));
     const response = await assertion(world, 'sign-in', key);
-    const answer = await send(`${world.running.baseUrl}/owner/passkeys/assert/finish`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', cookie: before },
-      body: JSON.stringify({ purpose: 'sign-in', response }),
-    });
+    const answer = await send(
+      `${world.running.baseUrl}/owner/passkeys/assert/finish`,
+      jsonPost({ purpose: 'sign-in', response }, { cookie: before }),
+    );
     expect(answer.status).toBe(200);
     expectEnvelope(await me(before), 401, 'token_expired');
     expect((await me(cookieOf(answer))).status).toBe(200);
@@ -202,11 +201,10 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
   test('a page of another site cannot sign in', async () => {
     const response = await assertion(world, 'sign-in', key);
     const from = (headers: Record<string, string>) =>
-      send(`${world.running.baseUrl}/owner/passkeys/assert/finish`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
-        body: JSON.stringify({ purpose: 'sign-in', response }),
-      });
+      send(
+        `${world.running.baseUrl}/owner/passkeys/assert/finish`,
+        jsonPost({ purpose: 'sign-in', response }, headers),
+      );
     refused(await from({ 'sec-fetch-site': 'cross-site' }), 403, 'forbidden');
     refused(await from({ origin: 'https://evil.test' }), 403, 'forbidden');
     expect((await from({ origin: world.running.baseUrl })).status).toBe(200);

@@ -1,6 +1,6 @@
 /** Standing approvals by passkey: the assertion is valid for exactly these terms of exactly this call. */
 import { describe, expect, test } from 'vitest';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { fresh } from '../world/fixtures.ts';
 import { assertFinish, enrol } from '../world/passkeys.ts';
@@ -15,11 +15,10 @@ describe('a standing approval by passkey', () => {
   const begin = async (id: string, more: object = {}) => {
     const { request_hash } = await heldCall(id);
     const body = { purpose: 'standing', approval_id: id, request_hash, standing: TERMS, ...more };
-    const begun = await send(`${world.running.baseUrl}/owner/passkeys/assert/begin`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', origin: world.running.baseUrl },
-      body: JSON.stringify(body),
-    });
+    const begun = await send(
+      `${world.running.baseUrl}/owner/passkeys/assert/begin`,
+      jsonPost(body, { origin: world.running.baseUrl }),
+    );
     expect(begun.status, begun.text).toBe(200);
     return key.get(begun.body);
   };
@@ -77,11 +76,10 @@ describe('a standing approval by passkey', () => {
   test('a passkey can create one without a session, too', async () => {
     const id = await hold();
     const response = await begin(id, { note: 'so' });
-    const answer = await send(`${world.running.baseUrl}/owner/passkeys/assert/finish`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', origin: world.running.baseUrl },
-      body: JSON.stringify({ purpose: 'standing', response, standing: TERMS, note: 'so' }),
-    });
+    const answer = await send(
+      `${world.running.baseUrl}/owner/passkeys/assert/finish`,
+      jsonPost({ purpose: 'standing', response, standing: TERMS, note: 'so' }, { origin: world.running.baseUrl }),
+    );
     expect(answer.body, answer.text).toMatchObject({ status: 'approved', standing_approval: expect.any(String) });
   });
 });

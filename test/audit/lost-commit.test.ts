@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import { type Answer, makeKeyPair, send } from '../world/agent.ts';
+import { type Answer, jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { startAnswerLosingProxy } from '../world/answer-losing-proxy.ts';
 import { issue } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -91,12 +91,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that is 
   test('ST-10 at the commit of claiming a key, binding a key and creating a child: each succeeds, and takes effect once', async () => {
     const { lossy, world, organisation, agent } = await lossyWorld();
     const { baseUrl } = world.running;
-    const post = (path: string, body: object) =>
-      send(baseUrl + path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
+    const post = (path: string, body: object) => send(baseUrl + path, jsonPost(body));
     const asked = { owner_id: organisation.owner.id, agent_name: 'new', requested_scopes: [] };
     const { registration_token: token } = (await post('/v1/register', asked)).body;
     expect((await organisation.ask('POST', `/v1/register/approve/${token}`)).status).toBe(200);

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import type { Db } from '../../broker/store/store.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, jsonPost, jsonRequest, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -178,8 +178,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     await signIn(['broker admins']);
     const ask = async (groups: string[], path: string, body?: object) => {
       const token = await provider.sign(provider.honest({ sub, groups }));
-      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-      const init = body ? { method: 'POST', body: JSON.stringify(body), headers } : { headers };
+      const init = jsonRequest(body ? 'POST' : 'GET', body, { authorization: `Bearer ${token}` });
       return await send(world.running.baseUrl + path, init);
     };
     const { owners } = (await ask(['staff'], '/owner/owners')).body;
@@ -189,8 +188,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
       agent_name: sub.slice(0, 20),
       requested_scopes: [{ platformId: 'demo', scopes: ['demo:read'] }],
     };
-    const init = { method: 'POST', body: JSON.stringify(asked), headers: { 'content-type': 'application/json' } };
-    const { registration_token: token } = (await send(`${world.running.baseUrl}/v1/register`, init)).body;
+    const { registration_token: token } = (await send(`${world.running.baseUrl}/v1/register`, jsonPost(asked))).body;
     expectEnvelope(await ask(['on call'], `/v1/register/approve/${token}`, {}), 403, 'forbidden');
     expect((await ask(['broker admins'], `/v1/register/approve/${token}`, {})).status).toBe(200);
   });

@@ -1,7 +1,7 @@
 /** Sign-in of owners at a real OpenID Connect provider: code flow with PKCE, from the sign-in page to the console. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -468,14 +468,13 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
 
   test('sign-in links are neither made nor accepted; the command line’s own session still works', async () => {
     const local = (path: string) =>
-      send(world.running.baseUrl + path, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${world.running.services.local.token.reveal()}`,
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify({ email: organisation.owner.email }),
-      });
+      send(
+        world.running.baseUrl + path,
+        jsonPost(
+          { email: organisation.owner.email },
+          { authorization: `Bearer ${world.running.services.local.token.reveal()}` },
+        ),
+      );
     const link = await local('/owner/link');
     expect(link.body).toEqual({
       url: `${world.running.baseUrl}/console/sign-in`,
@@ -485,11 +484,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       provider: new URL(provider.issuer).host,
     });
     expect(await db().selectFrom('one_time_tokens').selectAll().execute()).toEqual([]);
-    const answer = await send(`${world.running.baseUrl}/owner/sign-in`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ token: `sgn_${'A'.repeat(43)}` }),
-    });
+    const answer = await send(`${world.running.baseUrl}/owner/sign-in`, jsonPost({ token: `sgn_${'A'.repeat(43)}` }));
     expectEnvelope(answer, 403, 'forbidden');
     expect(answer.body.detail).toContain(new URL(provider.issuer).host);
     const { token } = (await local('/owner/token')).body;

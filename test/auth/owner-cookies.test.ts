@@ -7,7 +7,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { runFile } from '../../broker/process/run-file.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, jsonPost, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -35,11 +35,7 @@ describe('a session in a browser', () => {
     const { url } = await signInLink(world.running.broker, organisation.owner);
     const token = new URL(url).hash.slice(1);
     const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
-      send(world.running.baseUrl + path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'x-svc-csrf': '1', ...headers },
-        body: JSON.stringify(body),
-      });
+      send(world.running.baseUrl + path, jsonPost(body, { 'x-svc-csrf': '1', ...headers }));
     const answer = await post('/owner/sign-in', { token });
     expect(answer.status, answer.text).toBe(200);
     const mine = answer.headers.getSetCookie()[0]!.split(';')[0]!;
@@ -137,9 +133,7 @@ test('signing in at a broker on another port of the host replaces no session', a
     const { baseUrl, broker } = world.running;
     const { owner } = await world.organisation();
     const token = new URL((await signInLink(broker, owner)).url).hash.slice(1);
-    const body = JSON.stringify({ token });
-    const headers = { 'content-type': 'application/json' };
-    const answer = await send(`${baseUrl}/owner/sign-in`, { method: 'POST', headers, body });
+    const answer = await send(`${baseUrl}/owner/sign-in`, jsonPost({ token }));
     const [name = '', value = ''] = answer.headers.get('set-cookie')!.split(/[=;]/);
     // As browsers do, which keep cookies by name, host and path.
     browser.cookies = browser.cookies.filter((one) => one.name !== name);
@@ -158,11 +152,7 @@ test('with https the cookie is limited to this host and to https', async () => {
   const { broker } = world.running;
   const here: string = JSON.parse(readFileSync(runFile(broker.config.dataFolder), 'utf8')).url;
   const link = await signInLink(broker, organisation.owner);
-  const answer = await send(`${here}/owner/sign-in`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ token: new URL(link.url).hash.slice(1) }),
-  });
+  const answer = await send(`${here}/owner/sign-in`, jsonPost({ token: new URL(link.url).hash.slice(1) }));
   const set = answer.headers.get('set-cookie')!;
   expect(set).toMatch(/^__Host-svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure$/);
   const [cookie] = set.split(';');

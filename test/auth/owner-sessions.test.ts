@@ -11,7 +11,7 @@ import { serve } from '../../broker/process/main.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { purgeEndedSessions } from '../../broker/store/ended-sessions.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -26,11 +26,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
   beforeAll(async () => void (await world.demoOrganisation()));
 
   const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
-    send(world.running.baseUrl + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    });
+    send(world.running.baseUrl + path, jsonPost(body, headers));
   const localToken = () => world.running.services.local.token.reveal();
   const local = (path: string, body: unknown) => post(path, body, { authorization: `Bearer ${localToken()}` });
   const tokenOf = (link: Answer): string => new URL(link.body.url).hash.slice(1);

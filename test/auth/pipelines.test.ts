@@ -8,7 +8,7 @@ import Provider from 'oidc-provider';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { OWNER_ROUTES } from '../../broker/http/owner-routes.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, jsonRequest, send } from '../world/agent.ts';
 import { commandHost } from '../world/command.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, shared } from '../world/fixtures.ts';
@@ -93,11 +93,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
   const claims = (audience: unknown, more: object = {}) =>
     issuer.honest({ aud: audience, sub: SUBJECT, sha: '0a1b2c', actor: 'octocat', run_id: '77', ...more });
   const ask = async (token: string, method: string, path: string, body?: unknown): Promise<Answer> =>
-    await send(world.running.baseUrl + path, {
-      method,
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
+    await send(world.running.baseUrl + path, jsonRequest(method, body, { authorization: `Bearer ${token}` }));
   const plan = (token: string) => ask(token, 'POST', '/owner/governance/plan', { text: FILE });
   const apply = (token: string) => ask(token, 'POST', '/owner/governance/apply', { text: FILE });
   const tokenFor = async (audience: unknown, more: object = {}) => await issuer.sign(claims(audience, more));

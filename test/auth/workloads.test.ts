@@ -6,7 +6,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { connectAgent } from '../../mcp/client/connect-agent.ts';
 import { AgentKeyError } from '../../mcp/client/signer.ts';
 import { profileSend } from '../../mcp/stdio/profile-send.ts';
-import { type Answer, makeKeyPair, send } from '../world/agent.ts';
+import { type Answer, jsonPost, jsonRequest, makeKeyPair, send } from '../world/agent.ts';
 import { commandHost, runCommand } from '../world/command.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { fresh, shared } from '../world/fixtures.ts';
@@ -53,11 +53,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
   const tokenFor = async (aud: unknown, more: object = {}) =>
     await issuer.sign(issuer.honest({ aud, sub: SUBJECT, ...more }));
   const ask = (token: string, method: string, to: string, body?: unknown, headers: Record<string, string> = {}) =>
-    send(world.running.baseUrl + to, {
-      method,
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
+    send(world.running.baseUrl + to, jsonRequest(method, body, { authorization: `Bearer ${token}`, ...headers }));
   const act = (token: string) => ask(token, 'POST', '/v1/actions', READ);
   const me = (token: string) => ask(token, 'GET', '/v1/agents/me');
   const whole = async () => (await organisation.ask('GET', `/owner/agents/${agent.agentId}`)).body;
@@ -235,11 +231,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
 
     const minted = await organisation.ask('POST', `/owner/agents/${agentId}/bootstrap-token`, {});
     const bind = { bootstrap_token: minted.body.bootstrap_token, public_key_pem: makeKeyPair().publicPem };
-    const bound = await send(`${world.running.baseUrl}/v1/agents/bind`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(bind),
-    });
+    const bound = await send(`${world.running.baseUrl}/v1/agents/bind`, jsonPost(bind));
     expect(bound.status, bound.text).toBe(200);
     expect((await me(token)).body).toMatchObject({ agent_type: 'key' });
     expect((await document()).body.verificationMethod).toHaveLength(1);

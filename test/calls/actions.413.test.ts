@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { send, type TestAgent } from '../world/agent.ts';
+import { jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { givenWorld } from '../world/fixtures.ts';
 import { exchange } from '../world/raw.ts';
@@ -52,11 +52,10 @@ describe('BD-08 the size limit of request bodies', () => {
   test('the refusal names the size limit of its route', async () => {
     const tooMuch = async (path: string, size: number) =>
       (
-        await send(world.running.baseUrl + path, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${agent.token()}`, 'content-type': 'application/json' },
-          body: JSON.stringify({ a: 'x'.repeat(size) }),
-        })
+        await send(
+          world.running.baseUrl + path,
+          jsonPost({ a: 'x'.repeat(size) }, { authorization: `Bearer ${agent.token()}` }),
+        )
       ).body.detail;
     expect(await tooMuch('/v1/actions', 1024 * 1024)).toBe('The body is too large: 1 MiB at most.');
     expect(await tooMuch('/v1/approvals/passkeys/sign/begin', 64 * 1024)).toBe(

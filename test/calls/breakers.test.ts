@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { countStrikes } from '../../broker/auth/strikes.ts';
 import type { FactsRow } from '../../broker/store/facts-columns.ts';
 import type { BreakerTable } from '../../broker/store/tables/agents.ts';
-import { type Answer, makeKeyPair, send, signToken, type TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, makeKeyPair, send, signToken, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -300,10 +300,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
   });
 
   const askForAccess = (agent: TestAgent) =>
-    agent.request('POST', '/v1/access-request', {
-      body: JSON.stringify({ platform: 'demo', scope: 'demo:other' }),
-      headers: { 'content-type': 'application/json' },
-    });
+    agent.post('/v1/access-request', { platform: 'demo', scope: 'demo:other' });
 
   test('queries by anyone but the agent count an authentication breaker open for any address', async () => {
     await world.running.broker.store.db
@@ -326,15 +323,9 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
         action: { name: 'demo:read' },
         resource: { type: 'platform', id: 'demo' },
       });
-    const json = (body: unknown) => ({
-      body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json' },
-    });
     const asOwner = (path: string, body: unknown) => organisation.ask('POST', path, body);
-    const asStranger = (path: string, body: unknown) =>
-      send(world.running.baseUrl + path, { method: 'POST', ...json(body) });
-    const asAgent = (from: string) => (path: string, body: unknown) =>
-      agent.request('POST', path, { ...json(body), from });
+    const asStranger = (path: string, body: unknown) => send(world.running.baseUrl + path, jsonPost(body));
+    const asAgent = (from: string) => (path: string, body: unknown) => agent.post(path, body, {}, from);
     const child = await organisation.agent({
       agent: { agent_type: 'child', parent_id: agent.id, expires_at: Date.now() + 3_600_000 },
     });

@@ -112,14 +112,11 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
   test('every query route reports the same', async () => {
     const agent = await agentOn('two', 'three');
     const authzen = (context?: object) =>
-      agent.request('POST', '/v1/authzen/access', {
-        body: JSON.stringify({
-          subject: { type: 'agent', id: agent.id },
-          action: { name: 'demo:read' },
-          resource: { type: 'platform', id: 'demo' },
-          ...context,
-        }),
-        headers: { 'content-type': 'application/json' },
+      agent.post('/v1/authzen/access', {
+        subject: { type: 'agent', id: agent.id },
+        action: { name: 'demo:read' },
+        resource: { type: 'platform', id: 'demo' },
+        ...context,
       });
     expect((await authzen()).body).toMatchObject({ decision: false, reason: 'scope_not_granted' });
     const named = { connection_id: connections.two };
@@ -127,9 +124,11 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     const trqp = async (context?: object) => {
       const host = new URL(world.running.baseUrl).host.replace(':', '%3A');
       const names = { entity_id: `did:web:${host}:agents:${agent.agentId}`, authority_id: `did:web:${host}` };
-      return await agent.request('POST', '/v1/trqp/authorization', {
-        body: JSON.stringify({ ...names, action: 'demo:read', resource: 'demo', ...context }),
-        headers: { 'content-type': 'application/json' },
+      return await agent.post('/v1/trqp/authorization', {
+        ...names,
+        action: 'demo:read',
+        resource: 'demo',
+        ...context,
       });
     };
     expect((await trqp()).body).toMatchObject({ authorized: false, message: 'scope_not_granted' });
@@ -142,11 +141,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
 
   test('an access request answers that only the connection name is missing, and an approval has to name the connection', async () => {
     const agent = await agentOn('two', 'three');
-    const ask = (body: object) =>
-      agent.request('POST', '/v1/access-request', {
-        body: JSON.stringify(body),
-        headers: { 'content-type': 'application/json' },
-      });
+    const ask = (body: object) => agent.post('/v1/access-request', body);
     const held = await ask({ platform: 'demo', scope: 'demo:read' });
     expectEnvelope(held, 409, 'conflict');
     expect(held.body.detail).toMatch(/with connection_id .*\((two|three)\)/);
@@ -203,10 +198,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
   test('a child agent needs a named connection', async () => {
     const agent = await agentOn('two', 'three');
     const issue = (more: object) =>
-      agent.request('POST', '/v1/agents/children', {
-        body: JSON.stringify({ grants: [{ platform: 'demo', scopes: ['demo:read'], ...more }] }),
-        headers: { 'content-type': 'application/json' },
-      });
+      agent.post('/v1/agents/children', { grants: [{ platform: 'demo', scopes: ['demo:read'], ...more }] });
     const refused = await issue({});
     expectEnvelope(refused, 400, 'no_scopes_after_attenuation');
     expect(refused.body.detail).toMatch(/^grants\[0\]\.connection_id: /);

@@ -7,7 +7,7 @@ import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { withTimeout } from '../../broker/runtime/waits.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { openReader, type Reader } from '../prove/store-reader.ts';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { listAuditRows } from '../world/rows.ts';
@@ -214,9 +214,7 @@ describe.each(ONE_STORE)(`a client that disconnects on %s${postgresNote}`, (stor
       });
     };
     const call = fetch(`${agent.baseUrl}/v1/actions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${agent.token()}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ ...CHANGE, endpoint: '/items/gone' }),
+      ...jsonPost({ ...CHANGE, endpoint: '/items/gone' }, { authorization: `Bearer ${agent.token()}` }),
       signal: gone.signal,
     });
     const finish = await asked.promise;

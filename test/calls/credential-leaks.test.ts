@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { formsOf, leaksOf } from '../world/canary.ts';
 import { everythingStored } from '../world/store-contents.ts';
@@ -237,7 +237,7 @@ describe.each(ONE_STORE)(`CX a credential appears nowhere on %s${postgresNote}`,
             expect(keep(path, await organisation.ask('GET', path)).status).toBe(200);
           for (const path of [`/approve/${id}`, `/approve/${id}/request`])
             expect(keep(path, await send(world.running.baseUrl + path, {})).status).toBe(200);
-          const begin = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ approval_id: id }) };
+          const begin = jsonPost({ approval_id: id });
           keep('begin', await send(`${world.running.baseUrl}/v1/approvals/passkeys/sign/begin`, begin));
         };
         await look();

@@ -11,8 +11,7 @@ const send = (agent: TestAgent) =>
   agent.request('POST', '/v1/agents/self/diagnostics', { body: '{"message":"x"}', headers: JSON_BODY });
 
 describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (store) => {
-  const report = (body: unknown) =>
-    agent.request('POST', '/v1/agents/self/diagnostics', { body: JSON.stringify(body), headers: JSON_BODY });
+  const report = (body: unknown) => agent.post('/v1/agents/self/diagnostics', body);
 
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
@@ -64,11 +63,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
 
   test('owners can read reports page by page, and filter them by agent', async () => {
     const other = await organisation.agent({ name: 'other' });
-    for (let i = 0; i < 3; i++)
-      await other.request('POST', '/v1/agents/self/diagnostics', {
-        body: JSON.stringify({ message: `other ${i}` }),
-        headers: JSON_BODY,
-      });
+    for (let i = 0; i < 3; i++) await other.post('/v1/agents/self/diagnostics', { message: `other ${i}` });
     await report({ message: 'of the first' });
     const path = `/owner/diagnostics?agent=${other.agentId}&limit=2`;
     const first = (await organisation.ask('GET', path)).body;
@@ -143,8 +138,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
   });
 
   test('the hint of every kind of refusal is accepted unchanged as a report', async () => {
-    const post = (path: string, body: unknown) =>
-      agent.request('POST', path, { body: JSON.stringify(body), headers: JSON_BODY });
+    const post = (path: string, body: unknown) => agent.post(path, body);
     const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
     const refusals = [
       await agent.act({ ...read, endpoint: '//x' }),

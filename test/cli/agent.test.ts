@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { CLIENTS } from '../../bin/clients.ts';
 import { mcpSnippets } from '../../bin/mcp-snippets.ts';
+import { jsonPost } from '../world/agent.ts';
 import { commandHost, startServe } from '../world/command.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';
@@ -46,11 +47,13 @@ async function create(name: string, ...words: string[]) {
 
 async function readIssues(profile: string): Promise<number> {
   const { stdout } = await run(['token', '--profile', profile]);
-  const response = await fetch(`${url}/v1/actions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${stdout.trim()}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ platform: 'sandbox', endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' }),
-  });
+  const response = await fetch(
+    `${url}/v1/actions`,
+    jsonPost(
+      { platform: 'sandbox', endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' },
+      { authorization: `Bearer ${stdout.trim()}` },
+    ),
+  );
   return response.status;
 }
 
@@ -634,11 +637,10 @@ describe('doctor', () => {
       auth: { type: 'bearer' },
       scopes: { 'bare:read': ['GET /x'] },
     };
-    const made = await fetch(`${url}/owner/platforms`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${session}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ platform: 'bare', entry }),
-    });
+    const made = await fetch(
+      `${url}/owner/platforms`,
+      jsonPost({ platform: 'bare', entry }, { authorization: `Bearer ${session}` }),
+    );
     expect(made.status).toBe(201);
     const only = await create('unplugged', '--grant', 'bare=bare:read');
     const { ok, of } = await doctor({}, only.profile);

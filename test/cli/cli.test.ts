@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import jsqr from 'jsqr';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asQrCode, notForPhones, tooWide } from '../../bin/link-for-phone.ts';
-import { makeKeyPair } from '../world/agent.ts';
+import { jsonPost, jsonRequest, makeKeyPair } from '../world/agent.ts';
 import { commandHost, runCommand, type Served, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -36,11 +36,10 @@ afterAll(async () => {
 let token: string | undefined;
 async function callSandbox(action: Record<string, unknown>) {
   token ??= (await run(['token', '--ttl', '300'])).stdout.trim();
-  const response = await fetch(`${url}/v1/actions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ platform: 'sandbox', ...action }),
-  });
+  const response = await fetch(
+    `${url}/v1/actions`,
+    jsonPost({ platform: 'sandbox', ...action }, { authorization: `Bearer ${token}` }),
+  );
   // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
   return { status: response.status, body: (await response.json()) as any };
 }
@@ -329,14 +328,8 @@ describe('keys rotate', () => {
 describe('an agent that registers itself', () => {
   // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
   const ask = async (path: string, body?: unknown, bearer?: string): Promise<any> => {
-    const response = await fetch(url + path, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: {
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-        ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
+    const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+    const response = await fetch(url + path, jsonRequest(body === undefined ? 'GET' : 'POST', body, headers));
     return await response.json();
   };
   const read = (token: string) =>

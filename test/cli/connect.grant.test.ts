@@ -12,6 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
+import { jsonRequest } from '../world/agent.ts';
 import { startBearerProxy } from '../world/bearer-proxy.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
 import { type GitHubServer, startGitHub } from '../world/github-server.ts';
@@ -42,11 +43,7 @@ const names = async () =>
   (await ask('GET', '/owner/agents', owner)).body.agents.map((one: { name: string }) => one.name);
 
 async function ask(method: string, path: string, token: string, body?: unknown) {
-  const response = await fetch(served.url + path, {
-    method,
-    headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
+  const response = await fetch(served.url + path, jsonRequest(method, body, { authorization: `Bearer ${token}` }));
   // biome-ignore lint/suspicious/noExplicitAny: a test looks at whatever came.
   return { status: response.status, body: (await response.json()) as any };
 }

@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { jsonPost } from '../world/agent.ts';
 import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
@@ -206,11 +207,13 @@ describe('deny', () => {
 describe('access requests and registrations', () => {
   const request = async (scope: string | undefined) => {
     const bearer = (await cli.run('token', '--profile', join(cli.folder, 'clerk.json'))).stdout.trim();
-    await fetch(`${cli.url()}/v1/access-request`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ platform: 'codehost', ...(scope && { scope }), reason: 'to read code' }),
-    });
+    await fetch(
+      `${cli.url()}/v1/access-request`,
+      jsonPost(
+        { platform: 'codehost', ...(scope && { scope }), reason: 'to read code' },
+        { authorization: `Bearer ${bearer}` },
+      ),
+    );
     const waiting = await cli.json('inbox');
     return waiting.find(({ kind }: { kind: string }) => kind === 'access').id as string;
   };
@@ -229,11 +232,10 @@ describe('access requests and registrations', () => {
   test('a registration is approved, with another name or fewer scopes when needed, or rejected', async () => {
     const me = (await cli.owner('GET', '/owner/me')).body;
     const registered = async (agent_name: string, requested_scopes: object[] = []) => {
-      const response = await fetch(`${cli.url()}/v1/register`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ agent_name, owner_id: me.id, requested_scopes }),
-      });
+      const response = await fetch(
+        `${cli.url()}/v1/register`,
+        jsonPost({ agent_name, owner_id: me.id, requested_scopes }),
+      );
       expect(response.status).toBeLessThan(300);
       const waiting = await cli.json('inbox');
       return waiting.find(({ kind }: { kind: string }) => kind === 'registration').id as string;

@@ -1,6 +1,7 @@
 /** `agent-broker demo`, without a terminal, and with a person at a terminal. */
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { jsonPost } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 import { atTerminal, missingScript } from '../world/terminal.ts';
@@ -44,11 +45,7 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     const [, origin = '', token] = /(http:\S+)\/console\/sign-in#(sgn_\S+)/.exec(shown)!;
     const id = /as approval (\S+)\./.exec(shown)![1];
     const post = (path: string, body: object, cookie = '') =>
-      fetch(origin + path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', origin, cookie, 'x-svc-csrf': '1' },
-        body: JSON.stringify(body),
-      });
+      fetch(origin + path, jsonPost(body, { origin, cookie, 'x-svc-csrf': '1' }));
     const cookie = (await post('/owner/sign-in', { token })).headers.get('set-cookie')!.split(';')[0]!;
     const denied = await post(`/owner/approvals/${id}/deny`, { note: 'Ask for a photo.' }, cookie);
     expect([denied.status, await denied.text()]).toEqual([200, expect.stringContaining('denied')]);

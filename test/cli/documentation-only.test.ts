@@ -6,6 +6,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { jsonRequest } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -67,14 +68,8 @@ describe.skipIf(missing)(`agents without our client code${missing ? ` (skipped: 
   });
 
   async function ask(method: string, path: string, body?: unknown, bearer?: string): Promise<Answer> {
-    const response = await fetch(url + path, {
-      method,
-      headers: {
-        ...(bearer && { authorization: `Bearer ${bearer}` }),
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
+    const headers = bearer ? { authorization: `Bearer ${bearer}` } : {};
+    const response = await fetch(url + path, jsonRequest(method, body, headers));
     const text = await response.text();
     return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
   }

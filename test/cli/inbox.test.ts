@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { LEAST, shortIds } from '../../bin/short-id.ts';
 import { cut, line, styled, widthOf } from '../../bin/terminal/line.ts';
+import { jsonPost, jsonRequest } from '../world/agent.ts';
 import { commandHost, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
@@ -25,11 +26,7 @@ beforeAll(async () => {
 });
 
 const owner = async (method: string, path: string, body?: object) => {
-  const response = await fetch(url + path, {
-    method,
-    headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
+  const response = await fetch(url + path, jsonRequest(method, body, { authorization: `Bearer ${token}` }));
   return { status: response.status, body: (await response.json()) as Record<string, string> };
 };
 
@@ -39,18 +36,20 @@ async function refund(
   profile = join(data, 'profiles', 'default.json'),
 ): Promise<string> {
   const agent = (await run('token', '--profile', profile)).stdout.trim();
-  const response = await fetch(`${url}/v1/actions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${agent}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      platform: 'sandbox',
-      endpoint: '/refunds',
-      method: 'POST',
-      scope: 'sandbox:refunds.create',
-      data: { payment: 'pay_1001', amount, reason: 'arrived broken' },
-      ...more,
-    }),
-  });
+  const response = await fetch(
+    `${url}/v1/actions`,
+    jsonPost(
+      {
+        platform: 'sandbox',
+        endpoint: '/refunds',
+        method: 'POST',
+        scope: 'sandbox:refunds.create',
+        data: { payment: 'pay_1001', amount, reason: 'arrived broken' },
+        ...more,
+      },
+      { authorization: `Bearer ${agent}` },
+    ),
+  );
   const { approval_id } = (await response.json()) as { approval_id: string };
   expect(response.status).toBe(202);
   return approval_id;
@@ -75,23 +74,24 @@ describe('the inbox', () => {
     const profile = join(folder, 'asker.json');
     await run('agent', 'create', 'asker', '--out', profile, '--grant', 'sandbox=sandbox:issues.read');
     const agent = (await run('token', '--profile', profile)).stdout.trim();
-    const asked = await fetch(`${url}/v1/access-request`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${agent}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ platform: 'sandbox', scope: 'sandbox:mail.delete', reason: HOSTILE }),
-    });
+    const asked = await fetch(
+      `${url}/v1/access-request`,
+      jsonPost(
+        { platform: 'sandbox', scope: 'sandbox:mail.delete', reason: HOSTILE },
+        { authorization: `Bearer ${agent}` },
+      ),
+    );
     expect(asked.status, await asked.clone().text()).toBeLessThan(300);
     const me = (await owner('GET', '/owner/me')).body;
-    const registered = await fetch(`${url}/v1/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
+    const registered = await fetch(
+      `${url}/v1/register`,
+      jsonPost({
         agent_name: 'newcomer',
         agent_description: HOSTILE,
         owner_id: me.id,
         requested_scopes: [{ platformId: 'sandbox', scopes: ['sandbox:issues.read'] }],
       }),
-    });
+    );
     expect(registered.status, await registered.clone().text()).toBeLessThan(300);
     const { code, stdout } = await run('inbox');
     expect(code).toBe(0);

@@ -24,10 +24,7 @@ describe.skipIf(withoutChromium)(
 
     /** Sends an access request. Returns the URL to poll and the selector of its card. */
     async function ask(body: Record<string, unknown> = {}) {
-      const asked = await agent.request('POST', '/v1/access-request', {
-        body: JSON.stringify({ platform: 'demo', scope: 'demo:write', ...body }),
-        headers: { 'content-type': 'application/json' },
-      });
+      const asked = await agent.post('/v1/access-request', { platform: 'demo', scope: 'demo:write', ...body });
       expect(asked.status, asked.text).toBe(202);
       const { access_requests } = (await organisation.ask('GET', '/owner/access-requests?status=pending')).body;
       const id = access_requests[0].request_id as string;
@@ -44,10 +41,7 @@ describe.skipIf(withoutChromium)(
         name: 'triage',
         grants: [{ platform: 'demo', scopes: ['demo:read'] }],
       });
-      const asked = await child.request('POST', '/v1/access-request', {
-        body: JSON.stringify({ platform: 'demo', scope: 'demo:write' }),
-        headers: { 'content-type': 'application/json' },
-      });
+      const asked = await child.post('/v1/access-request', { platform: 'demo', scope: 'demo:write' });
       expect(asked.status, asked.text).toBe(202);
       const [{ request_id: id }] = (await organisation.ask('GET', '/owner/access-requests?status=pending')).body
         .access_requests;

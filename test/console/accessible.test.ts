@@ -64,9 +64,10 @@ describe.skipIf(withoutChromium)(
       await hold(agent, 10);
       const other = await organisation.agent({ name: 'reader', grants: { demo: { scopeList: ['demo:write'] } } });
       await hold(other, 4);
-      const { status, text } = await other.request('POST', '/v1/access-request', {
-        body: JSON.stringify({ platform: 'demo', scope: 'demo:read', reason: 'To clean up.' }),
-        headers: { 'content-type': 'application/json' },
+      const { status, text } = await other.post('/v1/access-request', {
+        platform: 'demo',
+        scope: 'demo:read',
+        reason: 'To clean up.',
       });
       expect(status, text).toBe(202);
       await go('/console', has('.group'));

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { clientNamed } from '../../bin/clients.ts';
 import { CLIENTS } from '../../broker/console/static/new-agent/lines.js';
 import { expectAccessible } from '../world/accessible.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -25,11 +25,10 @@ describe.skipIf(withoutChromium)(
     const line = (page: Page) => page.value<string>(`document.querySelector('#invited .command pre').innerText`);
     const bind = async (token: string) => {
       const { publicKey } = newRsaPair();
-      const answer = await send(`${world.running.baseUrl}/v1/invites/bind`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ bind_secret: token, public_key_pem: publicKey.export({ format: 'pem', type: 'spki' }) }),
-      });
+      const answer = await send(
+        `${world.running.baseUrl}/v1/invites/bind`,
+        jsonPost({ bind_secret: token, public_key_pem: publicKey.export({ format: 'pem', type: 'spki' }) }),
+      );
       expect(answer.status, answer.text).toBe(200);
     };
 

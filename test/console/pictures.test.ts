@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { githubWorkSentences } from '../../broker/platforms/builtin/sentences/github-work.ts';
 import { listOwners } from '../../broker/store/organisations.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, DESKTOP, isLive, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -108,19 +108,19 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
     ];
     ago(2);
     for (const { status, text } of held) expect(status, text).toBe(202);
-    const asked = await agents.bookkeeper!.request('POST', '/v1/access-request', {
-      body: JSON.stringify({ platform: 'mail', scope: 'mail:read', reason: 'To match invoices with payments.' }),
-      headers: { 'content-type': 'application/json' },
+    const asked = await agents.bookkeeper!.post('/v1/access-request', {
+      platform: 'mail',
+      scope: 'mail:read',
+      reason: 'To match invoices with payments.',
     });
     expect(asked.status, asked.text).toBe(202);
     ago(0);
     await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'admin' });
     const owners = await listOwners(world.running.broker.store.db, organisation.id);
     const ann = owners.find(({ email }) => email === 'ann@acme.example')!;
-    const registering = await send(`${world.running.baseUrl}/v1/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
+    const registering = await send(
+      `${world.running.baseUrl}/v1/register`,
+      jsonPost({
         owner_id: ann.id,
         agent_name: 'translator',
         agent_description: 'Translates the issues of customers.\nStarted by Jo on the build machine.',
@@ -130,7 +130,7 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
           { platformId: 'wiki', scopes: ['wiki:pages.read'] },
         ],
       }),
-    });
+    );
     expect(registering.status, registering.text).toBe(202);
     page = await openConsole(world, await startBrowser(), ann);
   });

@@ -2,7 +2,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, openConsole, PHONE, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -19,11 +19,10 @@ describe.skipIf(withoutChromium)(
 
     /** Registers an agent. Returns its token and the selector of its card. The limit is ten registrations a minute from one IP address. */
     async function register(name: string, body: Record<string, unknown> = {}, owner: OwnerTable = organisation.owner) {
-      const asked = await send(`${world.running.baseUrl}/v1/register`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ owner_id: owner.id, agent_name: name, requested_scopes: DEMO, ...body }),
-      });
+      const asked = await send(
+        `${world.running.baseUrl}/v1/register`,
+        jsonPost({ owner_id: owner.id, agent_name: name, requested_scopes: DEMO, ...body }),
+      );
       expect(asked.status, asked.text).toBe(202);
       const { registrations } = (await organisation.ask('GET', '/owner/registrations?status=pending')).body;
       const { id } = registrations.find((one: { agent_name: string }) => one.agent_name === name);

@@ -201,9 +201,10 @@ describe.skipIf(withoutChromium)(
       await has('No agent reported anything');
       const refused = await agent.act(READ);
       const payload = { ...refused.body.report_hint.suggested_payload, context: { markup: HOSTILE } };
-      const reported = await agent.request('POST', '/v1/agents/self/diagnostics', {
-        body: JSON.stringify({ ...payload, message: `${HOSTILE}\nwhy?`, severity: 'error' }),
-        headers: { 'content-type': 'application/json' },
+      const reported = await agent.post('/v1/agents/self/diagnostics', {
+        ...payload,
+        message: `${HOSTILE}\nwhy?`,
+        severity: 'error',
       });
       expect(reported.status).toBe(201);
       await go('/console/reports');
@@ -224,11 +225,7 @@ describe.skipIf(withoutChromium)(
     });
 
     test('older reports are loaded on request', async () => {
-      for (let i = 0; i < 55; i++)
-        await agent.request('POST', '/v1/agents/self/diagnostics', {
-          body: JSON.stringify({ message: `report ${i}` }),
-          headers: { 'content-type': 'application/json' },
-        });
+      for (let i = 0; i < 55; i++) await agent.post('/v1/agents/self/diagnostics', { message: `report ${i}` });
       await go(`/console/reports?agent=${agent.agentId}`);
       await page.until(`document.querySelectorAll('#reports .row').length === 50`);
       await page.click('.more button');

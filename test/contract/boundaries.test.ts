@@ -1,6 +1,6 @@
 /** Everything that expires has expired at exactly its `expires_at`, on every entry point, and time limits hold to the millisecond. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { send, type TestAgent } from '../world/agent.ts';
+import { jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -27,8 +27,7 @@ describe.each(ONE_STORE)(`expiry to the millisecond, on %s${postgresNote}`, (sto
     vi.setSystemTime(end);
     return [before, await look()];
   }
-  const post = async (path: string, body: unknown) =>
-    (await send(world.running.baseUrl + path, { method: 'POST', headers: JSON_BODY, body: JSON.stringify(body) })).body;
+  const post = async (path: string, body: unknown) => (await send(world.running.baseUrl + path, jsonPost(body))).body;
   const trqp = (agent: TestAgent, which: 'authorization' | 'recognition', context = {}) =>
     post(`/v1/trqp/${which}`, {
       entity_id: agent.agentId,

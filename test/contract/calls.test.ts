@@ -22,8 +22,7 @@ beforeAll(async () => {
 });
 
 const show = makeShow(() => world.running.baseUrl);
-const json = (body: unknown) => ({ body: JSON.stringify(body), headers: { 'content-type': 'application/json' } });
-const post = (path: string, body: unknown, by = agent) => by.request('POST', path, json(body));
+const post = (path: string, body: unknown, by = agent) => by.post(path, body);
 /** Without any credential, or with an invalid one. */
 const bare = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
   send(world.running.baseUrl + path, { method, headers, ...(body !== undefined && { body }) });

@@ -1,7 +1,7 @@
 /** Live answers about child identities and sealed secrets, checked against the document. */
 import { CompactEncrypt, importJWK } from 'jose';
 import { describe } from 'vitest';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { makeShow } from './shown.ts';
 
@@ -10,17 +10,13 @@ const organisation = shared(() => world.demoOrganisation());
 const agent = shared(() => organisation.agent());
 
 const show = makeShow(() => world.running.baseUrl);
-const json = (body: unknown) => ({ body: JSON.stringify(body), headers: { 'content-type': 'application/json' } });
-const post = (path: string, body: unknown, bearer?: string): Promise<Answer> => {
-  const { headers, ...rest } = json(body);
-  const authorization = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
-  return send(world.running.baseUrl + path, { method: 'POST', ...rest, headers: { ...headers, ...authorization } });
-};
+const post = (path: string, body: unknown, bearer?: string): Promise<Answer> =>
+  send(world.running.baseUrl + path, jsonPost(body, bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }));
 
 describe('children', () => {
   const PATH = '/v1/agents/children';
   const wish = (scopes = ['demo:read']) => ({ grants: [{ platform: 'demo', scopes }] });
-  const issue = (by: TestAgent, body: unknown = wish()) => by.request('POST', PATH, json(body));
+  const issue = (by: TestAgent, body: unknown = wish()) => by.post(PATH, body);
   show('POST /v1/agents/children → 201', () => issue(agent));
   show('POST /v1/agents/children → 400: no scope remains', () => issue(agent, wish(['demo:none'])));
   show('POST /v1/agents/children → 400: no grants', () => issue(agent, {}));

@@ -1,6 +1,6 @@
 /** The two routes of people's consents (specification, Per-person consent): every status that they declare. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { send, type TestAgent } from '../world/agent.ts';
+import { jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -28,10 +28,7 @@ describe('consents of people', () => {
   });
 
   const begin = (body: object, by = agent, headers: Record<string, string> = {}) =>
-    by.request('POST', '/v1/consent/caller/start', {
-      body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json', ...headers },
-    });
+    by.post('/v1/consent/caller/start', body, headers);
 
   test('POST /v1/consent/caller/start → 202', async () => {
     const { status, body } = await begin({ platform: 'docs', caller: ANN });
@@ -76,11 +73,10 @@ describe('consents of people', () => {
   });
 
   test('POST /v1/consent/caller/start → 401', async () => {
-    const answer = await send(`${world.running.baseUrl}/v1/consent/caller/start`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ platform: 'docs', caller: ANN }),
-    });
+    const answer = await send(
+      `${world.running.baseUrl}/v1/consent/caller/start`,
+      jsonPost({ platform: 'docs', caller: ANN }),
+    );
     expect(answer.status).toBe(401);
   });
 

@@ -1,7 +1,7 @@
 /** Live answers of registration, binding and passkeys, checked against the document. */
 import { describe } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { type Answer, makeKeyPair, send } from '../world/agent.ts';
+import { type Answer, jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import {
   approveWith,
@@ -26,12 +26,7 @@ const agent = shared(() => organisation.agent());
 const show = makeShow(() => world.running.baseUrl);
 const get = (path: string) => send(world.running.baseUrl + path, {});
 const post = (path: string, body: unknown, from?: string): Promise<Answer> =>
-  send(world.running.baseUrl + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-    ...(from !== undefined && { from }),
-  });
+  send(world.running.baseUrl + path, { ...jsonPost(body), ...(from !== undefined && { from }) });
 /** Returns what `ask` returns after this time has passed. */
 async function later(ms: number, ask: () => Promise<Answer>): Promise<Answer> {
   world.clock.skewMs += ms;

@@ -1,6 +1,6 @@
 /** Live answers of AuthZEN and TRQP, checked against the document. */
 import { beforeAll, describe } from 'vitest';
-import { send, type TestAgent } from '../world/agent.ts';
+import { jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { makeShow } from './shown.ts';
 
@@ -14,11 +14,9 @@ const other = shared(() => organisation.agent());
 const held = shared(() => organisation.agent({ grants: { demo: { require_approval: 1 } } }));
 
 const show = makeShow(() => world.running.baseUrl);
-const headers = { 'content-type': 'application/json', 'x-request-id': 'r-1' };
-const by = (who: TestAgent, path: string, body: unknown) =>
-  who.request('POST', path, { headers, body: JSON.stringify(body) });
-const bare = (path: string, body: unknown) =>
-  send(world.running.baseUrl + path, { method: 'POST', headers, body: JSON.stringify(body) });
+const headers = { 'x-request-id': 'r-1' };
+const by = (who: TestAgent, path: string, body: unknown) => who.post(path, body, headers);
+const bare = (path: string, body: unknown) => send(world.running.baseUrl + path, jsonPost(body, headers));
 const LARGE = { filling: 'x'.repeat(300 * 1024) };
 
 describe('AuthZEN', () => {

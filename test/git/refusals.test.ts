@@ -60,13 +60,10 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
 
   test('a child is refused what its parent is', async () => {
     const agent = await given.agent({ constraints: { repos: ['acme/app'] } });
-    const { body } = await agent.request('POST', '/v1/agents/children', {
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        name: 'helper',
-        ttl_seconds: 600,
-        grants: [{ platform: 'codehost', scopes: ['codehost:contents.read'] }],
-      }),
+    const { body } = await agent.post('/v1/agents/children', {
+      name: 'helper',
+      ttl_seconds: 600,
+      grants: [{ platform: 'codehost', scopes: ['codehost:contents.read'] }],
     });
     const url = (name: string) =>
       `${given.world.running.baseUrl.replace('//', `//x:${body.bearer_token}@`)}/git/${name}`;
@@ -384,13 +381,10 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(expired.stderr).toContain('Authentication failed');
     const none = await runGit(['ls-remote', bareUrl.replace('//', '//x:nothing@')]);
     expect(lineOf(none)).toMatch(/^agent-broker: invalid_token - /);
-    const child = await agent.request('POST', '/v1/agents/children', {
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        name: 'helper',
-        ttl_seconds: 600,
-        grants: [{ platform: 'codehost', scopes: ['codehost:contents.read'] }],
-      }),
+    const child = await agent.post('/v1/agents/children', {
+      name: 'helper',
+      ttl_seconds: 600,
+      grants: [{ platform: 'codehost', scopes: ['codehost:contents.read'] }],
     });
     expect(child.status, child.text).toBe(201);
     const childUrl = bareUrl.replace('//', `//x:${child.body.bearer_token}@`);

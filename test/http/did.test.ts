@@ -16,7 +16,7 @@ import type { AgentStatus } from '../../broker/policy/facts.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
-import { type Answer, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -253,11 +253,10 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
     const token = (await published.ask('POST', `/owner/agents/${agent.agentId}/bootstrap-token`, { rotate: true })).body
       .bootstrap_token;
     const keys = makeKeyPair();
-    const bound = await send(`${world.running.baseUrl}/v1/agents/bind`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ bootstrap_token: token, public_key_pem: keys.publicPem }),
-    });
+    const bound = await send(
+      `${world.running.baseUrl}/v1/agents/bind`,
+      jsonPost({ bootstrap_token: token, public_key_pem: keys.publicPem }),
+    );
     expect(bound.status, bound.text).toBe(200);
     const { body: after } = await documentOf(agent.agentId);
     expect(after.verificationMethod).toHaveLength(1);

@@ -7,7 +7,7 @@ import { openApiDocument } from '../../broker/http/openapi.ts';
 import type { Route } from '../../broker/http/route.ts';
 import { isOwners } from '../../broker/http/routes/owner/openapi.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, jsonPost, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 
 const ABOUT = { title: 'A title', description: 'A description.', baseUrl: 'https://broker.example' };
@@ -102,21 +102,17 @@ describe('answers match the served document', () => {
     const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read', reason: 'why' };
     const held = await agent.act(read);
     expect(held.status, held.text).toBe(202);
-    const asked = await agent.request('POST', '/v1/access-request', {
-      body: JSON.stringify({ platform: 'demo', scope: 'demo:write', reason: 'because' }),
-      headers: { 'content-type': 'application/json' },
-    });
+    const asked = await agent.post('/v1/access-request', { platform: 'demo', scope: 'demo:write', reason: 'because' });
     expect(asked.status, asked.text).toBe(202);
     const [request] = (await organisation.ask('GET', '/owner/access-requests')).body.access_requests;
-    const registering = await send(`${world.running.baseUrl}/v1/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
+    const registering = await send(
+      `${world.running.baseUrl}/v1/register`,
+      jsonPost({
         owner_id: organisation.owner.id,
         agent_name: 'newcomer',
         requested_scopes: [{ platformId: 'demo', scopes: ['demo:read'] }],
       }),
-    });
+    );
     expect(registering.status, registering.text).toBe(202);
     const [registration] = (await organisation.ask('GET', '/owner/registrations')).body.registrations;
     expect((await organisation.ask('POST', '/owner/invites', { agent_name: 'invited' })).status).toBe(200);

@@ -5,7 +5,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
-import { send } from '../world/agent.ts';
+import { jsonRequest, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
@@ -100,11 +100,10 @@ describe.each(ONE_STORE)(`path parameters on %s${postgresNote}`, (store) => {
       ['POST', '/owner/platforms/%00/suspend', {}],
       ['POST', '/owner/access-requests/%00/approve', { scopes: ['a'] }],
     ] as const) {
-      const answer = await send(world.running.baseUrl + path, {
-        method,
-        headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
-        ...(body && { body: JSON.stringify(body) }),
-      });
+      const answer = await send(
+        world.running.baseUrl + path,
+        jsonRequest(method, body, { authorization: `Bearer ${token}` }),
+      );
       expect([path, answer.status, answer.body.error]).toEqual([path, 404, 'not_found']);
     }
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, expectReportHint, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -63,12 +63,7 @@ describe('rate limits', () => {
 
   test('signing in is limited by address, and X-Forwarded-For is ignored (AZ-11)', async () => {
     const signIn = (from?: string, headers = {}, token = 'x') =>
-      send(`${world.running.baseUrl}/owner/sign-in`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
-        body: JSON.stringify({ token }),
-        ...(from && { from }),
-      });
+      send(`${world.running.baseUrl}/owner/sign-in`, { ...jsonPost({ token }, headers), ...(from && { from }) });
     expect((await signIn('127.0.0.1')).status).toBe(410);
     limited(await signIn('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' }), 'sign-in');
     expect((await signIn('127.0.0.3')).status).toBe(410);

@@ -44,11 +44,7 @@ describe('request bodies', () => {
       ['/v1/agents/self/diagnostics', 'endpoint', 201, (endpoint: string) => ({ message: 'm', endpoint })],
     ] as const) {
       const most = maxLengthOf(document, path, field);
-      const ask = (text: string) =>
-        agent.request('POST', path, {
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify(body(text)),
-        });
+      const ask = (text: string) => agent.post(path, body(text));
       for (const text of ['a'.repeat(most), '😀'.repeat(most), `${'😀'.repeat(most - 1)}a`]) {
         const answer = await ask(text);
         expect(answer.status, answer.text).toBe(status);

@@ -5,7 +5,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { LONG_WAIT_MS, pause } from '../../broker/runtime/waits.ts';
-import { makeKeyPair, send, type TestAgent } from '../world/agent.ts';
+import { jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { ALL_DEMO } from '../world/child.ts';
 import { fresh, shared } from '../world/fixtures.ts';
 import { PROBE } from '../world/git-bytes.ts';
@@ -53,14 +53,13 @@ describe.each(ONE_STORE)(`slow bodies on %s${postgresNote}`, (store) => {
     (await organisation.ask('GET', '/owner/owners')).body.owners.map(({ email }: { email: string }) => email);
   async function replaceKey({ id }: TestAgent): Promise<void> {
     const made = await organisation.ask('POST', `/owner/agents/${id}/bootstrap-token`, { rotate: true });
-    const bound = await send(`${world.running.baseUrl}/v1/agents/bind`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
+    const bound = await send(
+      `${world.running.baseUrl}/v1/agents/bind`,
+      jsonPost({
         bootstrap_token: made.body.bootstrap_token,
         public_key_pem: makeKeyPair().publicPem,
       }),
-    });
+    );
     expect(bound.status, bound.text).toBe(200);
   }
 

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { readArguments } from '../../bin/quick-mcp.ts';
 import { afterFile } from '../world/after-file.ts';
-import { makeKeyPair, send, TestAgent } from '../world/agent.ts';
+import { jsonPost, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
@@ -344,11 +344,10 @@ test('a failed call names its audit id, over stdio and HTTP, so that its receipt
   const overHttp = async (name: string, args: object) => {
     const headers = { authorization: `Bearer ${agent.token()}`, accept: 'application/json, text/event-stream' };
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
-    const { text } = await send(`${agent.baseUrl}/mcp`, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json', 'mcp-protocol-version': '2025-06-18' },
-      body: JSON.stringify(message),
-    });
+    const { text } = await send(
+      `${agent.baseUrl}/mcp`,
+      jsonPost(message, { ...headers, 'mcp-protocol-version': '2025-06-18' }),
+    );
     return JSON.parse(/^data: (.*)$/m.exec(text)![1]!).result;
   };
   world.upstream.answer = (_request, response) => response.destroy();

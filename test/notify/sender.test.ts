@@ -7,7 +7,7 @@ import { setCredentialStatus } from '../../broker/store/connections.ts';
 import { takeLease } from '../../broker/store/leases.ts';
 import { operatorNumbers } from '../../broker/store/operator-numbers.ts';
 import { afterFile } from '../world/after-file.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { type Came, type ChannelServer, startChannelServer } from '../world/channel-server.ts';
 import { childOf } from '../world/child.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -89,11 +89,10 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     return Number(count);
   };
   const register = (name: string) =>
-    send(`${world.running.baseUrl}/v1/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ owner_id: organisation.owner.id, agent_name: name, requested_scopes: [] }),
-    });
+    send(
+      `${world.running.baseUrl}/v1/register`,
+      jsonPost({ owner_id: organisation.owner.id, agent_name: name, requested_scopes: [] }),
+    );
 
   test('a channel whose rules cannot be read delays no other one', async () => {
     await addWebhook({ name: 'odd' });

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { isClientDocument } from '../../broker/oauth-client/client-document.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
 import { Browser } from '../world/browser.ts';
 import { outlive } from '../world/connecting.ts';
@@ -128,22 +128,24 @@ describe('a broker with an https address', () => {
   });
 
   test('refuses a manifest with both a client id and a registration method', async () => {
-    const plan = await send(`${here}/owner/governance/plan`, {
-      method: 'POST',
-      headers: { ...headers(), 'content-type': 'application/json' },
-      body: JSON.stringify({
-        text: JSON.stringify({
-          platforms: {
-            both: {
-              kind: 'mcp',
-              base_url: 'https://mcp.example',
-              auth: { type: 'oauth2', client_id: 'x', registration: 'document' },
-              scopes: {},
+    const plan = await send(
+      `${here}/owner/governance/plan`,
+      jsonPost(
+        {
+          text: JSON.stringify({
+            platforms: {
+              both: {
+                kind: 'mcp',
+                base_url: 'https://mcp.example',
+                auth: { type: 'oauth2', client_id: 'x', registration: 'document' },
+                scopes: {},
+              },
             },
-          },
-        }),
-      }),
-    });
+          }),
+        },
+        headers(),
+      ),
+    );
     expect([plan.status, plan.body.problems?.join()]).toEqual([
       400,
       expect.stringContaining('cannot be combined with a client_id'),

@@ -1,6 +1,6 @@
 /** Floods of client registrations by strangers (RFC 7591). */
 import { describe, expect, test } from 'vitest';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { CALLBACK } from '../world/mcp-person.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
@@ -10,11 +10,10 @@ describe.each(ONE_STORE)(`registering clients on %s${postgresNote}`, (store) => 
   test('a flood of clients from some networks displaces no client that registered from another network', async () => {
     const world = await startWorld(store, { TRUSTED_PROXIES: 'loopback', AGENT_BROKER_LIMIT_FACTOR: '1000' });
     const from = async (address: string) => {
-      const { status, body } = await send(`${world.running.baseUrl}/oauth/register`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
-        body: JSON.stringify({ client_name: 'x', redirect_uris: [CALLBACK] }),
-      });
+      const { status, body } = await send(
+        `${world.running.baseUrl}/oauth/register`,
+        jsonPost({ client_name: 'x', redirect_uris: [CALLBACK] }, { 'x-forwarded-for': address }),
+      );
       expect(status).toBe(201);
       return body.client_id as string;
     };

@@ -5,7 +5,7 @@ import { consentOffer } from '../../broker/admin/consent-offer.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { endSession } from '../../broker/store/ended-sessions.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import type { Browser } from '../world/browser.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { askConsent, browserOf, CALLBACK, openConsent, signIn } from '../world/mcp-person.ts';
@@ -163,11 +163,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     const forged = await askConsent(browser, page, 'decision', allow(), headers);
     expect([forged.status, forged.body.error]).toEqual([403, 'forbidden']);
     const url = `${page}/decision`;
-    const form = await send(url, {
-      method: 'POST',
-      headers: { cookie: browser.cookieFor(url), 'content-type': 'application/json' },
-      body: JSON.stringify(allow()),
-    });
+    const form = await send(url, jsonPost(allow(), { cookie: browser.cookieFor(url) }));
     expect([form.status, form.body.error]).toEqual([403, 'forbidden']);
     expect(await agents()).toBe(count);
     expect((await askConsent(browser, page, 'decision', allow())).status).toBe(200);

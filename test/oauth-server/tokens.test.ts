@@ -8,7 +8,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { putOAuthRecord, useOAuthRecord } from '../../broker/store/oauth-records.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
@@ -481,14 +481,16 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
         expect(challenge).toContain('scope="mcp:read mcp:write"');
         expect(challenge).toContain('resource_metadata="');
       }
-      const batch = await send(`${baseUrl}/mcp`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-        body: JSON.stringify([
-          { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-          { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'write_platform', arguments: items } },
-        ]),
-      });
+      const batch = await send(
+        `${baseUrl}/mcp`,
+        jsonPost(
+          [
+            { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+            { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'write_platform', arguments: items } },
+          ],
+          { authorization: `Bearer ${token}` },
+        ),
+      );
       expect(batch.status).toBe(403);
     });
 

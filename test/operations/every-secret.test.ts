@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import { type Answer, makeKeyPair, send, TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { Browser } from '../world/browser.ts';
 import { leakFinder, leaksOf } from '../world/canary.ts';
@@ -371,11 +371,10 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     const encrypted_secret = await new CompactEncrypt(Buffer.from(text))
       .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', kid: key.kid })
       .encrypt(await importJWK(key, 'ECDH-ES'));
-    const sent = await send(`${world.running.baseUrl}/v1/bind-secret`, {
-      method: 'POST',
-      headers: JSON_TYPE,
-      body: JSON.stringify({ agent_id: holder.agentId, platform_id: 'header', encrypted_secret }),
-    });
+    const sent = await send(
+      `${world.running.baseUrl}/v1/bind-secret`,
+      jsonPost({ agent_id: holder.agentId, platform_id: 'header', encrypted_secret }),
+    );
     expect(keep('bind-secret', sent).status, sent.text).toBe(200);
     SECRETS['authorization of a secret'] = authorization;
   }
@@ -383,9 +382,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
   /** Registers an agent, approves it, and collects the key that the broker made for it. */
   async function registeredKey(): Promise<string> {
     const register = (path: string, body?: object) =>
-      send(`${world.running.baseUrl}/v1/register${path}`, {
-        ...(body && { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body) }),
-      });
+      send(`${world.running.baseUrl}/v1/register${path}`, body ? jsonPost(body) : {});
     const asked = await register('', {
       owner_id: organisation.owner.id,
       agent_name: 'newcomer',
@@ -460,10 +457,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     keep('what waits', await holder.get('/v1/agents/me/pending-actions'));
     keep(
       'access request',
-      await holder.request('POST', '/v1/access-request', {
-        body: JSON.stringify({ platform: 'basic', scope: 'demo:read', reason: 'to read items' }),
-        headers: JSON_TYPE,
-      }),
+      await holder.post('/v1/access-request', { platform: 'basic', scope: 'demo:read', reason: 'to read items' }),
     );
     for (const receiver of Object.keys(RECEIVERS).filter((path) => path !== '/provider'))
       await expect
@@ -483,8 +477,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
   test('is used at every entry point, also in failing requests', async () => {
     const { upstream } = world;
     const data = { note: SECRETS['body of a call'] };
-    const ask = (path: string, body: unknown, by: TestAgent = agent) =>
-      by.request('POST', path, { body: JSON.stringify(body), headers: JSON_TYPE });
+    const ask = (path: string, body: unknown, by: TestAgent = agent) => by.post(path, body);
     const tool = (name: string, args: object) =>
       callMcp(agent.baseUrl, SECRETS['access token of an MCP client'], {
         method: 'tools/call',

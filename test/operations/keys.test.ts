@@ -22,7 +22,7 @@ import { runFile } from '../../broker/process/run-file.ts';
 import { listConnections } from '../../broker/store/connections.ts';
 import { listSealed, SEALED } from '../../broker/store/sealed.ts';
 import type { Store } from '../../broker/store/store.ts';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { makeRandom } from '../world/random.ts';
@@ -44,11 +44,10 @@ const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n
 
 /** Rotates a key as the command line does. */
 function rotate({ baseUrl, services }: Running, use: string): Promise<Answer> {
-  return send(`${baseUrl}/owner/keys/rotate`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${services.local.token.reveal()}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ use }),
-  });
+  return send(
+    `${baseUrl}/owner/keys/rotate`,
+    jsonPost({ use }, { authorization: `Bearer ${services.local.token.reveal()}` }),
+  );
 }
 
 /** Returns how many stored values are sealed under each master key. */

@@ -96,15 +96,13 @@ describe.runIf(STORES.includes('postgres'))(`one agent that uses all resources i
   const items = (name: string, more: object = {}) => ({ ...READ, endpoint: `/items/${name}`, ...more });
   const change = (by: TestAgent, name: string, data: unknown, headers = {}) =>
     by.act({ ...items(name), method: 'PATCH', scope: 'demo:write', data }, headers);
-  const ask = (by: TestAgent, path: string, body: unknown) =>
-    by.request('POST', path, { body: JSON.stringify(body), headers: JSON_TYPE });
   const question = {
     subject: { type: 'agent' },
     action: { name: 'demo:read' },
     resource: { type: 'platform', id: 'demo' },
   };
   const evaluations = (by: TestAgent) =>
-    ask(by, '/access/v1/evaluations', {
+    by.post('/access/v1/evaluations', {
       evaluations: Array.from({ length: 20 }, () => ({ ...question, subject: { type: 'agent', id: by.agentId } })),
     });
   const tool = (by: TestAgent, endpoint: string) =>
@@ -121,7 +119,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that uses all resources i
   let requested = 0;
   const accessRequest = (by: TestAgent) => {
     const scope = asked[requested++ % asked.length]!.replace(/^\w+:/, 'codehost:');
-    return ask(by, '/v1/access-request', { platform: 'codehost', scope, reason: 'x'.repeat(200) });
+    return by.post('/v1/access-request', { platform: 'codehost', scope, reason: 'x'.repeat(200) });
   };
   const stranger = (by: TestAgent, body: string | Buffer, headers = {}) =>
     send(`${by.baseUrl}/v1/actions`, {

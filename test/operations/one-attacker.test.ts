@@ -86,7 +86,6 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
     };
   });
 
-  const json = { 'content-type': 'application/json' };
   const evaluation = (by: TestAgent) => ({
     subject: { type: 'agent', id: by.agentId },
     action: { name: 'demo:read' },
@@ -100,10 +99,7 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
       (by) => by.act({ ...READ, method: 'POST', scope: 'demo:write', data: { text: 'x'.repeat(LARGE_BYTES) } }),
     ],
     ['mcp', (by) => callMcp(by.baseUrl, mcpToken)],
-    [
-      'authzen',
-      (by) => by.request('POST', '/access/v1/evaluation', { body: JSON.stringify(evaluation(by)), headers: json }),
-    ],
+    ['authzen', (by) => by.post('/access/v1/evaluation', evaluation(by))],
     [
       'git',
       (by) => {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { makeRefusalLog } from '../../broker/log/refusals.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { READ } from '../world/requests.ts';
 import { startWorld } from '../world/world.ts';
 
@@ -21,12 +21,7 @@ test('429s are logged once per limit and agent or address, without secrets', asy
   const statuses = await Promise.all(Array.from({ length: 30 }, async () => (await agent.act(READ)).status));
   expect(statuses.filter((status) => status === 429)).toHaveLength(18);
   for (let i = 0; i < 14; i++) await other.act(READ);
-  for (let i = 0; i < 3; i++)
-    await send(`${world.running.baseUrl}/owner/sign-in`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ token: 'sit_CANARY' }),
-    });
+  for (let i = 0; i < 3; i++) await send(`${world.running.baseUrl}/owner/sign-in`, jsonPost({ token: 'sit_CANARY' }));
   const line = (route: string, by: object) => [{ limit: 'rate_limited', route, ...by, refused: 1 }, BEGINS];
   expect(warn.mock.calls).toEqual([
     line('POST /v1/actions', { agent: agent.agentId }),

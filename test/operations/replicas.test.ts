@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { listGrants, moveAgent, putGrant } from '../../broker/store/agents.ts';
 import { putGuardrails, putPolicy } from '../../broker/store/governed-versions.ts';
-import { makeKeyPair, send, signToken, TestAgent } from '../world/agent.ts';
+import { jsonPost, makeKeyPair, send, signToken, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { childOf, TestChild } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
@@ -109,12 +109,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
   });
 
   test('JW-27 after a new key is bound at one replica the other rejects the old key and accepts the new one', async () => {
-    const post = async (url: string, body: unknown) =>
-      await send(url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
+    const post = async (url: string, body: unknown) => await send(url, jsonPost(body));
     for (const [bindAt, callAt] of [
       [secondUrl, here],
       [here.baseUrl, there],

@@ -28,7 +28,7 @@ import { decideHeldCall } from '../../broker/store/decisions.ts';
 import { markRestore } from '../../broker/store/generation.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
-import { type Answer, send, TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, jsonRequest, send, TestAgent } from '../world/agent.ts';
 import { SLACK_CHANNEL, SLACK_TOKEN, startChatServer } from '../world/chat-servers.ts';
 import { BIN, COMPILE_CACHE, CONSOLE_BUNDLE, ROOT } from '../world/checkout.ts';
 import { commandHost } from '../world/command.ts';
@@ -52,7 +52,6 @@ import { ALLOW_ALL, DEMO_SCOPES, type Organisation, startWorld, type World } fro
 const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' };
 const CHANGE = { ...READ, method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
 const HELD = { ...READ, endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
-const JSON_TYPE = { 'content-type': 'application/json' };
 
 type Environment = Record<string, string>;
 
@@ -110,11 +109,7 @@ async function notRestored(environment: Environment, file: string, options: Rest
 async function endReview(running: Running, { id, owner }: Organisation): Promise<void> {
   const { token } = mintOwnerSession(running.broker, owner);
   const ask = (method: string, path: string, body?: object) =>
-    send(running.baseUrl + path, {
-      method,
-      headers: { authorization: `Bearer ${token}`, ...JSON_TYPE },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
+    send(running.baseUrl + path, jsonRequest(method, body, { authorization: `Bearer ${token}` }));
   const { restored } = (await ask('GET', '/owner/restored')).body;
   const ended = await ask('POST', '/owner/restored/end', { restored_at: restored.at });
   expect(ended.status, `${id}: ${ended.text}`).toBe(200);
@@ -161,17 +156,9 @@ describe.each(STORES)(`the restore procedure on %s${postgresNote}`, (store) => {
   let restoreMs = 0;
 
   const asOwner = (session: string, method: string, path: string, body?: unknown): Promise<Answer> =>
-    send(agent!.baseUrl + path, {
-      method,
-      headers: { authorization: `Bearer ${session}`, ...JSON_TYPE },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
+    send(agent!.baseUrl + path, jsonRequest(method, body, { authorization: `Bearer ${session}` }));
   const signIn = (link: string): Promise<Answer> =>
-    send(`${agent!.baseUrl}/owner/sign-in`, {
-      method: 'POST',
-      headers: JSON_TYPE,
-      body: JSON.stringify({ token: new URL(link).hash.replace(/^#(?:token=)?/, '') }),
-    });
+    send(`${agent!.baseUrl}/owner/sign-in`, jsonPost({ token: new URL(link).hash.replace(/^#(?:token=)?/, '') }));
 
   beforeAll(async () => {
     world = await startWorld(store);
@@ -244,10 +231,7 @@ describe.each(STORES)(`the restore procedure on %s${postgresNote}`, (store) => {
       action: { name: 'demo:read' },
       resource: { type: 'platform', id: 'demo' },
     };
-    const asked = await agent!.request('POST', '/v1/authzen/access', {
-      body: JSON.stringify(question),
-      headers: JSON_TYPE,
-    });
+    const asked = await agent!.post('/v1/authzen/access', question);
     expect([asked.status, asked.body.error], asked.text).toEqual([503, 'store_restored']);
     expect((await agent!.get('/v1/agent/permissions')).status).toBe(503);
     expect(tool.text).toMatch(/store_restored|restored from a backup/);
@@ -492,8 +476,7 @@ describe.each(ONE_STORE)(`chat messages about what the restore ended, on %s${pos
     const restarted = await started(environment, { choresMs: 100 });
     expect((await agent.act(READ)).body.error).toBe('store_restored');
     // Notices about new events are sent only after the review.
-    const wanted = JSON.stringify({ platform: 'demo', scope: 'demo:delete' });
-    const asked = await agent.request('POST', '/v1/access-request', { body: wanted, headers: JSON_TYPE });
+    const asked = await agent.post('/v1/access-request', { platform: 'demo', scope: 'demo:delete' });
     expect(asked.status, asked.text).toBeLessThan(300);
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     expect(chat.calls.length).toBe(1);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { compactVerify, createLocalJWKSet } from 'jose';
 import { afterEach, describe, expect, test } from 'vitest';
 import { runFile } from '../../broker/process/run-file.ts';
-import { type Answer, type KeyPair, makeKeyPair, send, signToken } from '../world/agent.ts';
+import { type Answer, jsonPost, jsonRequest, type KeyPair, makeKeyPair, send, signToken } from '../world/agent.ts';
 import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -52,8 +52,7 @@ class Served {
   }
 
   async ask(method: string, path: string, body?: object): Promise<Answer> {
-    const headers = { authorization: `Bearer ${this.token}`, ...(body && { 'content-type': 'application/json' }) };
-    return await send(this.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    return await send(this.url + path, jsonRequest(method, body, { authorization: `Bearer ${this.token}` }));
   }
 
   async agent(name: string) {
@@ -66,11 +65,13 @@ class Served {
     const { agent_id, owner_id } = await this.agent(name);
     const iat = Math.floor(Date.now() / 1000);
     const bearer = signToken({ agent_id, owner_id, iat, exp: iat + 60 }, keys.privateKey);
-    return await send(`${this.url}/v1/actions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ platform: 'crm', endpoint: '/x', method: scope === 'crm:read' ? 'GET' : 'POST', scope }),
-    });
+    return await send(
+      `${this.url}/v1/actions`,
+      jsonPost(
+        { platform: 'crm', endpoint: '/x', method: scope === 'crm:read' ? 'GET' : 'POST', scope },
+        { authorization: `Bearer ${bearer}` },
+      ),
+    );
   }
 
   /** Returns the recorded events, oldest first, each with the content of its verified receipt. */

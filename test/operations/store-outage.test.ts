@@ -109,11 +109,7 @@ describe.runIf(STORES.includes('postgres'))(`a deadlock of two writers on postgr
     await organisation.platform();
     const agent = await organisation.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
     const { broker } = world.running;
-    const ask = (scope: string) =>
-      agent.request('POST', '/v1/access-request', {
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ platform: 'demo', scope }),
-      });
+    const ask = (scope: string) => agent.post('/v1/access-request', { platform: 'demo', scope });
     expect((await ask('demo:write')).status).toBe(202);
     world.clock.skewMs = 25 * 3600 * 1000;
     // The broker locks the agent first, then its expired requests; the other writer locks them in the reverse order.

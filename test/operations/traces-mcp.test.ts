@@ -3,7 +3,7 @@ import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
 import { connected, SEARCH } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { startCollector } from '../world/collector.ts';
 import { callTool, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { browserOf } from '../world/mcp-person.ts';
@@ -70,15 +70,13 @@ test('the trace context of a request to /mcp becomes a link of its calls', async
   );
   const { platform, endpoint, scope } = READ;
   const params = { name: 'read_platform', arguments: { platform, endpoint, scope }, _meta: { traceparent: ASKED } };
-  const answer = await send(`${world.running.baseUrl}/mcp`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      authorization: `Bearer ${access_token}`,
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
-  });
+  const answer = await send(
+    `${world.running.baseUrl}/mcp`,
+    jsonPost(
+      { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+      { accept: 'application/json, text/event-stream', authorization: `Bearer ${access_token}` },
+    ),
+  );
   expect(answer.status, answer.text).toBe(200);
   await world.running.stop();
   const call = collector.spans.find(({ name }) => name === 'call');

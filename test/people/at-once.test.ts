@@ -145,11 +145,7 @@ describe.each(ONE_STORE)(`concurrent people on %s${postgresNote}`, (store) => {
     });
   });
 
-  const startAgain = () =>
-    agent.request('POST', '/v1/consent/caller/start', {
-      body: JSON.stringify({ platform: 'docs', caller: ANN }),
-      headers: { 'content-type': 'application/json' },
-    });
+  const startAgain = () => agent.post('/v1/consent/caller/start', { platform: 'docs', caller: ANN });
 });
 
 const GRANTS = { docs: { scopeList: ['docs:read'] } };

@@ -28,10 +28,7 @@ describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgre
     expect(status, text).toBeLessThan(300);
   };
   const start = (more: object = {}, by = agent) =>
-    by.request('POST', '/v1/consent/caller/start', {
-      body: JSON.stringify({ platform: 'docs', caller: ANN, ...more }),
-      headers: { 'content-type': 'application/json' },
-    });
+    by.post('/v1/consent/caller/start', { platform: 'docs', caller: ANN, ...more });
   const give = async (connectionId: string, login: string) => {
     const { body } = await start({ connection_id: connectionId });
     await consentAsserted(server, body.consent_url, login);
@@ -161,25 +158,19 @@ describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgre
 
   test('a question about an agent’s standing permission ignores consents, and is conditional where a rule depends on the person', async () => {
     const authzen = (subject: TestAgent) =>
-      subject.request('POST', '/v1/authzen/access', {
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({
-          subject: { type: 'agent', id: subject.id },
-          action: { name: 'docs:read' },
-          resource: { type: 'platform', id: 'docs' },
-        }),
+      subject.post('/v1/authzen/access', {
+        subject: { type: 'agent', id: subject.id },
+        action: { name: 'docs:read' },
+        resource: { type: 'platform', id: 'docs' },
       });
     const host = new URL(world.running.baseUrl).host.replace(':', '%3A');
     const trqp = (subject: TestAgent, context: object = {}) =>
-      subject.request('POST', '/v1/trqp/authorization', {
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({
-          entity_id: `did:web:${host}:agents:${subject.agentId}`,
-          authority_id: `did:web:${host}`,
-          action: 'docs:read',
-          resource: 'docs',
-          context,
-        }),
+      subject.post('/v1/trqp/authorization', {
+        entity_id: `did:web:${host}:agents:${subject.agentId}`,
+        authority_id: `did:web:${host}`,
+        action: 'docs:read',
+        resource: 'docs',
+        context,
       });
     expect((await authzen(agent)).body).toMatchObject({ decision: true, reason: 'approved' });
     for (const context of [{}, { connection_id: second }])

@@ -35,10 +35,7 @@ describe.each(ONE_STORE)(`git for people on %s${postgresNote}`, (store) => {
   });
 
   const give = async (id: string, login: string) => {
-    const { body } = await agent.request('POST', '/v1/consent/caller/start', {
-      body: JSON.stringify({ platform: 'codehost', caller: slack(id) }),
-      headers: { 'content-type': 'application/json' },
-    });
+    const { body } = await agent.post('/v1/consent/caller/start', { platform: 'codehost', caller: slack(id) });
     await consentAsserted(server, body.consent_url, login);
     await confirmAll(organisation);
   };

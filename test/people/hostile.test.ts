@@ -81,10 +81,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
       const answer = await act(caller);
       expect([answer.status, answer.body.reason], answer.text).toEqual([412, 'no_caller']);
       expect(answer.body.consent_url).toBeUndefined();
-      const started = await agent.request('POST', '/v1/consent/caller/start', {
-        body: JSON.stringify({ platform: 'docs', caller }),
-        headers: { 'content-type': 'application/json' },
-      });
+      const started = await agent.post('/v1/consent/caller/start', { platform: 'docs', caller });
       expect(started.status).toBe(400);
       nothingSent();
     },

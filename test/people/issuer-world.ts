@@ -81,10 +81,7 @@ export function givenLyingIssuer(store: StoreKind) {
       expect([answer.status, answer.body.reason, answer.body.consent_url]).toEqual([412, 'no_caller', undefined]);
       expect(answer.body.detail).toMatch(says);
       expect(answer.text).not.toContain(jwt);
-      const started = await agent.request('POST', '/v1/consent/caller/start', {
-        body: JSON.stringify({ platform: 'docs', caller: { assertion: jwt } }),
-        headers: JSON_TYPE,
-      });
+      const started = await agent.post('/v1/consent/caller/start', { platform: 'docs', caller: { assertion: jwt } });
       expect([started.status, started.body.error]).toEqual([400, 'invalid_request']);
       expect(server.bearers).toEqual([]);
     },

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { sealedWith } from '../../broker/crypto/seal.ts';
 import { listSealed, SEALED } from '../../broker/store/sealed.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { confirmAll, outlivePerson, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
@@ -43,11 +43,10 @@ describe.each(ONE_STORE)(`people and a new master key on %s${postgresNote}`, (st
     const onTheWay = await start(browser, consent_url);
     await restartWith(SECOND, FIRST);
     const { baseUrl, services } = world.running;
-    const rotated = await send(`${baseUrl}/owner/keys/rotate`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${services.local.token.reveal()}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ use: 'master' }),
-    });
+    const rotated = await send(
+      `${baseUrl}/owner/keys/rotate`,
+      jsonPost({ use: 'master' }, { authorization: `Bearer ${services.local.token.reveal()}` }),
+    );
     expect(rotated.status, rotated.text).toBe(200);
     await restartWith(SECOND);
     const { id } = world.running.broker.vault.masterKeys().current;

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { cookieNameAt } from '../../broker/auth/session-cookie.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import {
   agentOfPeople,
@@ -85,16 +85,15 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
   });
 
   test('invisible and bidirectional characters in a name are shown by number, on the consent page, too', async () => {
-    const made = await agent.request('POST', '/v1/agents/children', {
-      body: JSON.stringify({ name: 'bot\u202ekcalS\u200b', grants: [{ platform: 'docs', scopes: ['docs:read'] }] }),
-      headers: { 'content-type': 'application/json' },
+    const made = await agent.post('/v1/agents/children', {
+      name: 'bot\u202ekcalS\u200b',
+      grants: [{ platform: 'docs', scopes: ['docs:read'] }],
     });
     expect(made.status, made.text).toBe(201);
-    const started = await send(`${world.running.baseUrl}/v1/consent/caller/start`, {
-      method: 'POST',
-      body: JSON.stringify({ platform: 'docs', caller: ANN }),
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${made.body.bearer_token}` },
-    });
+    const started = await send(
+      `${world.running.baseUrl}/v1/consent/caller/start`,
+      jsonPost({ platform: 'docs', caller: ANN }, { authorization: `Bearer ${made.body.bearer_token}` }),
+    );
     expect(started.status, started.text).toBe(202);
     const { text } = await new Browser().get(started.body.consent_url);
     expect(text).toContain('The agent “bot⟦U+202E⟧kcalS⟦U+200B⟧” of the organisation');

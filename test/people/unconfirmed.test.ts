@@ -15,10 +15,7 @@ describe.each(ONE_STORE)(`tokens that replace others once an owner confirms them
   const { server, world, organisation, agent, act, document, connected } = givenPeople(store);
 
   async function giveAgain(): Promise<void> {
-    const started = await agent.request('POST', '/v1/consent/caller/start', {
-      body: JSON.stringify({ platform: 'docs', caller: ANN }),
-      headers: { 'content-type': 'application/json' },
-    });
+    const started = await agent.post('/v1/consent/caller/start', { platform: 'docs', caller: ANN });
     expect(started.status, started.text).toBe(202);
     await consentAsserted(server, started.body.consent_url, 'ann');
   }

@@ -1,7 +1,7 @@
 /** A store that brokers are started on and killed, one after the other, and the work that runs meanwhile. */
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { afterFile } from '../world/after-file.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, jsonRequest, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import type { Random } from '../world/random.ts';
 import type { StoreKind } from '../world/stores.ts';
@@ -85,14 +85,7 @@ export async function setScene<Prepared extends Work | undefined>(
         .map(({ stdout, stderr }) => stdout + stderr)
         .join('\n'),
     ask: (method, path, body) =>
-      send(baseUrl + path, {
-        method,
-        headers: {
-          authorization: `Bearer ${session}`,
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      }),
+      send(baseUrl + path, jsonRequest(method, body, { authorization: `Bearer ${session}` })),
   };
   const work = await prepare(scene);
   if (work) await world.running.stop();

@@ -4,7 +4,7 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { makeKeyPair, send, type TestAgent } from '../world/agent.ts';
+import { jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
@@ -377,11 +377,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     const { publicPem: public_key_pem } = makeKeyPair();
     const bootstrap = `/owner/agents/${agent.agentId}/bootstrap-token`;
     const { bootstrap_token } = (await organisation.ask('POST', bootstrap, { rotate: true })).body;
-    const bound = await send(`${agent.baseUrl}/v1/agents/bind`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ bootstrap_token, public_key_pem }),
-    });
+    const bound = await send(`${agent.baseUrl}/v1/agents/bind`, jsonPost({ bootstrap_token, public_key_pem }));
     expect(bound.status, bound.text).toBe(200);
     await isCut(organisation, signed, 'agent_key_ended');
     const soFar = kept.text().length;

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
-import { send } from '../world/agent.ts';
+import { jsonRequest, send } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -184,7 +184,6 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
   test('is refused everywhere else', async () => {
     const made = await issued();
     const before = world.upstream.seen.length;
-    const json = { 'content-type': 'application/json' };
     const action = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
     const elsewhere: [string, string, unknown?][] = [
       ['POST', '/v1/actions', action],
@@ -198,11 +197,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
       ['POST', '/mcp', {}],
     ];
     for (const [method, path, body] of elsewhere) {
-      const answer = await send(world.running.baseUrl + path, {
-        method,
-        headers: { ...bearer(made), ...json },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
+      const answer = await send(world.running.baseUrl + path, jsonRequest(method, body, bearer(made)));
       expect(answer, `${method} ${path}`).toMatchObject({ status: 401 });
       expect(answer.text, path).toContain('A static key is valid only below /proxy/');
     }

@@ -184,7 +184,6 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
     return { organisation, agent, second };
   };
 
-  const json = { 'content-type': 'application/json' };
   const answered = ({ status, body, text }: Answer) => {
     expect(status, text).toBe(200);
     return body;
@@ -210,8 +209,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
       action: { name: otherScope ?? operation[0] },
       ...(onSecond && { context: { connection_id: second } }),
     }));
-    const post = async (path: string, body: object) =>
-      answered(await agent.request('POST', path, { headers: json, body: JSON.stringify(body) }));
+    const post = async (path: string, body: object) => answered(await agent.post(path, body));
     const alone = [];
     for (const each of evaluations) alone.push(await post('/access/v1/evaluation', { subject, resource, ...each }));
     const list = { subject, resource, evaluations };
@@ -237,9 +235,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
             resource: { type: 'platform', id: 'crm' },
             context: connection,
           };
-          const said = answered(
-            await agent.request('POST', '/v1/authzen/access', { headers: json, body: JSON.stringify(question) }),
-          );
+          const said = answered(await agent.post('/v1/authzen/access', question));
           const query = {
             entity_id: agent.agentId,
             authority_id: world.running.broker.did,
@@ -247,9 +243,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
             resource: 'crm',
             context: connection,
           };
-          const trqp = answered(
-            await agent.request('POST', '/v1/trqp/authorization', { headers: json, body: JSON.stringify(query) }),
-          );
+          const trqp = answered(await agent.post('/v1/trqp/authorization', query));
           // For the agent, strikes of wrong signatures count by its own address; for an owner, those of any address do.
           expect(answered(await organisation.ask('POST', '/v1/authzen/access', question))).toEqual(said);
           const data = method === 'GET' || method === 'DELETE' ? {} : { data: { to: 'ann@acme.example' } };

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
@@ -196,11 +196,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
     });
 
     test('a missing or invalid token is a 401', async () => {
-      const without = await send(world.running.baseUrl + PATH, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(question(agent)),
-      });
+      const without = await send(world.running.baseUrl + PATH, jsonPost(question(agent)));
       expectProblem(without, 401, 'missing_token');
       expect(without.headers.get('www-authenticate')).toBe('Bearer realm="agent-broker"');
       const token = agent.token({ exp: Math.floor(Date.now() / 1000) - 100, iat: Math.floor(Date.now() / 1000) - 160 });

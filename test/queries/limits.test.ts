@@ -1,10 +1,8 @@
 /** Rate limits of AuthZEN and TRQP (specification, Limits). The limiter counts in the process, so one store is enough. */
 import { describe, expect, test } from 'vitest';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { expectProblem } from '../world/problem.ts';
 import { startWorld, type World } from '../world/world.ts';
-
-const json = { 'content-type': 'application/json' };
 
 const limited = (answer: Answer, name: string, left = 0): void => {
   expectProblem(answer, 429, 'rate_limited');
@@ -25,9 +23,7 @@ const strangerOf =
   (world: World, body: unknown) =>
   (path: string, from?: string, headers: Record<string, string> = {}): Promise<Answer> =>
     send(`${world.running.baseUrl}/v1/trqp/${path}`, {
-      method: 'POST',
-      headers: { ...json, ...headers },
-      body: JSON.stringify(body),
+      ...jsonPost(body, headers),
       ...(from !== undefined && { from }),
     });
 
@@ -50,11 +46,7 @@ describe('TRQP without a token', () => {
     // A malformed query is limited, too: the limit is checked before the body.
     limited(await strangerOf(world, {})('recognition', from), 'trqp-public');
     expect((await ask('recognition', '127.0.0.2')).status, 'another address').toBe(200);
-    const own = await agent.request('POST', '/v1/trqp/recognition', {
-      headers: json,
-      body: JSON.stringify(query(agent)),
-      from,
-    });
+    const own = await agent.post('/v1/trqp/recognition', query(agent), {}, from);
     expect(own.status, 'with a token, from the same address').toBe(200);
     expect(own.headers.get('ratelimit')).toMatch(/^"trqp";r=1199;/);
   });
@@ -90,13 +82,10 @@ test('AuthZEN accepts 1,200 questions per minute from an agent, on all of its ro
   const organisation = await world.organisation();
   const [agent, other] = [await organisation.agent({ grants: {} }), await organisation.agent({ grants: {} })];
   const ask = (by: TestAgent, path: string) =>
-    by.request('POST', path, {
-      headers: json,
-      body: JSON.stringify({
-        subject: { type: 'agent', id: by.id },
-        action: { name: 'demo:read' },
-        resource: { type: 'platform', id: 'demo' },
-      }),
+    by.post(path, {
+      subject: { type: 'agent', id: by.id },
+      action: { name: 'demo:read' },
+      resource: { type: 'platform', id: 'demo' },
     });
   const paths = ['/v1/authzen/access', '/access/v1/evaluation', '/access/v1/evaluations'];
   const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => ask(agent, paths[i % 3]!)));
@@ -110,13 +99,10 @@ test('AuthZEN counts each question of a batch', async () => {
   const organisation = await world.demoOrganisation();
   const agent = await organisation.agent();
   const ask = (many: number) =>
-    agent.request('POST', '/access/v1/evaluations', {
-      headers: json,
-      body: JSON.stringify({
-        subject: { type: 'agent', id: agent.id },
-        action: { name: 'demo:read' },
-        evaluations: Array.from({ length: many }, () => ({ resource: { type: 'platform', id: 'demo' } })),
-      }),
+    agent.post('/access/v1/evaluations', {
+      subject: { type: 'agent', id: agent.id },
+      action: { name: 'demo:read' },
+      evaluations: Array.from({ length: many }, () => ({ resource: { type: 'platform', id: 'demo' } })),
     });
   const first = await ask(50);
   expect([first.status, first.body.evaluations.length], first.text).toEqual([200, 50]);

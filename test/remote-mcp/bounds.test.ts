@@ -4,6 +4,7 @@ import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentPrincipal } from '../../broker/auth/principal.ts';
 import { whenCancelled } from '../../broker/http/mcp-cancel.ts';
+import { jsonPost } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { deskOf, writeWaiting } from '../world/mcp-held.ts';
 import { browserOf } from '../world/mcp-person.ts';
@@ -172,15 +173,10 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       const poster = async () => {
         const { access_token } = await new OAuthClient(strict).tokens(browserOf(strict, owner));
         return async (body: unknown) => {
-          const response = await fetch(`${strict.running.baseUrl}/mcp`, {
-            method: 'POST',
-            headers: {
-              'content-type': 'application/json',
-              accept: 'application/json, text/event-stream',
-              authorization: `Bearer ${access_token}`,
-            },
-            body: JSON.stringify(body),
-          });
+          const response = await fetch(
+            `${strict.running.baseUrl}/mcp`,
+            jsonPost(body, { accept: 'application/json, text/event-stream', authorization: `Bearer ${access_token}` }),
+          );
           const text = await response.text();
           return response.status === 200 ? 200 : [response.status, JSON.parse(text).error];
         };

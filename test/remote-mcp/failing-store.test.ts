@@ -1,6 +1,7 @@
 /** The answer to a client of /mcp when the store fails during a tool call, and what the log says. */
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { jsonPost } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf } from '../world/mcp-person.ts';
@@ -85,13 +86,10 @@ describe.each(ONE_STORE)(`a store that fails during a tool call of /mcp, on %s${
       const gone = new AbortController();
       const params = { name: 'write_platform', arguments: desk.held() };
       const asking = fetch(`${world.running.baseUrl}/mcp`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          accept: 'application/json, text/event-stream',
-          authorization: `Bearer ${access_token}`,
-        },
-        body: JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }),
+        ...jsonPost(
+          { jsonrpc: '2.0', id, method: 'tools/call', params },
+          { accept: 'application/json, text/event-stream', authorization: `Bearer ${access_token}` },
+        ),
         signal: gone.signal,
       }).then((response) => response.text());
       const left = expect(asking).rejects.toThrow();

@@ -2,7 +2,7 @@
 import { Client, UnauthorizedError as NotAuthorized } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, test } from 'vitest';
-import { send } from '../world/agent.ts';
+import { jsonPost, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
@@ -186,14 +186,11 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
     };
     const breaking = new AbortController();
     const broken = fetch(`${world.running.baseUrl}/mcp`, {
-      method: 'POST',
+      ...jsonPost(
+        { jsonrpc: '2.0', id: 1, ...message },
+        { accept: 'application/json, text/event-stream', authorization: `Bearer ${token}` },
+      ),
       signal: breaking.signal,
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        authorization: `Bearer ${token}`,
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
     })
       .then((response) => response.text())
       .catch(() => 'broken');

@@ -10,6 +10,7 @@ import { purgeMcpRepeats } from '../../broker/store/mcp-repeats.ts';
 import { repeatsOnDisk } from '../../mcp/stdio/repeats-on-disk.ts';
 import { tolerantRepeats } from '../../mcp/stdio/tolerant-repeats.ts';
 import { type Repeats, repeatsInMemory } from '../../mcp/tools/repeats.ts';
+import { jsonPost } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf } from '../world/mcp-person.ts';
@@ -197,14 +198,14 @@ describe.each(ONE_STORE)(`an interrupted write of a remote client, on %s${postgr
     };
     const connection = new AbortController();
     const cut = fetch(`${baseUrl}/mcp`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        'mcp-protocol-version': '2025-11-25',
-        authorization: `Bearer ${token}`,
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
+      ...jsonPost(
+        { jsonrpc: '2.0', id: 1, ...message },
+        {
+          accept: 'application/json, text/event-stream',
+          'mcp-protocol-version': '2025-11-25',
+          authorization: `Bearer ${token}`,
+        },
+      ),
       signal: connection.signal,
     }).then((response) => response.text());
     const finish = await arrived.promise;

@@ -4,6 +4,7 @@ import { fetch } from 'undici';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/process/run-file.ts';
+import { jsonPost } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { envelope } from '../world/mcp.ts';
 import { writeWaiting } from '../world/mcp-held.ts';
@@ -211,17 +212,18 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { name, grants });
     const _meta = envelope();
     const params = { _meta, notifications: { toolsListChanged: true } };
-    const response = await fetch(`${there}/mcp`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        authorization: `Bearer ${token}`,
-        'mcp-protocol-version': '2026-07-28',
-        'mcp-method': 'subscriptions/listen',
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 'news', method: 'subscriptions/listen', params }),
-    });
+    const response = await fetch(
+      `${there}/mcp`,
+      jsonPost(
+        { jsonrpc: '2.0', id: 'news', method: 'subscriptions/listen', params },
+        {
+          accept: 'application/json, text/event-stream',
+          authorization: `Bearer ${token}`,
+          'mcp-protocol-version': '2026-07-28',
+          'mcp-method': 'subscriptions/listen',
+        },
+      ),
+    );
     let text = '';
     for await (const chunk of response.body!) {
       const before = text;

@@ -3,7 +3,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { send } from '../world/agent.ts';
+import { jsonRequest, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { taskSession } from '../world/mcp-tasks.ts';
@@ -41,11 +41,7 @@ describe.each(ONE_STORE)(`kill -9 while a remote client waits, on %s${postgresNo
   });
 
   const ask = (method: string, path: string, body?: object) =>
-    send(world.running.baseUrl + path, {
-      method,
-      headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
-      ...(body && { body: JSON.stringify(body) }),
-    });
+    send(world.running.baseUrl + path, jsonRequest(method, body, { authorization: `Bearer ${token}` }));
   const pending = async (): Promise<string[]> =>
     (await ask('GET', '/owner/approvals?status=pending')).body.approvals.map((one: Json) => one.approval_id);
   const approve = async (id: string) =>

@@ -70,6 +70,11 @@ export class TestAgent {
     });
   }
 
+  /** Sends a body as JSON. */
+  post(path: string, body: unknown, headers: Record<string, string> = {}, from?: string): Promise<Answer> {
+    return this.request('POST', path, { ...jsonPost(body, headers), ...(from !== undefined && { from }) });
+  }
+
   get(path: string, headers: Record<string, string> = {}, from?: string): Promise<Answer> {
     return this.request('GET', path, { headers, ...(from !== undefined && { from }) });
   }
@@ -89,6 +94,15 @@ export class TestAgent {
     return answer;
   }
 }
+
+/** A request with a body as JSON, or without a body where it is undefined. */
+export const jsonRequest = (method: string, body?: unknown, headers: Record<string, string> = {}) => ({
+  method,
+  headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+  ...(body !== undefined && { body: JSON.stringify(body) }),
+});
+
+export const jsonPost = (body: unknown, headers: Record<string, string> = {}) => jsonRequest('POST', body, headers);
 
 /** Sends one HTTP request and reads the whole answer. `from`: another loopback address, which stands in for another machine. */
 export async function send(url: string, init: RequestInit & { from?: string }): Promise<Answer> {

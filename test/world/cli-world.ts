@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { afterFile } from './after-file.ts';
-import { signToken } from './agent.ts';
+import { jsonRequest, signToken } from './agent.ts';
 import { commandHost, type Ran, runCommand, type Served, startServe } from './command.ts';
 import { newFolder } from './stores.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
@@ -69,11 +69,7 @@ export async function startCliWorld(): Promise<CliWorld> {
   expect(applied.code, applied.stderr).toBe(0);
   const token = (await run('owner', 'token')).stdout.trim();
   const sent = async (path: string, bearer: string, method: string, body?: object) => {
-    const response = await fetch(served.url + path, {
-      method,
-      headers: { authorization: `Bearer ${bearer}`, ...(body && { 'content-type': 'application/json' }) },
-      ...(body && { body: JSON.stringify(body) }),
-    });
+    const response = await fetch(served.url + path, jsonRequest(method, body, { authorization: `Bearer ${bearer}` }));
     return { status: response.status, body: await response.json() };
   };
   const cli: CliWorld = {

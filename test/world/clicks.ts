@@ -1,7 +1,7 @@
 /** Simulates the requests of Slack and Telegram for clicks on buttons. */
 import { createHmac } from 'node:crypto';
 import { telegramSecret } from '../../broker/notify/clicks.ts';
-import { send } from './agent.ts';
+import { jsonPost, send } from './agent.ts';
 import { type Body, SLACK_CHANNEL, TELEGRAM_CHAT } from './chat-servers.ts';
 import type { World } from './world.ts';
 
@@ -74,21 +74,23 @@ export async function pressInTelegram(
   }: { user?: number; place?: number; secret?: string } = {},
 ) {
   const { running } = world;
-  return await send(`${running.baseUrl}/notify/telegram/${channelId}`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      'x-telegram-bot-api-secret-token': secret ?? telegramSecret(running.broker.vault.masterKeys().current, channelId),
-    },
-    body: JSON.stringify({
-      update_id: 1,
-      callback_query: {
-        id: '42',
-        from: { id: user, is_bot: false, first_name: 'Ann' },
-        message: { message_id: 1, chat: { id: place, type: 'supergroup' } },
-        chat_instance: '1',
-        data,
+  return await send(
+    `${running.baseUrl}/notify/telegram/${channelId}`,
+    jsonPost(
+      {
+        update_id: 1,
+        callback_query: {
+          id: '42',
+          from: { id: user, is_bot: false, first_name: 'Ann' },
+          message: { message_id: 1, chat: { id: place, type: 'supergroup' } },
+          chat_instance: '1',
+          data,
+        },
       },
-    }),
-  });
+      {
+        'x-telegram-bot-api-secret-token':
+          secret ?? telegramSecret(running.broker.vault.masterKeys().current, channelId),
+      },
+    ),
+  );
 }

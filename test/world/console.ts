@@ -1,7 +1,7 @@
 /** The console as an owner uses it. */
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { send } from './agent.ts';
+import { jsonPost, send } from './agent.ts';
 import type { Browser, Page, Size } from './chromium.ts';
 import type { World } from './world.ts';
 
@@ -23,11 +23,7 @@ export async function openConsole(world: World, browser: Browser, owner: OwnerTa
  */
 export async function signInByLink(page: Page, { running }: World, owner: OwnerTable): Promise<void> {
   const { url } = await signInLink(running.broker, owner);
-  const answer = await send(`${running.baseUrl}/owner/sign-in`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ token: new URL(url).hash.slice(1) }),
-  });
+  const answer = await send(`${running.baseUrl}/owner/sign-in`, jsonPost({ token: new URL(url).hash.slice(1) }));
   const [, name, value] = /^([^=]+)=([^;]+)/.exec(answer.headers.get('set-cookie') ?? '') ?? [];
   if (name === undefined) throw new Error(`No session: ${answer.text}`);
   await page.command('Network.setCookie', { name, value, url: running.baseUrl, httpOnly: true, sameSite: 'Strict' });

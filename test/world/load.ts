@@ -1,5 +1,5 @@
 /** Agents that keep calling, whatever happens to the broker, and record every answer. */
-import { type Answer, send, type TestAgent } from './agent.ts';
+import { type Answer, jsonPost, send, type TestAgent } from './agent.ts';
 import type { Random } from './random.ts';
 
 /** `share`: relative frequency, a whole number. Without `collection` the path ends in the call's own item. */
@@ -49,15 +49,13 @@ export function startLoad(options: {
     const { method, scope, data, collection } = kind;
     const action = { platform: 'demo', endpoint: collection ? '/items' : `/items/${item}`, method, scope };
     try {
-      return await send(`${baseUrl}/v1/actions`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${tokenOf(agent)}`,
-          'content-type': 'application/json',
-          ...(key && { 'idempotency-key': key }),
-        },
-        body: JSON.stringify({ ...action, ...(data && { data }) }),
-      });
+      return await send(
+        `${baseUrl}/v1/actions`,
+        jsonPost(
+          { ...action, ...(data && { data }) },
+          { authorization: `Bearer ${tokenOf(agent)}`, ...(key && { 'idempotency-key': key }) },
+        ),
+      );
     } catch {
       return undefined;
     }

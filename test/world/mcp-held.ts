@@ -1,6 +1,7 @@
 /** Held calls of remote MCP clients, from the person's and the platform's side. */
 import { fetch } from 'undici';
 import { expect, vi } from 'vitest';
+import { jsonPost } from './agent.ts';
 import type { Organisation, World } from './world.ts';
 
 const PATIENCE = { timeout: 15_000, interval: 5 };
@@ -71,16 +72,13 @@ export function writeWaiting(
   const waits = Promise.withResolvers<void>();
   const answer = (async () => {
     const params = { name: 'write_platform', arguments: args, _meta: { progressToken: 1 } };
-    const response = await fetch(`${at}/mcp`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        authorization: `Bearer ${token}`,
-        ...more,
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }),
-    });
+    const response = await fetch(
+      `${at}/mcp`,
+      jsonPost(
+        { jsonrpc: '2.0', id, method: 'tools/call', params },
+        { accept: 'application/json, text/event-stream', authorization: `Bearer ${token}`, ...more },
+      ),
+    );
     let text = '';
     const decoder = new TextDecoder();
     for await (const chunk of response.body!) {

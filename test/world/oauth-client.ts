@@ -1,6 +1,6 @@
 /** A hand-written OAuth client, for tests that do what no library would. */
 import { createHash, randomBytes } from 'node:crypto';
-import { type Answer, send } from './agent.ts';
+import { type Answer, jsonPost, send } from './agent.ts';
 import type { Browser } from './browser.ts';
 import { CALLBACK, consent } from './mcp-person.ts';
 import type { World } from './world.ts';
@@ -23,11 +23,10 @@ export class OAuthClient {
   }
 
   async register(metadata: Record<string, unknown> = {}): Promise<Answer> {
-    const answer = await send(`${this.baseUrl}/oauth/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ client_name: 'Raw', redirect_uris: [CALLBACK], ...metadata }),
-    });
+    const answer = await send(
+      `${this.baseUrl}/oauth/register`,
+      jsonPost({ client_name: 'Raw', redirect_uris: [CALLBACK], ...metadata }),
+    );
     this.id = answer.body?.client_id ?? '';
     return answer;
   }
@@ -105,15 +104,16 @@ export async function callMcp(
   message: Record<string, unknown> = { method: 'tools/list' },
   headers: Record<string, string> = {},
 ): Promise<Answer> {
-  return await send(`${baseUrl}/mcp`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2025-11-25',
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-      ...headers,
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
-  });
+  return await send(
+    `${baseUrl}/mcp`,
+    jsonPost(
+      { jsonrpc: '2.0', id: 1, ...message },
+      {
+        accept: 'application/json, text/event-stream',
+        'mcp-protocol-version': '2025-11-25',
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...headers,
+      },
+    ),
+  );
 }

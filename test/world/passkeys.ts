@@ -1,7 +1,7 @@
 /** Passkeys as owners use them: enrol one, open the link of an approval, touch the authenticator. */
 import { expect } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, send } from './agent.ts';
+import { type Answer, jsonPost, send } from './agent.ts';
 import { expectDeclared } from './declared-routes.ts';
 import { Authenticator, type Ceremony } from './software-authenticator.ts';
 import type { Organisation, World } from './world.ts';
@@ -15,11 +15,7 @@ export async function post(
   body: unknown,
   baseUrl = world.running.baseUrl,
 ): Promise<Answer> {
-  const answer = await send(baseUrl + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
+  const answer = await send(baseUrl + path, jsonPost(body));
   expectDeclared('POST', path, answer);
   return answer;
 }

@@ -15,7 +15,7 @@ import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { GrantTable } from '../../broker/store/tables/rules.ts';
 import { afterFile } from './after-file.ts';
-import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from './agent.ts';
+import { type Answer, jsonRequest, type KeyPair, makeKeyPair, send, TestAgent } from './agent.ts';
 import { CONSOLE_BUNDLE } from './checkout.ts';
 import { expectDeclared } from './declared-routes.ts';
 import { copyMigratedStore, newFolder, newMigratedDatabase, type StoreKind } from './stores.ts';
@@ -295,14 +295,10 @@ export function organisationOf(world: World, owner: OwnerTable): Organisation {
         created_at: now + ++owners,
       }),
     ask: async (method, path, body, by = owner) => {
-      const answer = await send(world.running.baseUrl + path, {
-        method,
-        headers: {
-          authorization: `Bearer ${mintOwnerSession(world.running.broker, by).token}`,
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
+      const answer = await send(
+        world.running.baseUrl + path,
+        jsonRequest(method, body, { authorization: `Bearer ${mintOwnerSession(world.running.broker, by).token}` }),
+      );
       expectDeclared(method, path, answer);
       return answer;
     },

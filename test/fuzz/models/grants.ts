@@ -48,10 +48,7 @@ export function grants(world: World, count: Count): Fuzzed {
         action: { name: scope },
         resource: { type: 'platform', id: 'demo' },
       };
-      const said = await agent.request('POST', '/v1/authzen/access', {
-        body: JSON.stringify(question),
-        headers: { 'content-type': 'application/json' },
-      });
+      const said = await agent.post('/v1/authzen/access', question);
       expect(said.status, said.text).toBe(200);
       expect([said.body.decision, said.body.require_approval === true], `${note} ${said.text}`).toEqual([
         verdict === 'made',

@@ -1,7 +1,7 @@
 /** Rotates each of the broker's own keys in turn, while calls are made. */
 import { readFileSync } from 'node:fs';
 import { runFile } from '../../../broker/process/run-file.ts';
-import { send } from '../../world/agent.ts';
+import { jsonPost, send } from '../../world/agent.ts';
 import { ALLOW_ALL } from '../../world/world.ts';
 import type { Invariants } from '../invariants.ts';
 import { type Scene, type Work, workers } from '../scene.ts';
@@ -27,11 +27,10 @@ export async function rotations(scene: Scene, invariants: () => Invariants): Pro
     const use = uses[asked++ % uses.length]!;
     const { local_token } = JSON.parse(readFileSync(runFile(environment.AGENT_BROKER_DATA!), 'utf8'));
     isRotating();
-    const answer = await send(`${baseUrl}/owner/keys/rotate`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${local_token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ use }),
-    });
+    const answer = await send(
+      `${baseUrl}/owner/keys/rotate`,
+      jsonPost({ use }, { authorization: `Bearer ${local_token}` }),
+    );
     // 401: the token is of a process that has ended.
     if (answer.status !== 200 && answer.status !== 401) throw new Error(`rotating ${use} is answered ${answer.text}`);
     if (answer.status === 200) ledger.find(`rotations of the ${use} key`);
