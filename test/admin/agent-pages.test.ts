@@ -1,6 +1,7 @@
 /** Lists of agents for owners: pages, orders, recent activity, and single agents. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
+import { expectStatus } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -17,8 +18,7 @@ describe.each(STORES)(`lists of agents on %s${postgresNote}`, (store) => {
   const quiet = shared(() => organisation.agent({ name: 'quiet 100%' }));
 
   const list = async (query: string) => {
-    const answer = await organisation.ask('GET', `/owner/agents?${query}`);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, organisation.ask('GET', `/owner/agents?${query}`));
     return answer.body as { agents: Listed[]; next: string | null; total: number };
   };
   const namesOf = async (query: string) => (await list(query)).agents.map(({ name }) => name);
@@ -95,8 +95,7 @@ describe.each(STORES)(`lists of agents on %s${postgresNote}`, (store) => {
       const { approval_id: id } = (await agent.act(WRITE)).body;
       const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
       return async () => {
-        const decided = await organisation.ask('POST', `/owner/approvals/${id}/approve`, { request_hash });
-        expect(decided.status, decided.text).toBe(200);
+        await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, { request_hash }));
       };
     };
     const [made, refused] = [await approve(), await approve()];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
-import { jsonPost, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -25,8 +25,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     world.clock.skewMs = 10;
     const second = await fresh.agent({ name: 'second', grants: {}, agent: { created_at: Date.now() + 1_000 } });
     await fresh.agent({ grants: {}, agent: { status: 'deleted' } });
-    const answer = await fresh.ask('GET', '/owner/agents');
-    expect(answer.status).toBe(200);
+    const answer = await expectStatus(200, fresh.ask('GET', '/owner/agents'));
     expect(answer.body.agents.map((agent: { name: string }) => agent.name)).toEqual(['first', 'second']);
     expect(answer.body.agents[0]).toMatchObject({
       id: first.id,
@@ -104,8 +103,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
       ['event', 'agent_suspended', null, 'odd'],
     ]);
     for (const [i, how] of ['api', 'console', 'api'].entries()) {
-      const fetched = await fresh.ask('GET', `/v1/audit/${rows[i].id}/receipt`);
-      expect(fetched.status, fetched.text).toBe(200);
+      const fetched = await expectStatus(200, fresh.ask('GET', `/v1/audit/${rows[i].id}/receipt`));
       const { payload } = await verifyReceipt(world, fetched.body.receipt);
       expect(payload).toMatchObject({ kind: 'event', reason: rows[i].reason, agent: agent.agentId });
       expect(payload.change).toEqual({ by: fresh.owner.id, how });

@@ -1,7 +1,7 @@
 /** Searching audit rows by words, the history of a held call beside its rows, and the CSV export. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { csvLine } from '../../broker/http/audit-csv.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -57,13 +57,11 @@ describe.each(STORES)(`searching the audit on %s${postgresNote}`, (store) => {
   const polish = shared(() => organisation.agent({ name: 'Łukasz' }));
   const ids: Record<string, string> = {};
   const ask = async (query: string): Promise<Row[]> => {
-    const { status, body, text } = await organisation.ask('GET', `/owner/audit?${query}`);
-    expect(status, text).toBe(200);
+    const { body } = await expectStatus(200, organisation.ask('GET', `/owner/audit?${query}`));
     return body.rows;
   };
   const hold = async (by: TestAgent): Promise<string> => {
-    const held = await by.act(WRITE);
-    expect(held.status, held.text).toBe(202);
+    const held = await expectStatus(202, by.act(WRITE));
     return held.body.approval_id;
   };
   let [approved, denied, waiting] = ['', '', ''];
@@ -153,8 +151,7 @@ describe.each(STORES)(`searching the audit on %s${postgresNote}`, (store) => {
     'a row whose flags were altered to %s is shown and exported like the others',
     async (flags) => {
       const own = await world.organisation();
-      const made = await own.ask('POST', '/owner/policies', { name: 'altered', rules: [] });
-      expect(made.status, made.text).toBe(201);
+      await expectStatus(201, own.ask('POST', '/owner/policies', { name: 'altered', rules: [] }));
       const { db } = world.running.broker.store;
       const altered = await db
         .updateTable('audit_rows')
@@ -165,8 +162,7 @@ describe.each(STORES)(`searching the audit on %s${postgresNote}`, (store) => {
       expect(altered).not.toEqual([]);
       const ids = altered.map(({ id }) => id).sort();
       const sorted = (found: { id: string }[]) => found.map(({ id }) => id).sort();
-      const listed = await own.ask('GET', '/owner/audit');
-      expect(listed.status, listed.text).toBe(200);
+      const listed = await expectStatus(200, own.ask('GET', '/owner/audit'));
       expect(sorted(listed.body.rows)).toEqual(ids);
       const { text: lines } = await own.ask('GET', '/owner/audit/export');
       expect(

@@ -7,7 +7,7 @@ import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { AuditRowWithReceipt } from '../../broker/http/audit-row.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -107,8 +107,7 @@ describe.each(STORES)(`the owners’ audit on %s${postgresNote}`, (store) => {
   });
 
   const search = async (query: string) => {
-    const answer = await organisation.ask('GET', `/owner/audit?${query}`);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, organisation.ask('GET', `/owner/audit?${query}`));
     return answer.body.rows.map(({ id }: Shown) => id);
   };
   const iso = (at: number) => encodeURIComponent(new Date(at).toISOString());

@@ -1,5 +1,6 @@
 /** Changing the manifest of an organisation's own platform: in force immediately, recorded, and never over a version that the owner has not seen. */
 import { beforeEach, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectDenied, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -71,8 +72,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     // A governance file with the same content plans no change.
     const { text } = (await ask('GET', '/owner/governance')).body;
     expect(text).toContain('X-Api-Key');
-    const planned = await ask('POST', '/owner/governance/plan', { text });
-    expect(planned.status, planned.text).toBe(200);
+    const planned = await expectStatus(200, ask('POST', '/owner/governance/plan', { text }));
     expect(planned.body.changes.filter(({ kind }: { kind: string }) => kind === 'platform')).toEqual([]);
   });
 
@@ -88,8 +88,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
   });
 
   test('a dry run, and an unchanged manifest, change nothing and record no event', async () => {
-    const tried = await change({ base_url: 'https://elsewhere.example' }, 1, { dry_run: true });
-    expect(tried.status, tried.text).toBe(200);
+    const tried = await expectStatus(200, change({ base_url: 'https://elsewhere.example' }, 1, { dry_run: true }));
     expect(tried.body).toMatchObject({
       version: 1,
       base_url: `${world.upstream.url}/v1`,

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { closeOrganisation } from '../../broker/admin/close-organisation.ts';
 import { readConfig } from '../../broker/environment/config.ts';
 import { SEALED } from '../../broker/store/sealed.ts';
-import { jsonPost, send, type TestAgent } from '../world/agent.ts';
+import { expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { furnish, storedRows } from '../world/full-organisation.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
@@ -76,8 +76,7 @@ describe('POST /owner/organisations/{id}/close', () => {
   });
 
   test('its people can read the record, and change nothing', async () => {
-    const activity = await beta.ask('GET', '/owner/audit?limit=100');
-    expect(activity.status).toBe(200);
+    const activity = await expectStatus(200, beta.ask('GET', '/owner/audit?limit=100'));
     const reasons = activity.body.rows.map(({ reason }: { reason: string }) => reason);
     expect(reasons).toEqual(
       expect.arrayContaining(['all_agents_stopped', 'agent_revoked', 'connection_removed', 'organisation_closed']),

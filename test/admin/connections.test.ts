@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { setCredentialStatus } from '../../broker/store/connections.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -36,8 +36,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
   test('a credential is stored, used by the next call, and once replaced the new one by the call after', async () => {
     const agent = await organisation.agent();
     expect((await agent.act(READ)).status).toBe(412);
-    const made = await connect({ label: 'main' });
-    expect(made.status, made.text).toBe(201);
+    const made = await expectStatus(201, connect({ label: 'main' }));
     expect(made.body).toEqual({
       id: expect.any(String),
       platform: 'demo',

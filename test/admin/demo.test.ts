@@ -7,7 +7,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { afterFile } from '../world/after-file.ts';
-import { makeKeyPair, send } from '../world/agent.ts';
+import { expectStatus, makeKeyPair, send } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -59,8 +59,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
 
   test('makes a read, a refused call that the agent reports, and a held refund, which an approval makes once; all recorded with receipts', async () => {
     const before = await refunds();
-    const { status, body, text } = await demo();
-    expect(status, text).toBe(200);
+    const { body } = await expectStatus(200, demo());
     expect(body.calls).toMatchObject([
       { method: 'GET', endpoint: '/issues', result: 'allowed', upstream_status: 200 },
       { method: 'PATCH', endpoint: '/issues/1', result: 'denied', reason: 'endpoint_scope_mismatch' },
@@ -97,8 +96,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
 
   test('repeated and concurrent demos leave one pending refund, and a channel gets one notice of it, as of any other call', async () => {
     const told = { name: `pager-${channel.seen.length}`, kind: 'webhook', url: `${channel.url}/hook` };
-    const added = await organisation.ask('POST', '/owner/channels', told);
-    expect(added.status, added.text).toBe(201);
+    const added = await expectStatus(201, organisation.ask('POST', '/owner/channels', told));
     const seen = channel.seen.length;
     const answers = await Promise.all(Array.from({ length: 4 }, () => demo()));
     const [again] = [await demo()];
@@ -122,8 +120,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
 
   test('under a standing approval the refund of the next demo passes, and uses it', async () => {
     await demo();
-    const approved = await decide('approve', { standing: { count: 2, for_seconds: 3600, free: [] } });
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, decide('approve', { standing: { count: 2, for_seconds: 3600, free: [] } }));
     expect((await demo()).body).toMatchObject({
       approval_id: null,
       calls: [{}, {}, { endpoint: '/refunds', result: 'allowed', upstream_status: 201 }],

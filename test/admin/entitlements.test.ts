@@ -1,6 +1,6 @@
 /** Entitlements that the operator has switched off: new use is refused with an explanation, and existing permissions get no wider. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -102,8 +102,7 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
       document.agents.coder.owner = entitled.owner.email;
       return file(document);
     };
-    const given = await apply(both(['acme/app', 'acme/web']), entitled);
-    expect(given.status, given.text).toBe(200);
+    await expectStatus(200, apply(both(['acme/app', 'acme/web']), entitled));
     await switchOff('repository_constraints');
     try {
       expect((await apply(both(['acme/app', 'acme/web']), entitled)).body.changes).toEqual([]);
@@ -149,8 +148,7 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
     expect(before.body.data).toHaveProperty('egress');
     try {
       await switchOff(`egress@${entitled.id}`);
-      const without = await read(before.headers.get('etag')!);
-      expect(without.status).toBe(200);
+      const without = await expectStatus(200, read(before.headers.get('etag')!));
       expect(without.body.data).not.toHaveProperty('egress');
       await switchOff(off);
       expect((await read(without.headers.get('etag')!)).body.data).toEqual(before.body.data);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -32,8 +33,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
       'policies:\n',
       'policies:\n  other: { rules: [{ effect: deny }] }\n',
     );
-    const applied = await apply(text);
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, apply(text));
     const rows: { id: string; reason: string }[] = await events();
     const rowOf = (reason: string) => rows.find((row) => row.reason === reason)?.id;
     const makers = async (path: string) =>
@@ -60,8 +60,10 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
       return clock() + late;
     };
     Object.assign(broker, { clock: slow });
-    const applied = await apply().finally(() => Object.assign(broker, { clock }));
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(
+      200,
+      apply().finally(() => Object.assign(broker, { clock })),
+    );
     const { versions } = (await organisation.ask('GET', '/owner/policies/careful/versions')).body;
     expect(versions).toMatchObject([{ version: 1, made_by: { by: organisation.owner.id } }]);
   });
@@ -72,8 +74,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
       (_, i) =>
         `  p${i}: { kind: rest, base_url: "https://p${i}.example", auth: { type: bearer }, scopes: { "p${i}:read": ["GET /**"] } }`,
     );
-    const applied = await apply(FILE.replace('platforms:', ['platforms:', ...platforms].join('\n')));
-    expect(applied.status, applied.text).toBe(200);
+    const applied = await expectStatus(200, apply(FILE.replace('platforms:', ['platforms:', ...platforms].join('\n'))));
     const [row] = await events();
     const { receipt } = (await organisation.ask('GET', `/v1/audit/${row.id}/receipt`)).body;
     const { payload } = await verifyReceipt(world, receipt);
@@ -96,34 +97,28 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
   });
 
   test('a plan warns of held calls on a platform that it removes', async () => {
-    const applied = await apply(FILE.replace('effect: allow', 'effect: require_approval'));
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, apply(FILE.replace('effect: allow', 'effect: require_approval')));
     const policy = (await organisation.ask('GET', '/owner/policies/careful')).body;
     const agent = await organisation.agent({ policy: policy.id, grants: { crm: { scopeList: ['crm:read'] } } });
     const call = { platform: 'crm', endpoint: '/a', method: 'GET', scope: 'crm:read' };
-    const held = await agent.act(call);
-    expect(held.status, held.text).toBe(202);
-    const removed = await organisation.ask('DELETE', `/owner/agents/${agent.id}/grants/crm`);
-    expect(removed.status, removed.text).toBe(200);
+    const held = await expectStatus(202, agent.act(call));
+    await expectStatus(200, organisation.ask('DELETE', `/owner/agents/${agent.id}/grants/crm`));
     const plan = async (text: string) => {
-      const planned = await organisation.ask('POST', '/owner/governance/plan', { text, values: {} });
-      expect(planned.status, planned.text).toBe(200);
+      const planned = await expectStatus(200, organisation.ask('POST', '/owner/governance/plan', { text, values: {} }));
       return planned.body.warnings;
     };
     const removal = 'platforms: {}\nconnections: {}\n';
     expect(JSON.stringify(await plan(removal))).toContain(
       'crm\\" is removed, and 1 held call on it can then be approved, but not made.',
     );
-    const denied = await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/deny`, {});
-    expect(denied.status, denied.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/deny`, {}));
     expect(await plan(removal)).toEqual([]);
   });
 
   test('is recorded with its changes; the receipt has neither secrets nor addresses', async () => {
     const planned = await organisation.ask('POST', '/owner/governance/plan', body());
     expect(await events()).toEqual([]);
-    const applied = await apply();
-    expect(applied.status, applied.text).toBe(200);
+    const applied = await expectStatus(200, apply());
     expect(applied.body.changes).toEqual(planned.body.changes);
     const [row, ...others] = await events();
     expect([row.reason, others]).toEqual(['governance_applied', []]);
@@ -161,8 +156,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
   onOne('a viewer can plan like an admin, but learns nothing about secrets, and cannot apply', async () => {
     const vera = await organisation.addOwner('viewer');
     const plan = async (asked: object, by = organisation.owner) => {
-      const answer = await organisation.ask('POST', '/owner/governance/plan', asked, by);
-      expect(answer.status, answer.text).toBe(200);
+      const answer = await expectStatus(200, organisation.ask('POST', '/owner/governance/plan', asked, by));
       return answer.body;
     };
     const text = FILE;
@@ -239,8 +233,7 @@ guardrails: [{ name: freeze, effect: deny, methods: [DELETE] }]
     for (const word of ['first', 'second']) {
       const given = body(receivers(word));
       const values = { ...given.values, 'env:SIEM_KEY': `whsec_${'A'.repeat(43)}=` };
-      const applied = await organisation.ask('POST', '/owner/governance/apply', { ...given, values });
-      expect(applied.status, applied.text).toBe(200);
+      await expectStatus(200, organisation.ask('POST', '/owner/governance/apply', { ...given, values }));
     }
     const paths = async () => {
       const { applies } = (await organisation.ask('GET', '/owner/governance/applies')).body;
@@ -314,8 +307,7 @@ guardrails: [{ name: freeze, effect: deny, methods: [DELETE] }]
       const planned = await planBack(text);
       expect(planned.needs_values).toEqual([]);
       expect(planned.changes.map(({ kind }: { kind: string }) => kind)).toEqual(['owner', 'policy', 'guardrails']);
-      const back = await goBack(text, { governance_version: planned.governance_version });
-      expect(back.status, back.text).toBe(200);
+      await expectStatus(200, goBack(text, { governance_version: planned.governance_version }));
       expect(await present()).toBe(wanted);
       const [connection] = (await organisation.ask('GET', '/owner/connections')).body.connections;
       expect(connection).toMatchObject({ has_secret: true, secret_from: 'env:CRM_TOKEN' });

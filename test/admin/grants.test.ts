@@ -1,7 +1,7 @@
 /** Grants through the owner API. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import { TestAgent } from '../world/agent.ts';
+import { expectStatus, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -40,8 +40,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
   test('grant, change and removal: each in force at the next call, and recorded', async () => {
     const agent = await newAgent();
     expect((await agent.act(READ)).body.reason).toBe('no_permission_record');
-    const made = await change(agent, { scopes: ['demo:read'] });
-    expect(made.status, made.text).toBe(201);
+    const made = await expectStatus(201, change(agent, { scopes: ['demo:read'] }));
     expect(made.body).toEqual({
       grant: {
         grant_id: expect.any(String),
@@ -371,8 +370,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     const withIt = await text();
     expect(withIt).toMatch(/demo:read/);
     const apply = async (file: string) => {
-      const answer = await own.ask('POST', '/owner/governance/apply', { text: file });
-      expect(answer.status, answer.text).toBe(200);
+      const answer = await expectStatus(200, own.ask('POST', '/owner/governance/apply', { text: file }));
       return answer.body.changes.filter((one: { kind: string }) => one.kind === 'grant');
     };
     expect(await apply(withIt)).toEqual([]);

@@ -1,6 +1,6 @@
 /** Creating single platforms, testing credentials, and invites with limits. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { jsonPost, makeKeyPair, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -37,8 +37,7 @@ describe.each(ONE_STORE)(`creating platforms on %s${postgresNote}`, (store) => {
   });
 
   test('a built-in platform is created once, and can be removed when nothing uses it', async () => {
-    const made = await ask('POST', '/owner/platforms', { platform: 'codehost', entry: entry() });
-    expect(made.status, made.text).toBe(201);
+    const made = await expectStatus(201, ask('POST', '/owner/platforms', { platform: 'codehost', entry: entry() }));
     expect(made.body).toMatchObject({ platform_id: 'codehost', name: 'GitHub', builtin: 'github', version: 1 });
     expect(made.body.presets.map(({ name }: { name: string }) => name)).toEqual([
       'read',
@@ -154,8 +153,7 @@ describe.each(ONE_STORE)(`creating platforms on %s${postgresNote}`, (store) => {
       { platformId: 'limited', scopes: ['codehost:issues.read'], ...terms },
       { platformId: 'limited', scopes: ['codehost:issues.write'], ...terms },
     ];
-    const invite = await ask('POST', '/owner/invites', { agent_name: 'limited', grants });
-    expect(invite.status, invite.text).toBe(200);
+    const invite = await expectStatus(200, ask('POST', '/owner/invites', { agent_name: 'limited', grants }));
     const { recipients, ...others } = terms;
     expect(invite.body.grants).toEqual([
       {

@@ -7,7 +7,7 @@ import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { deleteOwner, findOrganisation, findOwnersByEmail, putOwner } from '../../broker/store/organisations.ts';
 import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { jsonPost, makeKeyPair, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
@@ -340,8 +340,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     const authorisation = { id: uuidv4(), organisation_id: organisation.id, agent_id: agent.id, owner_id: bob.id };
     const client = { client_id: 'c', client_name: 'Cursor', redirect_host: 'localhost', scope: 'mcp:read' };
     await putMcpAuthorisation(db(), { ...authorisation, ...client, created_at: now, expires_at: now + 3_600_000 });
-    const removed = await remove(bob.id);
-    expect(removed.status, removed.text).toBe(200);
+    await expectStatus(200, remove(bob.id));
     const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
     expect(authorisations).toMatchObject([{ id: authorisation.id, owner_id: organisation.owner.id }]);
   });
@@ -364,8 +363,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   test('an unused sign-in link ends when the identity is forgotten; the links of others, and later ones, do not', async () => {
     const [bob, eve] = [await organisation.addOwner('viewer'), await organisation.addOwner('viewer')];
     const linkFor = async ({ email }: OwnerTable) => {
-      const { status, text, body } = await local({ email }, '/owner/link');
-      expect(status, text).toBe(200);
+      const { body } = await expectStatus(200, local({ email }, '/owner/link'));
       return new URL(body.url).hash.slice(1);
     };
     const signIn = (token: string) => send(`${world.running.baseUrl}/owner/sign-in`, jsonPost({ token }));

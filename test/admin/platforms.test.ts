@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { expectDenied, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -15,8 +16,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
   });
 
   test('lists the organisation’s platforms with their connections, and no secret', async () => {
-    const answer = await organisation.ask('GET', '/owner/platforms');
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, organisation.ask('GET', '/owner/platforms'));
     expect(answer.body.platforms).toEqual([
       {
         platform_id: 'bare',
@@ -66,8 +66,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
   });
 
   test('returns one platform with its manifest and the operations of each scope', async () => {
-    const answer = await organisation.ask('GET', '/owner/platforms/demo');
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, organisation.ask('GET', '/owner/platforms/demo'));
     expect(answer.body.manifest).toMatchObject({ kind: 'rest', auth: { type: 'bearer' }, scopes: DEMO_SCOPES });
     expect(answer.body.scopes).toEqual(Object.entries(DEMO_SCOPES).map(([scope, rules]) => ({ scope, rules })));
     expect(answer.text).not.toContain(CANARY);
@@ -83,8 +82,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
     const suspended = await fresh.ask('POST', '/owner/platforms/demo/suspend', { reason: 'an incident' });
     expect([suspended.status, suspended.body.suspended], suspended.text).toEqual([200, true]);
     await expectDenied(world, agent, READ, 'platform_suspended');
-    const permissions = await agent.get('/v1/agent/permissions');
-    expect(permissions.status).toBe(200);
+    await expectStatus(200, agent.get('/v1/agent/permissions'));
     expectEnvelope(await fresh.ask('POST', '/owner/platforms/demo/suspend', {}), 409, 'conflict');
     // A new manifest does not resume it.
     await fresh.platform({ manifest: { name: 'Again' }, secret: null });

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { expectDenied, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -50,8 +51,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     await fresh.platform();
     const agent = await fresh.agent({ policy: null });
     await expectDenied(world, agent, READ, 'no_policy_assigned');
-    const made = await fresh.ask('POST', '/owner/policies', { name: 'careful', rules: ALLOW });
-    expect(made.status, made.text).toBe(201);
+    const made = await expectStatus(201, fresh.ask('POST', '/owner/policies', { name: 'careful', rules: ALLOW }));
     expect(made.body).toEqual({
       id: expect.any(String),
       name: 'careful',
@@ -67,8 +67,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     const assigned = await fresh.ask('POST', `/owner/agents/${agent.agentId}/policy`, { policy: 'careful' });
     expect([assigned.status, assigned.body.policy_id], assigned.text).toEqual([200, id]);
     expect((await agent.act(READ)).status).toBe(200);
-    const changed = await fresh.ask('POST', `/owner/policies/${id}`, { rules: DENY, version: 1 });
-    expect(changed.status, changed.text).toBe(200);
+    const changed = await expectStatus(200, fresh.ask('POST', `/owner/policies/${id}`, { rules: DENY, version: 1 }));
     expect(changed.body).toMatchObject({ id, version: 2, agents: 1, rules: DENY });
     const denied = await expectDenied(world, agent, READ, 'denied_by_policy');
     expect(denied.body.audit_id).toBeDefined();

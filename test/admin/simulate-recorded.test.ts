@@ -1,6 +1,6 @@
 /** POST /owner/simulate/recorded: the result of other rules for recorded calls, and the calls for which it cannot be determined. */
 import { describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -128,8 +128,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
     const second = await act(agent, EDIT);
     const third = await act(other, EDIT);
     const rule = (after: object) => [{ name: 'after-reading', effect: 'deny', scopes: ['demo:write'], after }];
-    const tried = await tryOut({ guardrails: rule({ scopes: ['demo:read'], within: '1h' }) });
-    expect(tried.status, tried.text).toBe(200);
+    const tried = await expectStatus(200, tryOut({ guardrails: rule({ scopes: ['demo:read'], within: '1h' }) }));
     // The read was before the second edit, and of another agent than the third.
     expect(tried.body).toMatchObject({ calls: 4, same: 3, changed: 1, cannot_tell: 0 });
     expect(tried.body.changes[0].examples.map((one: { audit_id: string }) => one.audit_id)).toEqual([second]);

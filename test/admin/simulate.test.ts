@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -44,8 +44,10 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
 
   test('returns the result of a call with its reason, and writes and sends nothing', async () => {
     const before = await everything();
-    const answer = await withoutCalls(world, () => ask(READ));
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(
+      200,
+      withoutCalls(world, () => ask(READ)),
+    );
     expect(answer.body).toEqual({
       decision: 'allow',
       reason: 'approved',

@@ -6,6 +6,7 @@ import { bucketsOf } from '../../broker/admin/time-buckets.ts';
 import { momentOf, uuidv7 } from '../../broker/crypto/ids.ts';
 import { decisionTimes } from '../../broker/store/activity-counts.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
+import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -69,8 +70,7 @@ describe.each(STORES)(`statistics of calls on %s${postgresNote}`, (store) => {
   const stats = async (query: string, of: Organisation = organisation) => {
     // Statistics are cached for some seconds.
     world.clock.skewMs += 20_000;
-    const { status, body, text } = await of.ask('GET', `/owner/stats?${query}`);
-    expect(status, text).toBe(200);
+    const { body } = await expectStatus(200, of.ask('GET', `/owner/stats?${query}`));
     return body;
   };
   const count = () => countActivity(world.running.broker, world.running.broker.clock());
@@ -122,8 +122,7 @@ describe.each(STORES)(`statistics of calls on %s${postgresNote}`, (store) => {
     const of = await world.demoOrganisation();
     const held = await of.agent({ name: 'limited' });
     const { body } = await held.act(WRITE);
-    const grant = await of.ask('POST', `/owner/agents/${held.id}/grants/demo`, { scopes: ['demo:read'] });
-    expect(grant.status, grant.text).toBe(200);
+    await expectStatus(200, of.ask('POST', `/owner/agents/${held.id}/grants/demo`, { scopes: ['demo:read'] }));
     const { request_hash } = (await of.ask('GET', `/owner/approvals/${body.approval_id}`)).body;
     await of.ask('POST', `/owner/approvals/${body.approval_id}/approve`, { request_hash });
     const { rows } = (await of.ask('GET', '/owner/audit?kind=action')).body;

@@ -6,6 +6,7 @@ import { readManifest } from '../../broker/facts/stored-manifests.ts';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { Manifest } from '../../broker/platforms/manifest.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
+import { expectStatus } from '../world/agent.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
@@ -35,8 +36,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
   /** Creates a platform with local changes, in the form of an earlier release, with or without the stored entry. */
   const made = async (more: object, { entry }: { entry?: object | null } = {}) => {
     const written = { use: 'stripe', ...more };
-    const answer = await ask('POST', '/owner/platforms', { platform: 'pay', entry: written });
-    expect(answer.status, answer.text).toBe(201);
+    const answer = await expectStatus(201, ask('POST', '/owner/platforms', { platform: 'pay', entry: written }));
     expect(answer.body.update_available).toBe(false);
     const kept = entry === undefined ? written : entry;
     const place = { organisationId: organisation.id, platformId: 'pay' };
@@ -56,13 +56,11 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
   test.each([true, false])('keeps local changes; with the entry stored: %s', async (keptEntry) => {
     await made(OWN, keptEntry ? {} : { entry: null });
     const scopeList = ['stripe:customers.read', 'stripe:payouts.write', 'stripe:ours'];
-    const connected = await ask('POST', '/owner/connections', { platform: 'pay', label: 'pay', secret: CANARY });
-    expect(connected.status, connected.text).toBe(201);
+    await expectStatus(201, ask('POST', '/owner/connections', { platform: 'pay', label: 'pay', secret: CANARY }));
     const agent = await organisation.agent({ rules: [{ effect: 'allow' }], grants: { pay: { scopeList } } });
     expect(await listed()).toMatchObject({ builtin: 'stripe', update_available: true, version: 2 });
 
-    const tried = await update(2, true);
-    expect(tried.status, tried.text).toBe(200);
+    const tried = await expectStatus(200, update(2, true));
     expect(tried.body).toMatchObject({ version: 2, update_available: true });
     expect(tried.body.changes).toContain('refused_headers: none → stripe-account, stripe-context');
     expect(tried.body.changes.join('\n')).toContain('scope stripe:balance.read: added');
@@ -72,8 +70,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
     ]);
     expect(await events()).toEqual([]);
 
-    const updated = await update(2);
-    expect(updated.status, updated.text).toBe(200);
+    const updated = await expectStatus(200, update(2));
     expect(updated.body).toMatchObject({
       version: 3,
       update_available: false,
@@ -120,8 +117,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
   test('a governance file and the switch for tokens of people keep the entry', async () => {
     const text = JSON.stringify({ platforms: { pay: { use: 'stripe', name: 'Ours', suspended: true } } });
     const { id, ask } = await world.organisation();
-    const applied = await ask('POST', '/owner/governance/apply', { text });
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, ask('POST', '/owner/governance/apply', { text }));
     const stored = async (platformId: string) =>
       await world.running.broker.store.db
         .selectFrom('platform_versions')
@@ -133,8 +129,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
     expect(JSON.parse((await stored('pay'))?.entry ?? '')).toEqual({ use: 'stripe', name: 'Ours' });
     const mail = { use: 'gmail', auth: { type: 'oauth2', client_id: 'x', issuer: 'https://accounts.google.com' } };
     expect((await ask('POST', '/owner/platforms', { platform: 'mail', entry: mail })).status).toBe(201);
-    const people = await ask('POST', '/owner/platforms/mail/per-person', { enabled: true });
-    expect(people.status, people.text).toBe(200);
+    await expectStatus(200, ask('POST', '/owner/platforms/mail/per-person', { enabled: true }));
     expect(JSON.parse((await stored('mail'))?.entry ?? '')).toEqual({ ...mail, per_person: { enabled: true } });
     expect((await ask('GET', '/owner/platforms/mail')).body.update_available).toBe(false);
   });

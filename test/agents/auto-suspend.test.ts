@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { moveAgent, putGrant } from '../../broker/store/agents.ts';
 import { forgetRefusals } from '../../broker/store/refusal-counts.ts';
 import type { Db } from '../../broker/store/store.ts';
-import { type Answer, makeKeyPair, signToken, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, makeKeyPair, signToken, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { childOf, issue } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
@@ -50,8 +50,10 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
   const refuse = async (agent: TestAgent, times: number, action: Record<string, unknown> = UNKNOWN) => {
     const reasons = new Set<string>();
     for (let i = 0; i < times; i++) {
-      const answer = await withoutCalls(world, () => agent.act(action));
-      expect(answer.status, answer.text).toBe(403);
+      const answer = await expectStatus(
+        403,
+        withoutCalls(world, () => agent.act(action)),
+      );
       reasons.add(answer.body.reason);
     }
     return [...reasons];
@@ -355,8 +357,7 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
   test('an approved call that is refused at its replay does not count', async () => {
     const agent = await newAgent();
     await refuse(agent, RULE.refusals - 1);
-    const held = await agent.act({ ...READ, method: 'POST', scope: 'demo:write', data: {} });
-    expect(held.status).toBe(202);
+    const held = await expectStatus(202, agent.act({ ...READ, method: 'POST', scope: 'demo:write', data: {} }));
     await organisation.ask('POST', `/owner/agents/${agent.id}/grants/demo`, { scopes: ['demo:read'] });
     const id = held.body.approval_id;
     expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
@@ -417,8 +418,7 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
   test('governance.yaml can set it, leave it unchanged, and remove it', async () => {
     const other = await world.organisation();
     const apply = async (text: string) => {
-      const answer = await other.ask('POST', '/owner/governance/apply', { text, values: {} });
-      expect(answer.status, answer.text).toBe(200);
+      const answer = await expectStatus(200, other.ask('POST', '/owner/governance/apply', { text, values: {} }));
       return answer.body.changes;
     };
     const rule = async () => (await other.ask('GET', '/owner/organisation')).body.auto_suspend;

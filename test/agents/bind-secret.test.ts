@@ -7,7 +7,7 @@ import { destroyOldSecretKeys, OPENS_ON_MS } from '../../broker/secret-keys.ts';
 import { listGrants } from '../../broker/store/agents.ts';
 import { listConnections } from '../../broker/store/connections.ts';
 import type { Db } from '../../broker/store/store.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -66,8 +66,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expect(answer.body.detail).toContain('not a secret that was authorised');
   };
   const sentCredential = async (agent: { act(action: typeof READ): Promise<Answer> }, platform = 'demo') => {
-    const answer = await agent.act({ ...READ, platform });
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, agent.act({ ...READ, platform }));
     return world.upstream.seen.at(-1)!.headers.authorization;
   };
   const grantsOf = async (id: string) => await listGrants(db(), organisation.id, id);
@@ -339,8 +338,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
   test('an authorisation ends with its agent, also where a governance file creates one of the same name', async () => {
     const of = await world.demoOrganisation();
     const apply = async (agents: object) => {
-      const { status, text } = await of.ask('POST', '/owner/governance/apply', { text: JSON.stringify({ agents }) });
-      expect(status, text).toBe(200);
+      await expectStatus(200, of.ask('POST', '/owner/governance/apply', { text: JSON.stringify({ agents }) }));
     };
     await apply({ filed: { grants: { demo: { scopes: ['demo:read'] } } } });
     const [agent] = (await of.ask('GET', '/owner/agents')).body.agents;

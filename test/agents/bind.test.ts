@@ -8,7 +8,7 @@ import { mintBootstrapToken } from '../../broker/auth/bootstrap-token.ts';
 import { mintToken } from '../../broker/crypto/one-time-token.ts';
 import { findAgent, moveAgent } from '../../broker/store/agents.ts';
 import type { Db } from '../../broker/store/store.ts';
-import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type KeyPair, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -55,13 +55,11 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
   const bindInvite = (bind_secret: string, { publicPem }: KeyPair) =>
     post('/v1/invites/bind', { bind_secret, public_key_pem: publicPem });
   const newToken = async (id: string, options?: { rotate: true }): Promise<string> => {
-    const { status, body, text } = await organisation.ask('POST', `/owner/agents/${id}/bootstrap-token`, options);
-    expect(status, text).toBe(200);
+    const { body } = await expectStatus(200, organisation.ask('POST', `/owner/agents/${id}/bootstrap-token`, options));
     return body.bootstrap_token;
   };
   const invite = async (body: Record<string, unknown>) => {
-    const answer = await organisation.ask('POST', '/owner/invites', { ...body });
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, organisation.ask('POST', '/owner/invites', { ...body }));
     return answer.body;
   };
   /** Returns the agent of a bind's answer, with the bound key. */
@@ -108,16 +106,14 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect(applied.status, applied.text).toBe(200);
     const [made] = applied.body.bootstrap_tokens;
     const keys = opensslKeys();
-    const bound = await bind(made.bootstrap_token ?? made.token, keys);
-    expect(bound.status, bound.text).toBe(200);
+    const bound = await expectStatus(200, bind(made.bootstrap_token ?? made.token, keys));
     expect(bound.body).toEqual({
       agent_id: made.agent_id,
       owner_id: fresh.owner.id,
       status: 'active',
       proxy_url: world.running.baseUrl,
     });
-    const called = await agentOf(bound, keys).act(READ);
-    expect(called.status, called.text).toBe(200);
+    await expectStatus(200, agentOf(bound, keys).act(READ));
     // Applying the same file again keeps the key.
     const again = await fresh.ask('POST', '/owner/governance/apply', { text: file, values: { 'env:DEMO': CANARY } });
     expect(again.body.changes).toEqual([]);
@@ -398,8 +394,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect(made).toMatchObject({ status: 'open', agent_name: name, policy_id: policy, grants, agent: null });
     expect(made.bind_secret).toMatch(/^inv_[\w-]{43}$/);
     const keys = opensslKeys();
-    const bound = await bindInvite(made.bind_secret, keys);
-    expect(bound.status, bound.text).toBe(200);
+    const bound = await expectStatus(200, bindInvite(made.bind_secret, keys));
     expect(bound.body).toMatchObject({ owner_id: organisation.owner.id, status: 'active' });
     const agent = agentOf(bound, keys);
     expect((await agent.act(READ)).status).toBe(200);
@@ -454,8 +449,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     await other.ask('POST', '/owner/policies', { name: 'careful', rules: [{ effect: 'allow' }] });
     const made = await other.ask('POST', '/owner/invites', { agent_name: 'late', policy: 'careful' });
     expect(made.status, made.text).toBe(200);
-    const removed = await other.ask('POST', '/owner/governance/apply', { text: 'policies: {}', values: {} });
-    expect(removed.status, removed.text).toBe(200);
+    await expectStatus(200, other.ask('POST', '/owner/governance/apply', { text: 'policies: {}', values: {} }));
     const refused = await bindInvite(made.body.bind_secret, makeKeyPair());
     expectEnvelope(refused, 410, 'token_used');
     expect(refused.body.detail).toContain('policy');
@@ -495,8 +489,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expectEnvelope(await organisation.ask('POST', '/owner/invites', { agent_name: 'x' }, viewer), 403, 'forbidden');
     const asViewer = await organisation.ask('DELETE', `/owner/invites/${second.id}`, undefined, viewer);
     expectEnvelope(asViewer, 403, 'forbidden');
-    const listed = await organisation.ask('GET', '/owner/invites', undefined, viewer);
-    expect(listed.status).toBe(200);
+    const listed = await expectStatus(200, organisation.ask('GET', '/owner/invites', undefined, viewer));
     expect(listed.text).not.toMatch(/inv_|token_hash|bind_secret/);
     expect((await other.ask('GET', '/owner/invites')).body.invites).toEqual([]);
   });

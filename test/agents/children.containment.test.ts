@@ -11,7 +11,7 @@ import { type BreakerKey, strike } from '../../broker/store/breakers.ts';
 import type { GrantTable } from '../../broker/store/tables/rules.ts';
 import { readOutcome } from '../../mcp/client/read-outcome.ts';
 import { afterDenial } from '../../mcp/tools/advice.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -35,8 +35,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
   const permissions = async (agent: TestAgent = child) => (await agent.get('/v1/agent/permissions')).body.data;
 
   test('its calls work as its parent’s, with rows and receipts of its own', async () => {
-    const answer = await child.act(READ);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, child.act(READ));
     const { row, payload } = await evidenceOf(world, child, auditIdOf(answer));
     expect(row).toMatchObject({ agent_id: child.id, agent_public_id: child.agentId });
     expect(JSON.parse(row.flags!)).toMatchObject({ parent: parent.agentId });
@@ -242,8 +241,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     const again = () => child.get('/v1/agent/permissions', { 'if-none-match': etag });
     expect((await again()).status).toBe(304);
     await change({ scopes: '["demo:read"]' });
-    const narrowed = await again();
-    expect(narrowed.status).toBe(200);
+    const narrowed = await expectStatus(200, again());
     expect(narrowed.body.data.platforms[0].scopes).toEqual(['demo:read']);
     await move('suspend');
     expect((await again()).body.data.platforms).toEqual([]);

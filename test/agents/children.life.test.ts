@@ -5,7 +5,7 @@ import { retireFollowedKeys } from '../../broker/keys.ts';
 import { moveAgent, updateAgent } from '../../broker/store/agents.ts';
 import { freeChildSlot } from '../../broker/store/children.ts';
 import type { Db } from '../../broker/store/store.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf, issue } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -263,8 +263,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
       const documentOf = (agent: TestAgent) => agent.get(`/agents/${agent.agentId}/did.json`);
       const root = `did:web:localhost%3A${new URL(parent.baseUrl).port}`;
-      const { status, body } = await documentOf(child);
-      expect(status).toBe(200);
+      const { body } = await expectStatus(200, documentOf(child));
       expect(body).toMatchObject({
         id: `${root}:agents:${child.agentId}`,
         controller: [root, `${root}:agents:${parent.agentId}`],
@@ -293,8 +292,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     expect([asked.status, asked.body.reason_code]).toEqual([202, 'not_granted']);
     const { body } = await organisation.ask('GET', '/owner/access-requests');
     const [request] = body.access_requests;
-    const approved = await organisation.ask('POST', `/owner/access-requests/${request.request_id}/approve`, {});
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/access-requests/${request.request_id}/approve`, {}));
     expect((await reader.get(asked.body.poll_url)).body.status).toBe('approved');
     expect((await reader.act(POST)).status).toBe(202);
     const key = { 'idempotency-key': 'k1' };

@@ -1,6 +1,6 @@
 /** Children of an agent whose key or workload is replaced, or removed by a governance file: whoever had the former credential may have made them. */
 import { describe, expect, test } from 'vitest';
-import { jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
+import { expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -22,8 +22,7 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
     expect(bound.status, bound.text).toBe(200);
   };
   const apply = async (text: string) => {
-    const applied = await organisation.ask('POST', '/owner/governance/apply', { text, values: {} });
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', '/owner/governance/apply', { text, values: {} }));
   };
   const issuer = 'https://cluster.example';
   const trust = async ({ id }: TestAgent, subject: string) => {
@@ -53,8 +52,7 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
         await organisation.agent({ name: 'other', keys: makeKeyPair() }),
       );
       const children = [await childOf(world, organisation, agent), await childOf(world, organisation, agent)];
-      const held = await children[0]!.act(WRITE);
-      expect(held.status, held.text).toBe(202);
+      const held = await expectStatus(202, children[0]!.act(WRITE));
       await replace(agent);
       for (const child of children)
         expectEnvelope(await withoutCalls(world, () => child.act(WRITE)), 403, 'agent_halted');

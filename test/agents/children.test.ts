@@ -3,7 +3,7 @@ import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
 import { findAgent, listGrants } from '../../broker/store/agents.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { ALL_DEMO, childOf, issue } from '../world/child.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -34,8 +34,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
     organisation.agent({ grants: { demo: { constraints: JSON.stringify(constraints) } } });
 
   test('a child is created as requested, its bearer works, and the creation is recorded', async () => {
-    const answer = await issue(parent, { name: 'worker ✓', ttl_seconds: 600, grants: [grant()] });
-    expect(answer.status, answer.text).toBe(201);
+    const answer = await expectStatus(201, issue(parent, { name: 'worker ✓', ttl_seconds: 600, grants: [grant()] }));
     expect(answer.body).toEqual({
       child_agent_id: expect.stringMatching(/^agt_[a-z0-9]{20}$/),
       bearer_token: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
@@ -107,8 +106,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
 
   test('without name and ttl it gets a name from its parent’s, and an hour', async () => {
     for (const body of [{}, { name: null, ttl_seconds: null }]) {
-      const { status, body: made } = await issue(parent, { grants: [grant()], ...body });
-      expect(status).toBe(201);
+      const { body: made } = await expectStatus(201, issue(parent, { grants: [grant()], ...body }));
       const row = await findAgent(db(), organisation.id, made.child_agent_id);
       expect(row).toMatchObject({ name: 'child of triage' });
       expect(Math.round((row!.expires_at! - row!.created_at) / 1000 / 10)).toBe(360);

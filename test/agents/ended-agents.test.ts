@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { mintBootstrapToken } from '../../broker/auth/bootstrap-token.ts';
 import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -20,14 +20,12 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
   const clock = () => world.running.broker.clock();
   const newAgent = (agent = {}) => organisation.agent({ name: `a-${Math.random()}`, agent });
   const hold = async (agent: TestAgent): Promise<Answer['body']> => {
-    const answer = await agent.act(POST);
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(202, agent.act(POST));
     return answer.body;
   };
   const askForAccess = async (agent: TestAgent): Promise<Answer['body']> => {
     const asked = { platform: 'demo', scope: 'demo:write' };
-    const answer = await agent.post('/v1/access-request', asked);
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(202, agent.post('/v1/access-request', asked));
     return answer.body;
   };
   const waitingIds = async () => {
@@ -60,8 +58,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
     const access = await askForAccess(reader);
     const before = clock();
     const waiting = agent.get(`/v1/approvals/${own.approval_id}?wait=30`);
-    const ended = await end(agent);
-    expect(ended.status, ended.text).toBe(200);
+    await expectStatus(200, end(agent));
     expect((await waiting).body.status).toBe('expired');
     for (const id of [own.approval_id, ofChild.approval_id]) await expectEnded(id, [before, clock()]);
     expect((await reader.get(access.poll_url)).body.status).toBe('expired');
@@ -91,8 +88,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
       expires_at: clock() + 86_400_000,
     });
     expect(await findLiveAuthorisation(broker.store.db, authorisation, clock())).toBeDefined();
-    const ended = await end(agent);
-    expect(ended.status, ended.text).toBe(200);
+    await expectStatus(200, end(agent));
     expect(await findLiveAuthorisation(broker.store.db, authorisation, clock())).toBeUndefined();
     const { ended_at } = await db()
       .selectFrom('mcp_authorisations')

@@ -1,6 +1,6 @@
 /** Every status of an agent and every cause of a halt, caused and ended through the public entry points (specification, AgentHalt). */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, jsonPost, makeKeyPair, send, signToken, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, makeKeyPair, send, signToken, TestAgent } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -59,8 +59,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
   describe('statuses', () => {
     test('an agent that a file suspends before it has a key waits for one when it is resumed, and becomes active with it', async () => {
       const text = `agents: { quiet: { owner: '${organisation.owner.email}', policy: default, suspended: true } }`;
-      const applied = await organisation.ask('POST', '/owner/governance/apply', { text });
-      expect(applied.status, applied.text).toBe(200);
+      const applied = await expectStatus(200, organisation.ask('POST', '/owner/governance/apply', { text }));
       const [{ agent_id: agentId, token }] = applied.body.bootstrap_tokens;
       expect(await statusOf({ agentId })).toBe('suspended');
       const resumed = await move({ agentId }, 'resume');
@@ -156,8 +155,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
     if (waits !== null) expect(halt.instructions).toContain('retry_after_seconds');
     else expect(halt.instructions).toContain('ask the owner');
     // The suggested report is accepted unchanged while the agent is halted.
-    const reported = await agent.post(new URL(report_hint.url).pathname, report_hint.suggested_payload);
-    expect(reported.status, reported.text).toBe(201);
+    await expectStatus(201, agent.post(new URL(report_hint.url).pathname, report_hint.suggested_payload));
     return halt;
   };
   const here = async (agent: TestAgent): Promise<Answer> => await agent.get('/v1/agents/me');

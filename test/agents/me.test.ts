@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -9,8 +10,7 @@ describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
 
   test('returns all fields of the identity, and no other', async () => {
     const agent = await organisation.agent({ name: 'Triage ✓', grants: {} });
-    const answer = await agent.get('/v1/agents/me');
-    expect(answer.status).toBe(200);
+    const answer = await expectStatus(200, agent.get('/v1/agents/me'));
     expect(answer.body).toEqual({
       status: 'approved',
       agent_id: agent.agentId,
@@ -43,8 +43,7 @@ describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent({ grants: {} });
     expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
     const moved = await organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, { reason: 'because' });
-    const { status, body } = await agent.get('/v1/agents/me');
-    expect(status).toBe(200);
+    const { body } = await expectStatus(200, agent.get('/v1/agents/me'));
     expect(body.status).toBe('approved');
     expect(body.agent_status).toBe(`${verb}ed`.replace('ee', 'e'));
     expect(body.halt).toEqual({

@@ -8,7 +8,7 @@ import { destroyUncollectedKey, purgeRegistrations } from '../../broker/store/re
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { RegistrationTable } from '../../broker/store/tables/registrations.ts';
-import { type Answer, jsonPost, makeKeyPair, send, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { issue } from '../world/child.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
@@ -39,8 +39,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     const asked = await post('/v1/register', { owner_id: by.id, agent_name: name, requested_scopes });
     expect(asked.status, asked.text).toBe(202);
     const { registration_token: token, client_id: agentId } = asked.body;
-    const { status, text } = await organisation.ask('POST', `/v1/register/approve/${token}`);
-    expect(status, text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/v1/register/approve/${token}`));
     return { token, agentId, name };
   };
   const claim = async ({ token }: Newcomer): Promise<Answer> => {
@@ -96,8 +95,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     return signing(newcomer.agentId, openPrivateKey(world.running.broker, ref).reveal());
   };
   const apply = async (text: string) => {
-    const answer = await organisation.ask('POST', '/owner/governance/apply', { text, values: {} });
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, organisation.ask('POST', '/owner/governance/apply', { text, values: {} }));
     return answer.body;
   };
 
@@ -120,8 +118,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     expectEnvelope(child, 403, 'agent_not_active');
 
     world.clock.skewMs = 5_000;
-    const key = await claim(newcomer);
-    expect(key.status, key.text).toBe(200);
+    const key = await expectStatus(200, claim(newcomer));
     const now = await listed(newcomer);
     expect(now).toMatchObject({ status: 'active', status_cause: null, status_detail: null });
     expect(Date.parse(now.status_since) - Date.parse(since)).toBeGreaterThanOrEqual(5_000);
@@ -231,8 +228,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
 
   test('an owner lets it bind its own key instead: the generated key is destroyed', async () => {
     const newcomer = await approved();
-    const made = await owner('bootstrap-token', newcomer);
-    expect(made.status, made.text).toBe(200);
+    const made = await expectStatus(200, owner('bootstrap-token', newcomer));
     expect(await listed(newcomer)).toMatchObject({ status: 'pending_bind' });
     expect(await refused(newcomer)).toMatch(/^An owner created a bootstrap token/);
     expect((await registrationRow(newcomer)).private_key).toBeNull();

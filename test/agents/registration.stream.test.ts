@@ -4,7 +4,7 @@ import { Agent, fetch as undiciFetch } from 'undici';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { expireRegistrations } from '../../broker/admin/registration.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { type Answer, jsonPost, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { readEvents } from '../world/event-stream.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -124,8 +124,7 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     'pending immediately; then the decision, which ends the stream: %s',
     async (verb) => {
       const { token, agentId } = await register();
-      const stream = await listen(token);
-      expect(stream.status).toBe(200);
+      const stream = await expectStatus(200, listen(token));
       expect(stream.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
       expect([stream.headers.get('cache-control'), stream.headers.get('referrer-policy')]).toEqual([
         'no-store',
@@ -241,8 +240,7 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     const streams = await Promise.all(Array.from({ length: 20 }, (_, i) => listen(tokens[i % 4]!, { from })));
     expect(streams.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
     expectEnvelope(bodyOf(await listen(tokens[4]!, { from })), 429, 'too_many_streams');
-    const elsewhere = await listen(tokens[4]!, { from: '127.0.0.9' });
-    expect(elsewhere.status).toBe(200);
+    await expectStatus(200, listen(tokens[4]!, { from: '127.0.0.9' }));
   });
 
   test('HEAD is answered, and holds no slot', async () => {

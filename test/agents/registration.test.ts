@@ -9,7 +9,7 @@ import { startHousekeeping } from '../../broker/process/housekeeping.ts';
 import { listOpenRegistrations } from '../../broker/store/open-registrations.ts';
 import { capRegistrationsOfNobody } from '../../broker/store/registrations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, jsonPost, send, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, send, TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -58,8 +58,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
       ...(from !== undefined && { from }),
     });
   const registered = async (body: Record<string, unknown> = {}) => {
-    const { status, body: answer, text } = await register(body);
-    expect(status, text).toBe(202);
+    const { body: answer } = await expectStatus(202, register(body));
     return { token: answer.registration_token as string, agentId: answer.client_id as string };
   };
   const statusOf = (token: string) => get(`/v1/register/status/${token}`);
@@ -68,8 +67,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     organisation.ask('POST', `/v1/register/${verb}/${token}`, body, by);
   const approved = async (body: Record<string, unknown> = {}) => {
     const one = await registered(body);
-    const { status, text } = await decide('approve', one.token);
-    expect(status, text).toBe(200);
+    await expectStatus(200, decide('approve', one.token));
     return one;
   };
   const agentOf = (agentId: string, pem: string, ownerId = organisation.owner.id): TestAgent => {
@@ -86,8 +84,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
   };
 
   test('register → approve → claim → a governed call, over HTTP alone', async () => {
-    const asked = await register({ agent_name: 'triage', agent_description: 'Sorts issues.' });
-    expect(asked.status, asked.text).toBe(202);
+    const asked = await expectStatus(202, register({ agent_name: 'triage', agent_description: 'Sorts issues.' }));
     const { registration_token: token, client_id: agentId } = asked.body;
     expect(asked.body).toEqual({
       registration_token: expect.stringMatching(/^reg_[\w-]{43}$/),
@@ -123,15 +120,13 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
         },
       },
     });
-    const key = await claim(token);
-    expect(key.status, key.text).toBe(200);
+    const key = await expectStatus(200, claim(token));
     expect(Object.keys(key.body)).toEqual(['private_key']);
     expect(key.body.private_key).toMatch(/^-----BEGIN PRIVATE KEY-----\n/);
     // RG-13
     expect([key.headers.get('cache-control'), key.headers.get('referrer-policy')]).toEqual(['no-store', 'no-referrer']);
     const agent = agentOf(agentId, key.body.private_key);
-    const called = await agent.act(READ);
-    expect(called.status, called.text).toBe(200);
+    await expectStatus(200, agent.act(READ));
     expect((await agent.get('/v1/agents/me')).body).toMatchObject({ name: 'triage', agent_status: 'active' });
     expectEnvelope(await claim(token), 410, 'key_gone');
   });
@@ -504,8 +499,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
   });
 
   onOne('client metadata that means nothing here is ignored (RFC 7591 section 2)', async () => {
-    const { status, text } = await register({ client_uri: 'https://agent.example', grant_types: ['x'], role: 'admin' });
-    expect(status, text).toBe(202);
+    await expectStatus(202, register({ client_uri: 'https://agent.example', grant_types: ['x'], role: 'admin' }));
   });
 
   onOne('413 for more than 1 MiB', async () => {

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { listGrants } from '../../broker/store/agents.ts';
 import type { GrantTable } from '../../broker/store/tables/rules.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -63,8 +63,7 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
   onOne('one shows who asks for what and why, and what there is to grant', async () => {
     const agent = await newAgent();
     const id = await ask(agent, { reason: 'to rename' });
-    const { status, body, text } = await read(id.toUpperCase());
-    expect(status).toBe(200);
+    const { body, text } = await expectStatus(200, read(id.toUpperCase()));
     expect(body).toEqual({
       request_id: id,
       status: 'pending',

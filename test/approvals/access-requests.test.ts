@@ -5,7 +5,7 @@ import { expireRequests } from '../../broker/approvals/access-requests.ts';
 import { mintToken } from '../../broker/crypto/one-time-token.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import type { BreakerTable } from '../../broker/store/tables/agents.ts';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, expectReportHint } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -60,13 +60,11 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       reason_code: 'not_granted',
       message: expect.stringContaining('demo:write on demo'),
     });
-    const again = await ask(agent, { platform: 'demo', scope: 'demo:write', reason: 'other words' });
-    expect(again.status).toBe(200);
+    const again = await expectStatus(200, ask(agent, { platform: 'demo', scope: 'demo:write', reason: 'other words' }));
     expect({ ...again.body, message: '' }).toEqual({ ...asked.body, message: '' });
     expect((await agent.get(asked.body.poll_url)).body).toEqual({ status: 'pending' });
     const waiting = agent.get(`${asked.body.poll_url}?wait=30`);
-    const approved = await decide(await idOf(agent), 'approve', { note: 'Rename, do not delete.' });
-    expect(approved.status, approved.text).toBe(200);
+    const approved = await expectStatus(200, decide(await idOf(agent), 'approve', { note: 'Rename, do not delete.' }));
     expect((await waiting).body).toEqual({ status: 'approved', note: 'Rename, do not delete.' });
     expect((await agent.act(WRITE)).status).toBe(200);
     const { payload, row } = await evidenceOf(world, agent, approved.body.audit_id);
@@ -97,8 +95,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     ['a policy that denies it', [{ effect: 'allow' }, { effect: 'deny', scopes: ['demo:write'] }], false],
   ])('a refused call suggests an access request only where one can help: %s', async (_what, rules, named) => {
     const agent = await newAgent({ policy: rules === null ? null : await organisation.policy(rules) });
-    const refused = await agent.act(WRITE);
-    expect(refused.status).toBe(403);
+    const refused = await expectStatus(403, agent.act(WRITE));
     const capabilities = refused.body._meta.next_actions.map((one: { capability: string }) => one.capability);
     expect(capabilities.includes('access_requests.create')).toBe(named);
     expect((await askForWrite(agent)).status).toBe(named ? 202 : 403);
@@ -115,8 +112,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     const { payload } = await evidenceOf(world, agent, denied.body.audit_id);
     expect(payload).toMatchObject({ reason: 'access_request_denied', change: { by: organisation.owner.id } });
     expect(payload.change.after).toBeUndefined();
-    const again = await askForWrite(agent);
-    expect(again.status).toBe(202);
+    const again = await expectStatus(202, askForWrite(agent));
     expect(again.body.poll_url).not.toBe(poll_url);
   });
 
@@ -540,8 +536,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     expect(
       (await listed('?status=pending')).access_requests.map((one: { request_id: string }) => one.request_id),
     ).not.toContain(id);
-    const again = await askForWrite(agent);
-    expect(again.status).toBe(202);
+    const again = await expectStatus(202, askForWrite(agent));
     expect(again.body.request_token).not.toBe(request_token);
     expect((await agent.act(WRITE)).body.reason).toBe('scope_not_granted');
   });
@@ -656,8 +651,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
 
     test('opens the access request, once, and returns where to poll it', async () => {
       const agent = await newAgent({ grants: BOTH });
-      const first = await agent.act(CALL);
-      expect(first.status, first.text).toBe(409);
+      const first = await expectStatus(409, agent.act(CALL));
       expect(first.body).toMatchObject({
         error: 'needs_consent',
         reason_code: 'needs_consent',

@@ -10,7 +10,7 @@ import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { findApproval } from '../../broker/store/approvals.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
 import { rewrapAll } from '../../broker/vault.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -40,8 +40,10 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
   const agent = shared(() => organisation.agent());
 
   async function hold(by = agent, request: Record<string, unknown> = WRITE): Promise<string> {
-    const answer = await withoutCalls(world, () => by.act(request));
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(
+      202,
+      withoutCalls(world, () => by.act(request)),
+    );
     return answer.body.approval_id;
   }
   const approve = (id: string, body: unknown = {}, by?: Parameters<Organisation['ask']>[3]) =>
@@ -50,8 +52,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
 
   test('an approved call is made once, unchanged, and the agent reads the answer', async () => {
     const id = await hold();
-    const waiting = await agent.get(`/v1/approvals/${id}`);
-    expect(waiting.status, waiting.text).toBe(200);
+    const waiting = await expectStatus(200, agent.get(`/v1/approvals/${id}`));
     expect(waiting.body).toEqual({
       approval_id: id,
       approval_url: `${world.running.baseUrl}/approve/${id}`,
@@ -63,8 +64,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
       audit_id: expect.any(String),
     });
     const before = world.upstream.seen.length;
-    const decided = await approve(id, { note: 'Go on.' });
-    expect(decided.status, decided.text).toBe(200);
+    const decided = await expectStatus(200, approve(id, { note: 'Go on.' }));
     expect(decided.body).toMatchObject({ status: 'approved', how: 'api', decided_by: organisation.owner.id });
     const { decided_by_email } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
     expect(decided_by_email).toBe(organisation.owner.email);
@@ -151,8 +151,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
 
   onOne('an owner sees the exact request, the agent, why it was held, and the time left', async () => {
     const id = await hold();
-    const { status, body } = await organisation.ask('GET', `/owner/approvals/${id}`);
-    expect(status).toBe(200);
+    const { body } = await expectStatus(200, organisation.ask('GET', `/owner/approvals/${id}`));
     expect(body).toMatchObject({
       approval_id: id,
       status: 'pending',
@@ -376,8 +375,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     await deny(denied);
     world.upstream.answer = (_request, response) => response.writeHead(401).end();
     await approve(blocked);
-    const { status, body } = await asker.get('/v1/agents/me/pending-actions');
-    expect(status).toBe(200);
+    const { body } = await expectStatus(200, asker.get('/v1/agents/me/pending-actions'));
     const common = { platform_id: 'demo', scope: 'demo:write', created_at: expect.any(String) };
     expect(body.pending).toEqual([{ approval_id: waits, ...common, expires_at: expect.any(String) }]);
     const completed = new Map(body.recently_completed.map((one: { approval_id: string }) => [one.approval_id, one]));

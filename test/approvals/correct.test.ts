@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
 import { findApproval } from '../../broker/store/approvals.ts';
 import { rawClient } from '../proxy/raw-client.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { verifyReceipt } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { callMcp } from '../world/oauth-client.ts';
@@ -18,8 +18,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
   const agent = fresh(() => organisation.agent());
 
   const hold = async (by: TestAgent = agent, more: object = {}) => {
-    const answer = await by.act({ ...WRITE, data: { title: 'x', amount: 500 }, ...more });
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(202, by.act({ ...WRITE, data: { title: 'x', amount: 500 }, ...more }));
     return answer.body.approval_id as string;
   };
   const shown = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
@@ -37,8 +36,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     const id = await hold();
     const before = await shown(id);
     expect(before).toMatchObject({ correctable: true, asked: null, corrected: null });
-    const corrected = await correct(id, { data: { title: 'x', amount: 50 } });
-    expect(corrected.status, corrected.text).toBe(200);
+    const corrected = await expectStatus(200, correct(id, { data: { title: 'x', amount: 50 } }));
     expect(corrected.body).toMatchObject({ status: 'pending', corrected: { by_email: organisation.owner.email } });
     const after = await shown(id);
     expect(after.request_hash).not.toBe(before.request_hash);
@@ -118,8 +116,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
       const refused = await begin(more);
       expect([refused.status, refused.body.error, refused.body.request_hash]).toEqual([409, 'request_changed', now]);
     }
-    const begun = await begin({ request_hash: now });
-    expect(begun.status, begun.text).toBe(200);
+    const begun = await expectStatus(200, begin({ request_hash: now }));
     expect((await signFinish(world, key.get(begun.body))).status).toBe(200);
     await made(id);
     expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ amount: 1 });
@@ -221,8 +218,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect([request.endpoint, request.body, path]).toEqual(['/items?dry=1', { amount: 2 }, '/items']);
     expect(asked.body).toEqual({ title: 'x', amount: 500 });
     // Restoring the original request is a correction as any other.
-    const back = await correct(id, { endpoint: '/items', data: { title: 'x', amount: 500 } });
-    expect(back.status, back.text).toBe(200);
+    await expectStatus(200, correct(id, { endpoint: '/items', data: { title: 'x', amount: 500 } }));
     const same = await correct(id, { data: { title: 'x', amount: 500 } });
     expect([same.status, same.body.error]).toEqual([400, 'invalid_request']);
   });

@@ -1,5 +1,6 @@
 /** The store becomes unavailable while several held calls are decided together: what was approved and sent is reported as that. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { startFaultProxy } from '../world/fault-proxy.ts';
 import { WRITE } from '../world/requests.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
@@ -28,8 +29,7 @@ describe.runIf(STORES.includes('postgres'))(
       await vi.waitUntil(() => waiting.length === 4, { timeout: 15_000, interval: 10 });
       await cut.cut();
       for (const answer of waiting.splice(0)) answer();
-      const answer = await asked;
-      expect(answer.status, answer.text).toBe(200);
+      const answer = await expectStatus(200, asked);
       const outcomes = answer.body.results.map(({ outcome }: { outcome: string }) => outcome);
       expect(outcomes).toEqual([...Array(4).fill('approved'), ...Array(2).fill('not_decided')]);
       for (const { approval } of answer.body.results.slice(0, 4))

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { MOST_DECIDED } from '../../broker/approvals/decide-many.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
+import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
@@ -21,8 +22,7 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
 
   const hold = async (count: number): Promise<Item[]> => {
     for (let at = 0; at < count; at++) {
-      const held = await agent.act({ ...WRITE, data: { title: `call ${at}` } });
-      expect(held.status, held.text).toBe(202);
+      await expectStatus(202, agent.act({ ...WRITE, data: { title: `call ${at}` } }));
     }
     const { body } = await organisation.ask('GET', `/owner/approvals?status=pending&agent=${agent.agentId}`);
     return body.approvals.map(({ approval_id, request_hash }: Item) => ({ approval_id, request_hash }));
@@ -35,8 +35,7 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
 
   test('are approved in the order of the request, each made once, each with its own row and receipt', async () => {
     const items = await hold(6);
-    const answer = await decide('approve', items, { note: 'All parcels arrived broken.' });
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, decide('approve', items, { note: 'All parcels arrived broken.' }));
     expect(outcomes(answer)).toEqual(Array(6).fill('approved'));
     expect(answer.body.results.map((one: Result) => one.approval_id)).toEqual(items.map((one) => one.approval_id));
     expect(answer.body.results[0]).toMatchObject({

@@ -1,7 +1,7 @@
 /** The data that the approval page can read with its link alone. */
 import { describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
@@ -30,16 +30,17 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
   const agent = shared(() => organisation.agent());
 
   async function hold(): Promise<string> {
-    const answer = await withoutCalls(world, () => agent.act(WRITE));
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(
+      202,
+      withoutCalls(world, () => agent.act(WRITE)),
+    );
     return answer.body.approval_id;
   }
   const shown = (id: string, query = '') => send(`${world.running.baseUrl}/approve/${id}/request${query}`, {});
 
   test('while pending: the exact request, the agent, why it was held, and the time left', async () => {
     const id = await hold();
-    const answer = await shown(id);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, shown(id));
     expect(answer.body).toMatchObject({
       status: 'pending',
       expires_at: expect.any(String),

@@ -1,7 +1,7 @@
 /** Approving by passkey (specification, Passkeys, sign/begin and sign/finish). */
 import { describe, expect, test } from 'vitest';
 import { moveAgent } from '../../broker/store/agents.ts';
-import { jsonPost } from '../world/agent.ts';
+import { expectStatus, jsonPost } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh } from '../world/fixtures.ts';
@@ -18,8 +18,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
 
   test('the options list the owner’s passkeys and reveal nothing of the request', async () => {
     const id = await hold();
-    const { status, body, text } = await signBegin(world, id.toUpperCase());
-    expect(status).toBe(200);
+    const { body, text } = await expectStatus(200, signBegin(world, id.toUpperCase()));
     expect(body).toEqual({
       challenge: expect.stringMatching(/^[\w-]{110}$/),
       rpId: 'localhost',
@@ -34,8 +33,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
     const device = await enrol(world, organisation, { authenticator: made({ algorithm }) });
     const id = await hold();
     const before = world.upstream.seen.length;
-    const answer = await approveWith(world, id, device);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, approveWith(world, id, device));
     expect(answer.body).toEqual({ status: 'approved', approval_id: id, executed_at: expect.any(String) });
     expect(world.upstream.seen.length).toBe(before + 1);
     const { method, target, body } = world.upstream.seen.at(-1)!;
@@ -89,8 +87,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
     } finally {
       await repair();
     }
-    const answer = await signFinish(world, response);
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, signFinish(world, response));
   });
 
   test('AP-04 AP-05 approved, but no longer allowed: the decision stands, the call is not made', async () => {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import type { Answer } from '../world/agent.ts';
+import { type Answer, expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -29,8 +29,7 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
 
   test('the options follow the specification, and list the owner’s passkeys', async () => {
     const has = await enrol(world, organisation);
-    const { status, body } = await registerBegin(organisation);
-    expect(status).toBe(200);
+    const { body } = await expectStatus(200, registerBegin(organisation));
     expect(body).toEqual({
       challenge: expect.stringMatching(/^[\w-]{110}$/),
       rp: { id: 'localhost', name: 'Agent Broker' },

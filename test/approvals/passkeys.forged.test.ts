@@ -1,6 +1,7 @@
 /** Assertions that are invalid, forged, or for another purpose approve nothing. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { fresh } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, post, registerBegin, signBegin, signFinish } from '../world/passkeys.ts';
@@ -111,8 +112,7 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
       [-3, Buffer.alloc(32, 1)],
     ]);
     const response = broken.create((await registerBegin(organisation)).body, { publicKey: cbor(off) });
-    const enrolled = await organisation.ask('POST', `${ROOT}/register/finish`, { response, device_name: 'x' });
-    expect(enrolled.status).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `${ROOT}/register/finish`, { response, device_name: 'x' }));
     const id = await hold();
     await refused(id, () => approveWith(world, id, broken), 400, 'verification_failed');
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
@@ -160,8 +160,7 @@ describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${
     });
     expect(begun.status, begun.text).toBe(200);
     const device = new Authenticator(world.running.baseUrl);
-    const enrolled = await registerFinish(organisation, { response: device.create(begun.body), device_name: 'x' });
-    expect(enrolled.status, enrolled.text).toBe(200);
+    await expectStatus(200, registerFinish(organisation, { response: device.create(begun.body), device_name: 'x' }));
     for (const [begins, finishes] of [
       [world.running.baseUrl, there],
       [there, world.running.baseUrl],
@@ -169,8 +168,7 @@ describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${
       const id = await hold();
       const options = (await signBegin(world, id, begins)).body;
       const waiting = agent.get(`/v1/approvals/${id}?wait=20`);
-      const answer = await signFinish(world, device.get(options), finishes);
-      expect(answer.status, answer.text).toBe(200);
+      await expectStatus(200, signFinish(world, device.get(options), finishes));
       expect((await waiting).body).toMatchObject({ status: 'approved', result: { status: 200 } });
     }
   });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { RECENT_SIGN_IN_SECONDS } from '../../broker/auth/recent-sign-in.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, jsonPost, jsonRequest, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, jsonRequest, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
@@ -33,8 +33,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
     (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys as { id: string; status: string }[];
   /** Returns the assertion of a passkey for this purpose. */
   const confirm = async (key: Authenticator, what: object, how?: Parameters<Authenticator['get']>[1]) => {
-    const begun = await post(world, `${ASSERT}/begin`, what);
-    expect(begun.status, begun.text).toBe(200);
+    const begun = await expectStatus(200, post(world, `${ASSERT}/begin`, what));
     return key.get(begun.body, how);
   };
   const toAdd = (key: Authenticator, how?: Parameters<Authenticator['get']>[1]) =>
@@ -61,20 +60,17 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
 
   test('a session just below 10 minutes can, and has the 5 minutes of the challenge to finish', async () => {
     const ask = await later(RECENT_SIGN_IN_SECONDS * 1000 - 5_000);
-    const begun = await ask('POST', `${ROOT}/register/begin`);
-    expect(begun.status, begun.text).toBe(200);
+    const begun = await expectStatus(200, ask('POST', `${ROOT}/register/begin`));
     world.clock.skewMs += 4 * MINUTE_MS;
     const response = made().create(begun.body);
-    const finished = await ask('POST', `${ROOT}/register/finish`, { response, device_name: 'Phone' });
-    expect(finished.status, finished.text).toBe(200);
+    await expectStatus(200, ask('POST', `${ROOT}/register/finish`, { response, device_name: 'Phone' }));
   });
 
   test('an assertion by the owner’s passkey stands in for a recent sign-in, once', async () => {
     const key = await enrol(world, organisation);
     const ask = await unattended();
     const proof = { assertion: await toAdd(key) };
-    const begun = await ask('POST', `${ROOT}/register/begin`, proof);
-    expect(begun.status, begun.text).toBe(200);
+    const begun = await expectStatus(200, ask('POST', `${ROOT}/register/begin`, proof));
     const response = made().create(begun.body);
     expect((await ask('POST', `${ROOT}/register/finish`, { response, device_name: 'Key' })).status).toBe(200);
     expect(await own()).toHaveLength(2);
@@ -232,8 +228,7 @@ describe('changing passkeys where owners sign in at an identity provider', () =>
     const ann = owners.find(({ email }: { email: string }) => email === provider.claims.email);
     const asAnn = { ...organisation.owner, id: ann.id };
     expect((await registerFinish(organisation, { response, device_name: 'Key' }, asAnn)).status).toBe(200);
-    const options = await post(world, `${ASSERT}/begin`, { purpose: 'add-passkey' });
-    expect(options.status).toBe(200);
+    const options = await expectStatus(200, post(world, `${ASSERT}/begin`, { purpose: 'add-passkey' }));
     const old = await provider.sign(provider.honest({ ...provider.claims, auth_time: nowSeconds() - 3600 }));
     const confirmed = await send(
       `${world.running.baseUrl}${ROOT}/register/begin`,

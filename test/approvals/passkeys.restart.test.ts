@@ -7,7 +7,7 @@ import { readConfig } from '../../broker/environment/config.ts';
 import { makeLog } from '../../broker/log/log.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { openPlainStore } from '../../broker/process/start.ts';
-import { type Answer, jsonPost, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -76,8 +76,7 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
   const start = () => load().start();
 
   async function begin(process: Process) {
-    const { status, body, text } = await process.post('register/begin');
-    expect(status, text).toBe(200);
+    const { body } = await expectStatus(200, process.post('register/begin'));
     return body;
   }
 

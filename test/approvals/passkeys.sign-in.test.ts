@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { findOwner } from '../../broker/store/organisations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, jsonPost, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
@@ -36,8 +36,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
 
   test('the options list no credentials and require user verification', async () => {
     await enrol(world, organisation);
-    const { status, body } = await assertBegin(world, 'sign-in');
-    expect(status).toBe(200);
+    const { body } = await expectStatus(200, assertBegin(world, 'sign-in'));
     expect(body).toEqual({
       challenge: expect.stringMatching(/^[\w-]{110}$/),
       rpId: 'localhost',
@@ -52,8 +51,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     async (algorithm) => {
       const colleague = await organisation.addOwner('approver');
       const device = await enrol(world, organisation, { authenticator: made({ algorithm }), by: colleague });
-      const answer = await signInWith(world, device);
-      expect(answer.status, answer.text).toBe(200);
+      const answer = await expectStatus(200, signInWith(world, device));
       expect(answer.body).toEqual({ email: colleague.email, role: 'approver', expires_at: expect.any(String) });
       expect(answer.headers.getSetCookie()).toEqual([
         expect.stringMatching(/^svc_owner_\d+=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/),
@@ -178,8 +176,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     const answer = await signInWith(world, device);
     expect(answer.body).toMatchObject({ role: 'viewer' });
     expect((await me(cookieOf(answer))).body.role).toBe('viewer');
-    const gone = await organisation.ask('DELETE', `/owner/owners/${colleague.id}`);
-    expect(gone.status, gone.text).toBe(200);
+    await expectStatus(200, organisation.ask('DELETE', `/owner/owners/${colleague.id}`));
     expect(await findOwner(db(), colleague.id)).toBeUndefined();
     refused(await signInWith(world, device), 400, 'verification_failed');
   });

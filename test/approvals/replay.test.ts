@@ -5,7 +5,7 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { deleteGrant, listGrants, moveAgent, putGrant } from '../../broker/store/agents.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import { putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -41,8 +41,10 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
 
   const db = () => world.running.broker.store.db;
   async function hold(by = agent, request: Record<string, unknown> = WRITE): Promise<string> {
-    const answer = await withoutCalls(world, () => by.act(request));
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(
+      202,
+      withoutCalls(world, () => by.act(request)),
+    );
     return answer.body.approval_id;
   }
   const approve = (id: string): Promise<Answer> => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});

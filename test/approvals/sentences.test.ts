@@ -4,6 +4,7 @@ import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { rewrapAll } from '../../broker/vault.ts';
+import { expectStatus } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_SCOPES } from '../world/world.ts';
@@ -18,8 +19,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
   const db = () => world.running.broker.store.db;
 
   const hold = async (data: Record<string, unknown>) => {
-    const answer = await agent.act({ ...WRITE, data });
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(202, agent.act({ ...WRITE, data }));
     return answer.body as { approval_id: string; sentence: string };
   };
   const opened = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;

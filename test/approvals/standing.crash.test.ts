@@ -1,5 +1,6 @@
 /** Uses of a standing approval around kill -9, with real processes: never more uses than allowed, and each recorded. */
 import { afterAll, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -23,8 +24,7 @@ describe.each(STORES)(`a standing approval and kill -9 on %s${postgresNote}`, (s
     const agent = await organisation.agent();
     const { approval_id } = (await agent.act(CALL)).body;
     const standing = { count: USES, for_seconds: 3600, free: [] };
-    const made = await organisation.ask('POST', `/owner/approvals/${approval_id}/approve`, { standing });
-    expect(made.status, made.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${approval_id}/approve`, { standing }));
     await world.running.stop();
     const environment = {
       ...world.environment,

@@ -4,7 +4,7 @@ import { receiptOf } from '../../broker/audit/receipt.ts';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { startReplica } from '../world/replica.ts';
@@ -31,8 +31,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
   });
   const FIRST = { to: 'ann', text: 'hello', amount: 50 };
   const hold = async (by: TestAgent, request = call()): Promise<string> => {
-    const answer = await by.act(request);
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(202, by.act(request));
     return answer.body.approval_id;
   };
   const approve = (id: string, standing: unknown) =>
@@ -66,8 +65,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
       how: 'api',
       created_at: expect.stringMatching(/Z$/),
     });
-    const other = await agent.act(call({ ...FIRST, to: 'evil' }));
-    expect(other.status).toBe(202);
+    const other = await expectStatus(202, agent.act(call({ ...FIRST, to: 'evil' })));
     expect((await audit(other.body.approval_id)).standing).toBeNull();
     expect(await status(agent, { ...FIRST, text: 'third' })).toBe(200);
     expect(world.upstream.seen.length).toBe(before + 2);
@@ -120,10 +118,8 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent();
     const inSession = (session: string) =>
       agent.act(call(), { authorization: `Bearer ${agent.token({ session_id: session })}` });
-    const held = await inSession('one');
-    expect(held.status).toBe(202);
-    const decided = await approve(held.body.approval_id, { count: 5, session: true });
-    expect(decided.status, decided.text).toBe(200);
+    const held = await expectStatus(202, inSession('one'));
+    await expectStatus(200, approve(held.body.approval_id, { count: 5, session: true }));
     expect([(await inSession('one')).status, (await inSession('two')).status, await status(agent)]).toEqual([
       200, 202, 202,
     ]);

@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { sealRequest } from '../../broker/approvals/sealed.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putApproval } from '../../broker/store/approvals.ts';
-import { jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
+import { expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
@@ -95,8 +95,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     const { publicPem: public_key_pem } = makeKeyPair();
     const path = `/owner/agents/${robbed.agentId}/bootstrap-token`;
     const { bootstrap_token } = (await organisation.ask('POST', path, { rotate: true })).body;
-    const bound = await send(`${robbed.baseUrl}/v1/agents/bind`, jsonPost({ bootstrap_token, public_key_pem }));
-    expect(bound.status, bound.text).toBe(200);
+    await expectStatus(200, send(`${robbed.baseUrl}/v1/agents/bind`, jsonPost({ bootstrap_token, public_key_pem })));
     await decide(id, 'approve');
     expectEnvelope(await waiting, 401, 'invalid_token');
   });

@@ -3,6 +3,7 @@ import { Webhook } from 'standardwebhooks';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
 import { afterFile } from '../world/after-file.ts';
+import { expectStatus } from '../world/agent.ts';
 import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -135,10 +136,8 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     await organisation.guardrails([{ name: 'wei', effect: 'require_approval', scopes: ['demo:write'], limit }]);
     const paying = await organisation.agent({ rules: ALLOW_ALL });
     const wei = 25e18;
-    const held = await paying.act({ ...WRITE, data: { wei } });
-    expect(held.status, held.text).toBe(202);
-    const decided = await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
-    expect(decided.status, decided.text).toBe(200);
+    const held = await expectStatus(202, paying.act({ ...WRITE, data: { wei } }));
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {}));
     const bodies: string[] = [];
     const before = receiver.answer;
     receiver.answer = (request, response, body) => {

@@ -5,6 +5,7 @@ import { makeRowLimits } from '../../broker/audit-push/row-limits.ts';
 import { findSink } from '../../broker/store/audit-sinks.ts';
 import { recordReads } from '../receipt-log/read-log.ts';
 import { afterFile } from '../world/after-file.ts';
+import { expectStatus } from '../world/agent.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -56,8 +57,7 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
     await recordReads(world, organisation, agent, calls, { ...READ, ...(reason !== undefined && { reason }) });
     await logged();
     const made = { name: 'siem', kind, url: `${receiver.url}/in`, from: 'beginning' };
-    const { status, text, body } = await organisation.ask('POST', '/owner/audit-sinks', made);
-    expect(status, text).toBe(201);
+    const { body } = await expectStatus(201, organisation.ask('POST', '/owner/audit-sinks', made));
     await logged();
     return body;
   };

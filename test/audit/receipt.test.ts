@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { decodeProtectedHeader } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { retireFollowedKeys } from '../../broker/keys.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -39,8 +39,7 @@ describe.each(ONE_STORE)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (sto
   });
 
   test('by default the answer is JSON with the receipt, its key, and the URL for verifying it', async () => {
-    const answer = await agent.get(`/v1/audit/${id}/receipt`);
-    expect(answer.status).toBe(200);
+    const answer = await expectStatus(200, agent.get(`/v1/audit/${id}/receipt`));
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(answer.headers.get('ratelimit')).toMatch(/^"receipts";/);
     // The inclusion proof is added as soon as the row is in the receipt log.

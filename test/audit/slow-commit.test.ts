@@ -1,6 +1,7 @@
 /** A connection to PostgreSQL that is lost while the server is still committing: what the intent of a call consumes is consumed once. */
 import net from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { WRITE } from '../world/requests.ts';
 import { slowCommits } from '../world/slow-commits.ts';
 import { newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
@@ -80,8 +81,7 @@ describe.runIf(STORES.includes('postgres'))(`a commit that outlasts its connecti
     const agent = await organisation.agent();
     const { approval_id: id } = (await agent.act(WRITE)).body;
     const standing = { count: 1, for_seconds: 3600, free: [] };
-    const made = await organisation.ask('POST', `/owner/approvals/${id}/approve`, { standing });
-    expect(made.status, made.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, { standing }));
     world.upstream.seen.length = 0;
     const { db } = world.running.broker.store;
     await slowCommits(db, 'standing_approvals', 'update');

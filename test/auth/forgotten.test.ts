@@ -1,6 +1,6 @@
 /** Forgetting an owner's identity, because the address now belongs to somebody else: the former person keeps no access. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -79,8 +79,7 @@ describe.each(STORES)(`forgetting an identity, on %s${postgresNote}`, (store) =>
     const by = (await db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
     const device = await enrol(world, organisation, { by });
     const asked = { agent_name: email.slice(0, 20), grants: [{ platformId: 'demo', scopes: ['demo:read'] }] };
-    const invited = await organisation.ask('POST', '/owner/invites', asked, by);
-    expect(invited.status, invited.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', '/owner/invites', asked, by));
     await forget();
     const held = await (await organisation.agent({ name: email.slice(0, 16), rules: DEMO_RULES })).act(WRITE);
     expectEnvelope(await decideWith(world, 'approve', held.body.approval_id, device), 400, 'verification_failed');

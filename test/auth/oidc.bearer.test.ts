@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -147,8 +147,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     // AuthZEN and TRQP accept owners and agents: the refusal of a provider's token does not mention claims of agent tokens.
     const headers = { 'content-type': 'application/json' };
     for (const path of ['/v1/authzen/access', '/v1/trqp/authorization']) {
-      const answer = await ask(token, path, { method: 'POST', headers, body: '{}' });
-      expect(answer.status, answer.text).toBe(401);
+      const answer = await expectStatus(401, ask(token, path, { method: 'POST', headers, body: '{}' }));
       expect(answer.text).toContain('invalid_signature');
       expect(answer.text).not.toContain('agent_id');
     }
@@ -310,8 +309,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     const baited = await invited('admin', organisation, there.email);
     expect((await ask(token)).body).toMatchObject({ id: there.id, organisations: [{ id: organisation.id }] });
     const connection = { method: 'POST', headers: { 'content-type': 'application/json' } };
-    const sent = await ask(token, '/owner/policies', { ...connection, body: '{"name":"theirs","rules":[]}' });
-    expect(sent.status, sent.text).toBe(201);
+    await expectStatus(201, ask(token, '/owner/policies', { ...connection, body: '{"name":"theirs","rules":[]}' }));
     expect((await younger.ask('GET', '/owner/policies/theirs')).status).toBe(200);
     expect((await stored(baited.id)).oidc_subject).toBeNull();
   });

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import type { Db } from '../../broker/store/store.ts';
-import { type Answer, jsonPost, jsonRequest, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, jsonRequest, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -207,8 +207,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent({ rules: DEMO_RULES });
     agent.clock = () => Date.now() + world.clock.skewMs;
     const decide = async () => {
-      const held = await agent.act(WRITE);
-      expect(held.status, held.text).toBe(202);
+      const held = await expectStatus(202, agent.act(WRITE));
       return await decideWith(world, 'approve', held.body.approval_id, device);
     };
     expect((await decide()).status).toBe(200);
@@ -234,8 +233,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     /** Returns whose devices are notified of a call that is held now; when the one before expires, those notified of it are notified again. */
     const told = async () => {
       service.pushed.length = 0;
-      const held = await agent.act(WRITE);
-      expect(held.status, held.text).toBe(202);
+      const held = await expectStatus(202, agent.act(WRITE));
       const isPushed = ({ json }: typeof theirs) => service.pushed.some(({ path }) => json.endpoint.endsWith(path));
       await expect.poll(() => isPushed(admins), { timeout: 5_000 }).toBe(true);
       // Deliveries of one notice are stored in one transaction and sent concurrently.

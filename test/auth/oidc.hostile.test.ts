@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { runFile } from '../../broker/process/run-file.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -46,8 +46,7 @@ describe('a provider with invalid responses', () => {
   };
   const signsIn = async () => {
     const browser = new Browser();
-    const visit = await browser.get(start);
-    expect(visit.status, visit.text).toBe(200);
+    await expectStatus(200, browser.get(start));
     expect(browser.cookies.map(({ name }) => name)).toEqual([expect.stringMatching(/^svc_owner_\d+$/)]);
   };
 
@@ -346,8 +345,7 @@ describe('an unavailable provider', () => {
     await provider.down();
     const { world, start } = await worldOf(provider);
     const host = new URL(provider.issuer).host;
-    const visit = await new Browser().get(start);
-    expect(visit.status).toBe(502);
+    const visit = await expectStatus(502, new Browser().get(start));
     expect(visit.text).toContain(`${host} could not be reached`);
     expectEnvelope(await send(start, {}), 502, 'identity_provider_failed');
     expect((await send(`${world.running.baseUrl}/owner/sign-in-options`, {})).body.method).toBe('oidc');
@@ -368,8 +366,7 @@ describe('an unavailable provider', () => {
     await stranded.get(start);
     const state = new URL(stranded.seen.at(-1)!).searchParams.get('state')!;
     const query = new URLSearchParams({ code: 'x', state, iss: provider.issuer });
-    const back = await stranded.get(`${world.running.baseUrl}/console/oidc/callback?${query}`);
-    expect(back.status).toBe(502);
+    const back = await expectStatus(502, stranded.get(`${world.running.baseUrl}/console/oidc/callback?${query}`));
     expect(back.text).toContain('could not be reached');
   });
 
@@ -469,8 +466,7 @@ test('AP-16 with https a sign-in that a sibling host planted in the browser is n
   const callback = (sent: string) => send(`${here}${back.pathname}${back.search}`, { headers: { cookie: sent } });
   for (const name of ['__Secure-svc_oidc_', 'svc_oidc_'])
     expectEnvelope(await callback(cookie.replace('__Host-svc_oidc_', name)), 400, 'invalid_request');
-  const done = await callback(cookie);
-  expect(done.status, done.text).toBe(200);
+  const done = await expectStatus(200, callback(cookie));
   expect(done.headers.getSetCookie()[0]).toMatch(/^__Host-svc_owner(_\d+)?=/);
 });
 

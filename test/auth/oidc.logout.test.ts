@@ -1,6 +1,6 @@
 /** Back-channel logout: when somebody signs out at the identity provider, their sessions here end (OpenID Connect Back-Channel Logout 1.0). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -63,8 +63,7 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     provider.claims = { sub: ann.sub, email: ann.email, email_verified: true, ...(sid !== undefined && { sid }) };
     const browser = new Browser();
     const name = organisations[at]!.id;
-    const visit = await browser.get(`${world.running.baseUrl}/console/oidc/start?organisation=${name}`);
-    expect(visit.status, visit.text).toBe(200);
+    await expectStatus(200, browser.get(`${world.running.baseUrl}/console/oidc/start?organisation=${name}`));
     const address = `${world.running.baseUrl}/owner/me`;
     const headers = { cookie: browser.cookieFor(address) };
     return async () => (await send(address, { headers })).status;

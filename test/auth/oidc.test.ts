@@ -1,7 +1,7 @@
 /** Sign-in of owners at a real OpenID Connect provider: code flow with PKCE, from the sign-in page to the console. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { jsonPost, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -266,8 +266,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       );
     };
     for (const site of ['cross-site', 'same-site']) {
-      const visit = await arrive(site);
-      expect(visit.status, visit.text).toBe(200);
+      const visit = await expectStatus(200, arrive(site));
       expect(visit.text).not.toContain('http-equiv="refresh"');
       expect(visit.text).toContain('&#60;b&#62;Second&#60;/b&#62;');
       expect(visit.text).toContain(ann.email);

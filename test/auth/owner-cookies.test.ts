@@ -7,7 +7,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { runFile } from '../../broker/process/run-file.ts';
-import { type Answer, jsonPost, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -36,8 +36,7 @@ describe('a session in a browser', () => {
     const token = new URL(url).hash.slice(1);
     const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
       send(world.running.baseUrl + path, jsonPost(body, { 'x-svc-csrf': '1', ...headers }));
-    const answer = await post('/owner/sign-in', { token });
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, post('/owner/sign-in', { token }));
     const mine = answer.headers.getSetCookie()[0]!.split(';')[0]!;
     expect((await post('/owner/sign-out', {}, { cookie: mine })).status).toBe(200);
     expect((await post('/owner/sign-in', { token })).status).toBe(410);

@@ -11,7 +11,7 @@ import { serve } from '../../broker/process/main.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { purgeEndedSessions } from '../../broker/store/ended-sessions.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, jsonPost, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -161,8 +161,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
       token: tokenOf(await local('/owner/link', { email: organisation.owner.email })),
     });
     const cookie = cookieOf(signedIn);
-    const read = await send(`${world.running.baseUrl}/owner/agents`, { headers: { cookie } });
-    expect(read.status).toBe(200);
+    await expectStatus(200, send(`${world.running.baseUrl}/owner/agents`, { headers: { cookie } }));
     expectEnvelope(await post(`/owner/agents/${agent.id}/suspend`, {}, { cookie }), 403, 'forbidden');
     expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('active');
     expect((await post(`/owner/agents/${agent.id}/suspend`, {}, { cookie, 'x-svc-csrf': '1' })).status).toBe(200);
@@ -183,8 +182,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
 
   test('/owner/me returns role, organisation and the end of the session', async () => {
     const viewer = await organisation.addOwner('viewer');
-    const { status, body } = await as(sessionOf(viewer), '/owner/me');
-    expect(status).toBe(200);
+    const { body } = await expectStatus(200, as(sessionOf(viewer), '/owner/me'));
     expect(body).toEqual({
       id: viewer.id,
       email: viewer.email,

@@ -8,7 +8,7 @@ import Provider from 'oidc-provider';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { OWNER_ROUTES } from '../../broker/http/owner-routes.ts';
-import { type Answer, jsonRequest, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonRequest, send } from '../world/agent.ts';
 import { commandHost } from '../world/command.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, shared } from '../world/fixtures.ts';
@@ -84,8 +84,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
       ...more,
     });
   const added = async (more: object = {}, by: Organisation = organisation) => {
-    const answer = await add(more, by);
-    expect(answer.status, answer.text).toBe(201);
+    const answer = await expectStatus(201, add(more, by));
     return answer.body as { id: string; audience: string };
   };
   /** Returns seconds since the epoch, so many from now. */
@@ -108,8 +107,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect(planned.body.changes, planned.text).toContainEqual(
       expect.objectContaining({ action: 'create', kind: 'policy', name: 'careful' }),
     );
-    const applied = await apply(await tokenFor([audience]));
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, apply(await tokenFor([audience])));
     expect((await ask(token, 'GET', '/owner/governance')).body.text).toContain('careful');
     expect((await listed())[0].last_used_at).toEqual(expect.any(String));
 
@@ -140,8 +138,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
   test('a pipeline does not get the bootstrap token of an agent that it creates; an owner can make one then', async () => {
     const { audience } = await added();
     const text = `agents: { triage: { owner: '${organisation.owner.email}' } }`;
-    const applied = await ask(await tokenFor(audience), 'POST', '/owner/governance/apply', { text });
-    expect(applied.status, applied.text).toBe(200);
+    const applied = await expectStatus(200, ask(await tokenFor(audience), 'POST', '/owner/governance/apply', { text }));
     expect(applied.body.bootstrap_tokens).toEqual([]);
     expect(applied.body.warnings).toContainEqual(expect.stringContaining('agents.triage: has no key yet'));
     expect(applied.text).not.toContain('abt_');
@@ -318,8 +315,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
       }).toString(),
     });
     expect(granted.status, granted.text).toBe(200);
-    const planned = await plan(granted.body.access_token);
-    expect(planned.status, planned.text).toBe(200);
+    await expectStatus(200, plan(granted.body.access_token));
   });
 
   test('in a restored store a pipeline is refused until the review ends, and listed in it', async () => {

@@ -6,7 +6,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { connectAgent } from '../../mcp/client/connect-agent.ts';
 import { AgentKeyError } from '../../mcp/client/signer.ts';
 import { profileSend } from '../../mcp/stdio/profile-send.ts';
-import { type Answer, jsonPost, jsonRequest, makeKeyPair, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, jsonRequest, makeKeyPair, send } from '../world/agent.ts';
 import { commandHost, runCommand } from '../world/command.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { fresh, shared } from '../world/fixtures.ts';
@@ -45,8 +45,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
   const set = (more: object = {}): Promise<Answer> =>
     organisation.ask('POST', path(), { issuer: issuer.issuer, subject: SUBJECT, ...more });
   const audience = async (more: object = {}): Promise<string> => {
-    const answer = await set(more);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, set(more));
     return answer.body.audience;
   };
   const inSeconds = (seconds: number) => Math.floor(world.running.broker.clock() / 1000) + seconds;
@@ -63,8 +62,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     const aud = await audience();
     expect(aud).toBe(`${world.running.baseUrl}/agents/${agent.agentId}`);
     const token = await tokenFor(aud);
-    const called = await act(token);
-    expect(called.status, called.text).toBe(200);
+    const called = await expectStatus(200, act(token));
     const { workload } = await whole();
     expect(workload).toMatchObject({ issuer: issuer.issuer, subject: SUBJECT, audience: aud });
     const { row } = await evidenceOf(world, agent, called.body._meta.audit_id);
@@ -83,8 +81,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
       expect.stringMatching(/scope_not_granted|no_permission_record|not_connected/),
     ]);
     // On a route for agents and owners alike, too, although the issuer is also the owners' identity provider.
-    const receipt = await ask(token, 'GET', `/v1/audit/${called.body._meta.audit_id}/receipt`);
-    expect(receipt.status, receipt.text).toBe(200);
+    await expectStatus(200, ask(token, 'GET', `/v1/audit/${called.body._meta.audit_id}/receipt`));
     // Tokens signed by the agent are still accepted.
     expect((await agent.act(READ)).status).toBe(200);
     await world.running.services.workloadUses.write();
@@ -132,8 +129,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
       /names no agent/,
     ],
   ])('a token %s is refused', async (_what, make, says) => {
-    const refused = await act(await make(await audience()));
-    expect(refused.status, refused.text).toBe(401);
+    const refused = await expectStatus(401, act(await make(await audience())));
     expect(refused.body.detail).toMatch(says);
     expect(other.seen).toEqual([]);
   });
@@ -196,8 +192,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
     const waiting = agents.find(({ name }: { name: string }) => name === 'waiting');
     const asked = { issuer: issuer.issuer, subject: SUBJECT };
-    const answer = await organisation.ask('POST', `/owner/agents/${waiting.id}/workload`, asked);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, organisation.ask('POST', `/owner/agents/${waiting.id}/workload`, asked));
     const token = await tokenFor(answer.body.audience);
     expect((await me(token)).body).toMatchObject({ agent_id: waiting.agent_id, agent_status: 'active' });
   });
@@ -231,8 +226,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
 
     const minted = await organisation.ask('POST', `/owner/agents/${agentId}/bootstrap-token`, {});
     const bind = { bootstrap_token: minted.body.bootstrap_token, public_key_pem: makeKeyPair().publicPem };
-    const bound = await send(`${world.running.baseUrl}/v1/agents/bind`, jsonPost(bind));
-    expect(bound.status, bound.text).toBe(200);
+    await expectStatus(200, send(`${world.running.baseUrl}/v1/agents/bind`, jsonPost(bind)));
     expect((await me(token)).body).toMatchObject({ agent_type: 'key' });
     expect((await document()).body.verificationMethod).toHaveLength(1);
     await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: false });

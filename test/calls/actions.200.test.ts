@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
+import { expectStatus } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -15,8 +16,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
   const agent = shared(() => organisation.agent({ rules: ALLOW_ALL }));
 
   test('a read reaches the platform with the credential, and the agent gets the answer without it', async () => {
-    const answer = await agent.act({ ...READ, endpoint: '/items?state=open' });
-    expect(answer.status).toBe(200);
+    const answer = await expectStatus(200, agent.act({ ...READ, endpoint: '/items?state=open' }));
     expect(answer.body.data).toEqual({ method: 'GET', target: '/v1/items?state=open', body: null });
     expect(answer.body._meta).toMatchObject({ capability: 'actions.execute', upstream_status: 200 });
     expect(answer.body._meta.audit_id).toMatch(/^[0-9a-f-]{36}$/);
@@ -67,8 +67,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
         response.setHeader('content-type', 'application/json').end('{"id":7}');
       });
     };
-    const answer = await agent.act({ ...WRITE, data: { title: 'x' } });
-    expect(answer.status).toBe(200);
+    const answer = await expectStatus(200, agent.act({ ...WRITE, data: { title: 'x' } }));
     expect(during).toMatchObject({
       id: auditIdOf(answer),
       state: 'intent',
@@ -86,8 +85,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
     const other = await organisation.connection('demo', { secret: 'OTHER-credential-of-16', isDefault: false });
     const made = await organisation.agent({ grants: { demo: { connection_id: other } } });
     for (const connection_id of [undefined, other, other.toUpperCase()]) {
-      const answer = await made.act({ ...READ, ...(connection_id && { connection_id }) });
-      expect(answer.status, answer.text).toBe(200);
+      const answer = await expectStatus(200, made.act({ ...READ, ...(connection_id && { connection_id }) }));
       expect(world.upstream.seen.at(-1)!.headers.authorization).toBe('Bearer OTHER-credential-of-16');
       expect((await evidenceOf(world, made, auditIdOf(answer))).payload.connection).toBe(other);
     }

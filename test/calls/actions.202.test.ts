@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { requestHash } from '../../broker/approvals/held-request.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { findApproval, putApproval } from '../../broker/store/approvals.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -26,8 +26,10 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
 
   /** Expects that the call was held: nothing sent, an approval, and a row and receipt with result `held`. */
   async function held(agent: TestAgent, request: Record<string, unknown>): Promise<Answer> {
-    const answer = await withoutCalls(world, () => agent.act(request));
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(
+      202,
+      withoutCalls(world, () => agent.act(request)),
+    );
     expect(answer.body).toMatchObject({ status: 'pending_approval', message: expect.stringContaining('poll') });
     expect(answer.body.approval_id).toMatch(UUID);
     const { row, payload } = await evidenceOf(world, agent, auditIdOf(answer));

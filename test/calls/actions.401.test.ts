@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { bindKey } from '../../broker/store/agent-keys.ts';
-import { type Answer, makeKeyPair, signToken } from '../world/agent.ts';
+import { type Answer, expectStatus, makeKeyPair, signToken } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -176,8 +176,7 @@ describe.each(ONE_STORE)(`an invalid bearer token answers 401 on %s${postgresNot
         deleted.token(),
         keyless.token(),
       ].map(async (token) => {
-        const answer = await present(`Bearer ${token}`);
-        expect(answer.status).toBe(401);
+        const answer = await expectStatus(401, present(`Bearer ${token}`));
         const { correlation_id: _id, ...rest } = answer.body;
         return { ...rest, challenge: answer.headers.get('www-authenticate') };
       }),

@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectDenied, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import type { Organisation } from '../world/world.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, type Organisation } from '../world/world.ts';
 
 describe.each(ONE_STORE)(
   `POST /v1/actions answers 403 for forbidden endpoints, recipients and repositories, on %s${postgresNote}`,
@@ -20,8 +19,7 @@ describe.each(ONE_STORE)(
       expectDenied(world, agent, request, reason);
 
     const passes = async (agent: TestAgent, request: Record<string, unknown> = READ) => {
-      const answer = await agent.act(request);
-      expect(answer.status, answer.text).toBe(200);
+      await expectStatus(200, agent.act(request));
     };
 
     test.each([

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -75,8 +75,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
     ],
     ['JSON, by operation', { ...callOf('POST', '/v2/x', { a: 1 }), platform: 'forms' }, 'application/json', '{"a":1}'],
   ])('%s is sent unchanged', async (_, call, type, body) => {
-    const answer = await agent.act(call);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, agent.act(call));
     expect(answer.body._meta.dropped_headers).toBeUndefined();
     expect(lastSeen()).toMatchObject({ method: call.method, body });
     expect(lastSeen()?.headers['content-type']).toBe(type);
@@ -88,8 +87,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
     ['of a type', typed('application/zip'), 'application/zip'],
   ])('bytes %s are sent decoded from base64', async (_, more, type) => {
     const call = callOf('PUT', '/any/file.bin', BYTES.toString('base64'), { encoding: 'base64', ...more });
-    const answer = await agent.act(call);
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, agent.act(call));
     expect(lastSeen()?.headers).toMatchObject({ 'content-type': type, 'content-length': `${BYTES.length}` });
     // The platform's text shows bytes that are not UTF-8 as U+FFFD; the length proves the rest.
     expect(lastSeen()?.body).toBe(BYTES.toString('utf8'));
@@ -102,8 +100,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
       file: { filename: 'a "b".jsonl', data: '{"x":1}\n', content_type: 'application/jsonl' },
       'more[]': ['x', { filename: 'b.bin', data: BYTES.toString('base64'), encoding: 'base64' }],
     };
-    const answer = await agent.act(callOf('POST', '/files', data, typed('application/json')));
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, agent.act(callOf('POST', '/files', data, typed('application/json'))));
     expect(answer.body._meta.dropped_headers).toEqual(['content-type']);
     const seen = lastSeen();
     const sent = await new Response(seen?.body, {

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { listGrants } from '../../broker/store/agents.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -30,8 +30,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     const agent = await organisation.agent({ policy, grants: {} });
     for (const label of labels) {
       const body = { scopes: SCOPES.scopeList, connection: label };
-      const made = await organisation.ask('POST', `/owner/agents/${agent.id}/grants/demo`, body);
-      expect(made.status).toBe(201);
+      await expectStatus(201, organisation.ask('POST', `/owner/agents/${agent.id}/grants/demo`, body));
     }
     return agent;
   };

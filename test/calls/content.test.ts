@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RuleSource } from '../../broker/policy/rule.ts';
 import { pause } from '../../broker/runtime/waits.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 
@@ -41,8 +41,7 @@ test('a body that needs another scope is refused under the scope of its operatio
   expect(refused.body).toMatchObject({ reason: 'endpoint_scope_mismatch' });
   expect(refused.body.detail).toContain('it needs forge:workflows.write');
   expect(world.upstream.seen).toEqual([]);
-  const sent = await agent.act({ ...TREES, scope: 'forge:workflows.write', ...write('.ci/release.yml') });
-  expect(sent.status).toBe(200);
+  await expectStatus(200, agent.act({ ...TREES, scope: 'forge:workflows.write', ...write('.ci/release.yml') }));
 });
 
 test('any other body needs the scope of its operation', async () => {

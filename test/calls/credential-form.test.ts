@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -26,8 +27,7 @@ describe.each(ONE_STORE)(`a secret that no header can carry, on %s${postgresNote
   test.each(BAD)('with %s is refused by plan and apply, with the reason', async (_, secret, wrong) => {
     for (const type of ['{ type: bearer }', '{ type: header, name: X-Key }'])
       for (const verb of ['plan', 'apply']) {
-        const refused = await governance(verb, file(type), secret);
-        expect(refused.status).toBe(400);
+        const refused = await expectStatus(400, governance(verb, file(type), secret));
         expect(refused.body.problems).toEqual([expect.stringContaining(`secret: the value of env:S ${wrong}`)]);
         expect(refused.text).not.toContain(secret.trim());
       }
@@ -64,8 +64,7 @@ describe.each(ONE_STORE)(`a secret that no header can carry, on %s${postgresNote
       const [connection] = (await own.ask('GET', '/owner/connections')).body.connections;
       expect(connection).toMatchObject({ status: 'reauth_needed', state: 'reauth_needed' });
       // The mark does not block calls: they pass as soon as the secret is replaced.
-      const replaced = await own.ask('POST', `/owner/connections/${connection.id}/secret`, { secret: 'goodsecret9' });
-      expect(replaced.status, replaced.text).toBe(200);
+      await expectStatus(200, own.ask('POST', `/owner/connections/${connection.id}/secret`, { secret: 'goodsecret9' }));
       expect((await act()).status).toBe(200);
     },
   );

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { countDiagnostics, purgeDiagnostics } from '../../broker/store/diagnostics.ts';
-import { makeKeyPair, type TestAgent } from '../world/agent.ts';
+import { expectStatus, makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -22,8 +22,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     expect([refused.status, refused.body.reason]).toEqual([403, 'scope_not_granted']);
     const { url, suggested_payload: payload } = refused.body.report_hint;
     expect(url).toBe(`${world.running.baseUrl}/v1/agents/self/diagnostics`);
-    const stored = await report(payload);
-    expect(stored.status).toBe(201);
+    const stored = await expectStatus(201, report(payload));
     expect(Object.keys(stored.body).sort()).toEqual(['id', 'received_at']);
     const { body } = await organisation.ask('GET', '/owner/diagnostics');
     expect(body.diagnostics[0]).toMatchObject({
@@ -159,8 +158,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     for (const { url, suggested_payload: payload } of hints) {
       expect(url).toBe(`${world.running.baseUrl}/v1/agents/self/diagnostics`);
       expect(refusals.map(({ body }) => body.correlation_id)).toContain(payload.correlation_id);
-      const stored = await report(payload);
-      expect(stored.status, stored.text).toBe(201);
+      await expectStatus(201, report(payload));
     }
   });
 
@@ -187,8 +185,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     ['an unknown field', { message: 'x', secret: 1 }, 'secret'],
     ['NUL in the message', { message: 'a\u0000b' }, ''],
   ])('%s answers 400 and names the field', async (_what, body, field) => {
-    const answer = await report(body);
-    expect(answer.status).toBe(400);
+    const answer = await expectStatus(400, report(body));
     expect(answer.body.error).toBe('invalid_request');
     expect(answer.body.detail).toContain(field);
   });
@@ -201,8 +198,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     });
     const fits = 16 * 1024 - JSON.stringify({ c: '' }).length;
     expect((await report({ message: 'x', context: { c: 'c'.repeat(fits) } })).status).toBe(201);
-    const large = await report({ message: 'x', context: { c: 'c'.repeat(fits + 1) } });
-    expect(large.status).toBe(413);
+    const large = await expectStatus(413, report({ message: 'x', context: { c: 'c'.repeat(fits + 1) } }));
     expect(large.body.error).toBe('payload_too_large');
   });
 

@@ -7,7 +7,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { earlierCalls } from '../../broker/calls/earlier-calls.ts';
 import type { Facts } from '../../broker/policy/facts.ts';
 import { purgeCallMarks } from '../../broker/store/call-marks.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -51,8 +51,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     return status === 403 ? body.reason : status;
   };
   const read = async (by = agent): Promise<string> => {
-    const answer = await by.act(STRANGE);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, by.act(STRANGE));
     return answer.body._meta.audit_id;
   };
   const marks = () =>
@@ -124,8 +123,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       NOTHING_LEAVES,
       { name: 'ask', effect: 'require_approval', endpoints: ['/items/strange'] },
     ]);
-    const held = await agent.act(STRANGE);
-    expect(held.status).toBe(202);
+    const held = await expectStatus(202, agent.act(STRANGE));
     expect((await write()).status).toBe(200);
     await approve(held.body.approval_id);
     await expect
@@ -137,8 +135,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
   onOne('with require_approval the call is held, names the earlier call, and is made after approval', async () => {
     await organisation.guardrails([asking(NOTHING_LEAVES)]);
     const cause = await read();
-    const held = await write();
-    expect(held.status, held.text).toBe(202);
+    const held = await expectStatus(202, write());
     expect(held.body.message).toContain(`the agent made the call ${cause}`);
     const shown = await organisation.ask('GET', `/owner/approvals/${held.body.approval_id}`);
     expect(shown.body.held_because).toMatchObject({
@@ -158,8 +155,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       NOTHING_LEAVES,
       { name: 'ask', effect: 'require_approval', when: 'has(request.body.big)' },
     ]);
-    const held = await write(agent, { big: true });
-    expect(held.status).toBe(202);
+    const held = await expectStatus(202, write(agent, { big: true }));
     await read();
     await approve(held.body.approval_id);
     await expect
@@ -206,8 +202,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     'the rule covers all entry points: a read through one is looked back at by the others, /mcp included',
     async () => {
       await organisation.guardrails([NOTHING_LEAVES]);
-      const get = await agent.request('GET', '/proxy/demo-main/items/strange');
-      expect(get.status, get.text).toBe(200);
+      await expectStatus(200, agent.request('GET', '/proxy/demo-main/items/strange'));
       expect(await became(write())).toBe(REFUSED);
       const raw = await agent.request('POST', '/proxy/demo-main/items', { body: '{}', headers: JSON_HEADERS });
       expect([raw.status, raw.body.reason]).toEqual([403, 'denied_by_guardrail']);
@@ -442,8 +437,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     scopes: ["demo:write"]
     after: { scopes: ["demo:read"], endpoints: ["/items/strange"], within: 8h }
 `;
-    const planned = await organisation.ask('POST', '/owner/governance/plan', { text: yaml });
-    expect(planned.status, planned.text).toBe(200);
+    const planned = await expectStatus(200, organisation.ask('POST', '/owner/governance/plan', { text: yaml }));
     expect(JSON.stringify(planned.body.changes)).toContain('for 8h after /items/strange with demo:read');
     expect((await organisation.ask('POST', '/owner/governance/apply', { text: yaml })).status).toBe(200);
     const { text } = (await organisation.ask('GET', '/owner/governance')).body;

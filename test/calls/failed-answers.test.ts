@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { callOf, connected } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import type { Organisation } from '../world/world.ts';
@@ -12,8 +12,7 @@ const FAILED = 'with an error in its body';
 
 /** The result of a call that was held and approved. */
 async function approved(organisation: Organisation, agent: TestAgent, call: Record<string, unknown>) {
-  const held = await agent.act(call);
-  expect(held.status, held.text).toBe(202);
+  const held = await expectStatus(202, agent.act(call));
   const id = held.body.approval_id as string;
   const { body } = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
   const { rows } = (await organisation.ask('GET', '/owner/audit?result=allowed&limit=1')).body;

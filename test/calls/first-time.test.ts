@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../broker/audit/outcome.ts';
 import { agentDeeds } from '../../broker/calls/deeds.ts';
 import type { Log } from '../../broker/log/log.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
@@ -36,13 +36,11 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
   };
   const expectSent = async (...call: Parameters<typeof send>) => expect((await send(...call)).status).toBe(200);
   const expectHeld = async (...call: Parameters<typeof send>): Promise<string> => {
-    const answer = await send(...call);
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(202, send(...call));
     return answer.body.approval_id;
   };
   const approve = async (id: string) => {
-    const decided = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
-    expect(decided.status, decided.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
     await expect
       .poll(async () => (await organisation.ask('GET', `/owner/approvals/${id}`)).body.executed_at)
       .toBeTruthy();

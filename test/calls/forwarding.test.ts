@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { FORBIDDEN_HEADERS } from '../world/forbidden-headers.ts';
@@ -84,8 +85,7 @@ describe.each(ONE_STORE)(`what is forwarded and what is returned, on %s${postgre
     '/items/x;v=1',
     '/items/%C3%A9',
   ])('PA-10 an endpoint in normal form is sent byte for byte: %s', async (endpoint) => {
-    const answer = await agent.act({ ...READ, endpoint });
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, agent.act({ ...READ, endpoint }));
     expect(world.upstream.seen[0]!.target).toBe(`/v1${endpoint}`);
     const { payload } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(payload.path).toBe(endpoint.split('?')[0]);
@@ -95,8 +95,7 @@ describe.each(ONE_STORE)(`what is forwarded and what is returned, on %s${postgre
     world.upstream.answer = (_request, response) => {
       response.writeHead(status, { 'content-type': 'application/json' }).end('{"message":"no"}');
     };
-    const answer = await agent.act(READ);
-    expect(answer.status).toBe(200);
+    const answer = await expectStatus(200, agent.act(READ));
     expect(answer.body).toMatchObject({ data: { message: 'no' }, _meta: { upstream_status: status } });
     const { payload } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(payload).toMatchObject({ result: 'allowed', upstream_status: status });
@@ -135,8 +134,7 @@ describe.each(ONE_STORE)(`what is forwarded and what is returned, on %s${postgre
       world.upstream.answer = (_request, response) => {
         response.writeHead(status, { ...shown, ...others, 'X-RateLimit-Limit': ['60', '61'] }).end();
       };
-      const answer = await agent.act(READ);
-      expect(answer.status).toBe(200);
+      const answer = await expectStatus(200, agent.act(READ));
       expect(answer.body._meta.upstream_status).toBe(status);
       expect(answer.body._meta.upstream_headers).toEqual({ ...shown, 'x-ratelimit-limit': '60, 61' });
       const { row } = await evidenceOf(world, agent, auditIdOf(answer));
@@ -210,8 +208,7 @@ describe.each(ONE_STORE)(`what is forwarded and what is returned, on %s${postgre
     world.upstream.answer = (_request, response) => {
       response.writeHead(status, { 'content-type': type }).end(sent);
     };
-    const answer = await agent.act(READ);
-    expect(answer.status).toBe(200);
+    const answer = await expectStatus(200, agent.act(READ));
     expect(answer.text.startsWith(`{"data":${data},"_meta":{`)).toBe(true);
     expect(answer.body._meta.encoding).toBe(type === 'image/png' ? 'base64' : undefined);
   });

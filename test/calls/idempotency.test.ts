@@ -8,7 +8,7 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { findAuditRows } from '../../broker/store/audit-search.ts';
 import { putPolicy } from '../../broker/store/governed-versions.ts';
 import { claimIdempotencyKey, purgeIdempotencyKeys } from '../../broker/store/idempotency.ts';
-import type { Answer } from '../world/agent.ts';
+import { type Answer, expectStatus } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -366,8 +366,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(await kept()).toHaveLength(4);
     for (const one of [agent, child]) {
       const key = newKey();
-      const made = await one.act(WRITE, key);
-      expect(made.status).toBe(200);
+      const made = await expectStatus(200, one.act(WRITE, key));
       const again = await withoutCalls(world, () => one.act(WRITE, key));
       expectEnvelope(again, 409, 'idempotency_outcome_unknown');
       expect(again.body.detail).toContain('answered with 200');

@@ -1,7 +1,7 @@
 /** Limits of rules: exactly how much passes in a period, on all replicas, and what an agent gets beyond that. */
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { purgeLimitCounts } from '../../broker/store/limit-counts.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -52,8 +52,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
   test('calls up to the limit pass, and the next is refused with usage, remainder and the start of the next period', async () => {
     await organisation.guardrails([THREE]);
     for (let times = 1; times <= 3; times++) {
-      const answer = await write();
-      expect(answer.status, answer.text).toBe(200);
+      const answer = await expectStatus(200, write());
       expect(answer.body._meta.limits).toEqual([
         {
           rule: 'three-a-day',
@@ -184,8 +183,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
       THREE,
       { name: 'ask', effect: 'require_approval', when: 'request.body.big == true' },
     ]);
-    const held = await write({ big: true });
-    expect(held.status).toBe(202);
+    const held = await expectStatus(202, write({ big: true }));
     // Held calls use nothing of a limit.
     for (let times = 0; times < 3; times++) expect((await write({ big: false })).status).toBe(200);
     await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
@@ -312,8 +310,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
 
   onOne('limits can be in a governance file, and a plan describes them', async () => {
     const yaml = `guardrails:\n  - { name: money, effect: deny, scopes: ["demo:write"], limit: { most: 100, of: request.body.amount, per: day } }\n`;
-    const planned = await organisation.ask('POST', '/owner/governance/plan', { text: yaml });
-    expect(planned.status, planned.text).toBe(200);
+    const planned = await expectStatus(200, organisation.ask('POST', '/owner/governance/plan', { text: yaml }));
     expect(JSON.stringify(planned.body.changes)).toContain('over 100 a day of request.body.amount');
     expect((await organisation.ask('POST', '/owner/governance/apply', { text: yaml })).status).toBe(200);
     const { text } = (await organisation.ask('GET', '/owner/governance')).body;

@@ -5,7 +5,7 @@ import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { callOf, connected } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -189,8 +189,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
 
   test('answers of approved calls and of repeats with an Idempotency-Key are masked, also by rules added later', async () => {
     await organisation.guardrails([{ name: 'ask', effect: 'require_approval', scopes: ['demo:write'] }]);
-    const held = await agent.act({ ...WRITE, data: {} });
-    expect(held.status).toBe(202);
+    const held = await expectStatus(202, agent.act({ ...WRITE, data: {} }));
     await organisation.guardrails([NO_MAIL]);
     await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
     await expect
@@ -208,8 +207,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     const { organisation: other, agent: caller } = await connected(reaching, mcp);
     await other.guardrails([BY_NAME]);
     const call = callOf('search_issues', 'tools:search.read', { email: 'ann@x.example', n: 1 });
-    const answer = await caller.act(call);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, caller.act(call));
     expect(answer.body.data).toMatchObject({
       content: [{ type: 'text', text: '{"email":"[masked]","n":1}' }],
       structuredContent: { name: 'search_issues', args: { email: '[masked]', n: 1 } },

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectReportHint } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -20,8 +20,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
 
   test('has the complete documented form', async () => {
     const agent = await organisation.agent();
-    const answer = await agent.get(PATH);
-    expect(answer.status).toBe(200);
+    const answer = await expectStatus(200, agent.get(PATH));
     const { data, _meta } = answer.body;
     expect(data.agent).toEqual({ id: agent.id, name: 'triage', agent_id: agent.agentId });
     expect(data.version).toMatch(/^[\w-]{43}$/);
@@ -233,8 +232,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     const both = [agent, child];
     for (const [what, path, body, status] of changes) {
       const before = await Promise.all(both.map(async (one) => (await one.get(PATH)).headers.get('etag')!));
-      const changed = await fresh.ask('POST', path, body);
-      expect(changed.status, changed.text).toBe(200);
+      await expectStatus(200, fresh.ask('POST', path, body));
       for (const [i, one] of both.entries()) {
         expect((await one.act(READ)).status, what).toBe(status);
         expect((await one.get(PATH, { 'if-none-match': before[i]! })).status, what).toBe(200);
@@ -347,8 +345,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     const before = await agent.get(PATH);
     expect(connections(before)).toHaveLength(2);
     world.clock.skewMs = 61_000;
-    const after = await agent.get(PATH, { 'if-none-match': before.headers.get('etag')! });
-    expect(after.status).toBe(200);
+    const after = await expectStatus(200, agent.get(PATH, { 'if-none-match': before.headers.get('etag')! }));
     expect(connections(after)).toEqual(connections(before).filter((id) => id !== second));
   });
 

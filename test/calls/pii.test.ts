@@ -2,7 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { payloadText1 } from '../../broker/audit/receipt-format-1.ts';
 import { rawClient } from '../proxy/raw-client.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
@@ -110,8 +110,7 @@ describe.each(STORES)(`PII flags on %s${postgresNote}`, (store) => {
   test('a body that is not read has no flags, unless something was found outside of it', async () => {
     const raw = async (path: string, type: string) => {
       const body = JSON.stringify(DATA);
-      const answer = await rawClient(() => agent)('PATCH', path, { body, headers: { 'content-type': type } });
-      expect(answer.status, answer.text).toBe(200);
+      await expectStatus(200, rawClient(() => agent)('PATCH', path, { body, headers: { 'content-type': type } }));
       return (await organisation.ask('GET', '/owner/audit?limit=1')).body.rows[0].pii?.request ?? null;
     };
     expect(await raw('/proxy/demo-main/items/1', 'text/plain')).toBeNull();

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { manifestOf } from '../platforms/classified.ts';
 import { rawClient } from '../proxy/raw-client.ts';
+import { expectStatus } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 
@@ -29,8 +30,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     const scopes = { 'graph:read': ['query *'] };
     const agent = await agentOn(id, { kind: 'graphql', base_url: `${world.upstream.url}${path}`, scopes });
     const call = { platform: id, endpoint: '/', method: 'POST', scope: 'graph:read', data: { query: '{ me { id } }' } };
-    const answer = await agent.act(call);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, agent.act(call));
     expect(world.upstream.seen).toMatchObject([{ method: 'POST', target, body: '{"query":"{ me { id } }"}' }]);
     const { row } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(row.path).toBe('/');
@@ -45,8 +45,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     const { headers, default_headers } = manifestOf('github');
     const agent = await agentOn('forge', { headers, default_headers });
     const call = { platform: 'forge', endpoint: '/items', method: 'POST', scope: 'demo:write' };
-    const plain = await agent.act(call);
-    expect(plain.status, plain.text).toBe(200);
+    await expectStatus(200, agent.act(call));
     const chosen = { Accept: 'application/vnd.github.diff', 'X-GitHub-Api-Version': '2030-01-01' };
     const answer = await agent.act({ ...call, headers: chosen });
     expect(answer.body._meta.dropped_headers).toEqual(['x-github-api-version']);
@@ -72,8 +71,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     const agent = await agentOn('model', { forbidden_headers: ['openai-organization', 'openai-project'] });
     const call = { platform: 'model', endpoint: '/items', method: 'POST', scope: 'demo:write' };
     const headers = { 'OpenAI-Organization': 'org_1', 'OPENAI-PROJECT': 'p', 'OpenAI-Beta': 'x' };
-    const answer = await agent.act({ ...call, headers });
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, agent.act({ ...call, headers }));
     expect(answer.body._meta.dropped_headers).toEqual(['openai-organization', 'openai-project']);
     const [seen] = world.upstream.seen;
     expect(Object.keys(seen!.headers).filter((name) => name.startsWith('openai-'))).toEqual(['openai-beta']);

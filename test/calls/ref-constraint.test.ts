@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { actThrough, deniedThrough, ENTRY_POINTS } from '../proxy/entry-points.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -53,8 +53,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       return answer.body.detail;
     };
     const passes = async (agent: TestAgent, call: ReturnType<typeof request>) => {
-      const answer = await actThrough(entryPoint, agent, call);
-      expect(answer.status, answer.text).toBe(200);
+      await expectStatus(200, actThrough(entryPoint, agent, call));
     };
 
     test('every operation that writes main is refused, and the same on agent/x passes', async () => {
@@ -159,8 +158,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
     test('every operation that writes main is refused, and the same on agent/x passes', async () => {
       for (const way of WAYS) {
         expect(await denied(onto(way, 'main'))).toContain('nobody-writes-main');
-        const answer = await actThrough(entryPoint, guarded, onto(way, 'agent/x'));
-        expect(answer.status, answer.text).toBe(200);
+        await expectStatus(200, actThrough(entryPoint, guarded, onto(way, 'agent/x')));
       }
     });
 
@@ -182,8 +180,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
         ['contents.read', `GET ${R}/contents/a.md`],
         ['graphql.read', 'POST /graphql', { query: 'query { viewer { login } }' }],
       ] as const) {
-        const answer = await actThrough(entryPoint, guarded, request(scope, line, data));
-        expect(answer.status, answer.text).toBe(200);
+        await expectStatus(200, actThrough(entryPoint, guarded, request(scope, line, data)));
       }
     });
   });

@@ -1,7 +1,7 @@
 /** The table of the specification's "Repository constraint", by real calls: each row with a counter-example that passes. */
 import { describe, expect, test } from 'vitest';
 import { actThrough, deniedThrough, ENTRY_POINTS } from '../proxy/entry-points.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -39,8 +39,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
       expect(JSON.parse(row.violating ?? 'null')).toEqual(violating);
     };
     const passes = async (agent: TestAgent, line: string, data?: object) => {
-      const answer = await actThrough(entryPoint, agent, request(line, data));
-      expect(answer.status, answer.text).toBe(200);
+      await expectStatus(200, actThrough(entryPoint, agent, request(line, data)));
     };
 
     test('REST reads and writes below a repository that is not listed are refused', async () => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
 import { putKeysRestored } from '../../broker/store/restored.ts';
 import { newRepeat } from '../../mcp/tools/repeats.ts';
+import { expectStatus } from '../world/agent.ts';
 import { auditIdOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -32,13 +33,11 @@ describe.each(STORES)(`ST-07 Idempotency-Keys after a restore on %s${postgresNot
       expect([platform, consent_requested, message]).toEqual(['demo', false, detail]);
       expect(detail).toContain('may have been made');
       expect(detail).toContain('UUID of version 7');
-      const receipt = await agent.get(`/v1/audit/${auditIdOf(answer)}/receipt`);
-      expect(receipt.status, receipt.text).toBe(200);
+      await expectStatus(200, agent.get(`/v1/audit/${auditIdOf(answer)}/receipt`));
     }
     // It counts towards no breaker: further calls pass.
     expect((await agent.act(WRITE)).status).toBe(200);
-    const read = await agent.act(READ, keyed('refund-7'));
-    expect(read.status, read.text).toBe(200);
+    await expectStatus(200, agent.act(READ, keyed('refund-7')));
   });
 
   test('a key created after the restore makes a new call, and answers a repetition', async () => {

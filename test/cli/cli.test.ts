@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import jsqr from 'jsqr';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asQrCode, notForPhones, tooWide } from '../../bin/link-for-phone.ts';
-import { jsonPost, jsonRequest, makeKeyPair } from '../world/agent.ts';
+import { expectStatus, jsonPost, jsonRequest, makeKeyPair } from '../world/agent.ts';
 import { commandHost, runCommand, type Served, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -152,8 +152,7 @@ describe('exit codes', () => {
 describe('owners and agents', () => {
   test('owner token prints a session that the owner API accepts', async () => {
     const { stdout } = await run(['owner', 'token']);
-    const response = await fetch(`${url}/owner/agents`, { headers: { authorization: `Bearer ${stdout.trim()}` } });
-    expect(response.status).toBe(200);
+    await expectStatus(200, fetch(`${url}/owner/agents`, { headers: { authorization: `Bearer ${stdout.trim()}` } }));
   });
 
   test('owner add adds a viewer, whose session cannot change anything', async () => {
@@ -320,8 +319,7 @@ describe('keys rotate', () => {
     const before = readFileSync(join(data, 'keys', 'master.key'), 'utf8');
     expect((await run(['keys', 'rotate', 'master'])).code).toBe(0);
     expect(readFileSync(join(data, 'keys', 'master.key'), 'utf8')).not.toBe(before);
-    const read = await callSandbox({ endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' });
-    expect(read.status).toBe(200);
+    await expectStatus(200, callSandbox({ endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' }));
   });
 });
 

@@ -6,7 +6,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { jsonRequest } from '../world/agent.ts';
+import { expectStatus, jsonRequest } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -128,8 +128,7 @@ describe.skipIf(missing)(`agents without our client code${missing ? ` (skipped: 
     await asOwner('POST', `/v1/register/approve/${token}`, { policy: 'sandbox' });
     const { body: polled } = await ask('GET', poll_url);
     expect(polled).toMatchObject({ status: 'approved', agent_id: client_id });
-    const claimed = await ask('GET', `/v1/register/claim-key/${token}`);
-    expect(claimed.status).toBe(200);
+    const claimed = await expectStatus(200, ask('GET', `/v1/register/claim-key/${token}`));
     expect((await ask('GET', `/v1/register/claim-key/${token}`)).status).toBe(410);
     const key = join(folder, 'claimed.key');
     execFileSync('sh', ['-c', `cat > ${key}`], { input: claimed.body.private_key });

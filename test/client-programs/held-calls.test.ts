@@ -1,7 +1,7 @@
 /** A held call, from third-party agent programs with a scripted model, until it is approved and made. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { profileOf } from '../sidecar/run-world.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { deskOf } from '../world/mcp-held.ts';
@@ -72,8 +72,7 @@ describe('a held call', { timeout: 540_000 }, () => {
         const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
         const name = `${bin} remote`;
         const back = await consent(browserOf(world, organisation.owner), asked, { name, grants });
-        const taken = await send(`${new URL(asked).searchParams.get('redirect_uri')}?${back}`, {});
-        expect(taken.status, taken.text).toBe(200);
+        await expectStatus(200, send(`${new URL(asked).searchParams.get('redirect_uri')}?${back}`, {}));
         if (remote.types) await login.shows(remote.types.ended);
         else expect(await login.ended).toMatchObject({ code: 0 });
         await isMade(name, own);

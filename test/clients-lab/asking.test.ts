@@ -1,6 +1,7 @@
 /** An SDK under `agent-broker run` throws an error that explains how to request the missing scope, and works once an owner has granted it. */
 import { expect, test, vi } from 'vitest';
 import { profileOf, run, startRun } from '../sidecar/run-world.ts';
+import { expectStatus } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { withoutLab } from './installed.ts';
@@ -42,8 +43,7 @@ test.skipIf(withoutLab)(
       { timeout: 60_000, interval: 100 },
     );
     expect(world.upstream.seen).toEqual([]);
-    const approved = await organisation.ask('POST', `/owner/access-requests/${asked.request_id}/approve`, {});
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/access-requests/${asked.request_id}/approve`, {}));
     const ended = await started.ended;
     expect(ended.code, ended.stderr).toBe(0);
     expect(ended.stdout).toMatch(/acme\/app\n$/);

@@ -3,6 +3,7 @@ import { beforeEach, expect } from 'vitest';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { manifestOf } from '../platforms/classified.ts';
 import { awsProblem } from '../signing/aws-verifier.ts';
+import { expectStatus } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import type { StoreKind } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
@@ -28,8 +29,7 @@ export function givenLab(store: StoreKind = 'sqlite', environment: Record<string
       ),
     });
     const values = { 'env:SECRET': CANARY, 'env:KEY': JSON.stringify(KEY) };
-    const applied = await made.ask('POST', '/owner/governance/apply', { text, values });
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, made.ask('POST', '/owner/governance/apply', { text, values }));
     return made;
   });
   beforeEach(() => {
@@ -61,8 +61,7 @@ export function givenLab(store: StoreKind = 'sqlite', environment: Record<string
   const approve = async (refusal: string) => {
     expect(refusal).toContain('agent-broker: approval_pending');
     const [id] = /(?<=\/approve\/)[\w-]+/.exec(refusal) ?? [];
-    const approved = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
   };
   return { world, organisation, agent, approve };
 }

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -77,16 +77,13 @@ describe.skipIf(withoutLab)(`MCP servers${withoutLab ? ` (skipped: ${withoutLab}
       agent.act({ ...callOf(tool, scope, data), platform: 'notes' });
     const read = await call('read_text_file', 'notes:read', { path: file });
     expect([read.status, read.body.data?.structuredContent], read.text).toEqual([200, { content: 'Buy milk.' }]);
-    const held = await call('write_file', 'notes:write', { path: file, content: 'Buy bread.' });
-    expect(held.status, held.text).toBe(202);
+    const held = await expectStatus(202, call('write_file', 'notes:write', { path: file, content: 'Buy bread.' }));
     expect(readFileSync(file, 'utf8')).toBe('Buy milk.');
-    const approved = await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {}));
     await expect.poll(() => readFileSync(file, 'utf8')).toBe('Buy bread.');
     const refused = await call('write_file', 'notes:read', { path: file, content: '' });
     expect([refused.status, refused.body.reason]).toEqual([403, 'endpoint_scope_mismatch']);
-    const stranger = await fetch(`http://127.0.0.1:${port}/mcp`, { method: 'POST', body: '{}' });
-    expect(stranger.status).toBe(401);
+    await expectStatus(401, fetch(`http://127.0.0.1:${port}/mcp`, { method: 'POST', body: '{}' }));
   });
 
   describe('a server with all features of the protocol', () => {

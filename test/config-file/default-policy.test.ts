@@ -4,8 +4,7 @@ import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
 import { compileManifest, Manifest } from '../../broker/platforms/manifest.ts';
 import { compilePolicy } from '../../broker/policy/compile-rules.ts';
 import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
-import type { AgentFacts, Ask, Facts, Method } from '../../broker/policy/facts.ts';
-import { METHODS } from '../../broker/policy/facts.ts';
+import { type AgentFacts, type Ask, type Facts, METHODS, type Method } from '../../broker/policy/facts.ts';
 import { questionOf } from '../../broker/policy/rule-selection.ts';
 import { matchRules } from '../../broker/policy/rules.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { makeKeyPair } from '../world/agent.ts';
+import { expectStatus, makeKeyPair } from '../world/agent.ts';
 import { givenWorld } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
@@ -195,8 +195,7 @@ describe.each(ONE_STORE)(`a change of a single field of a grant's terms by a fil
     await governed.apply(file);
     const [agent] = (await governed.agents()).values();
     const path = `/owner/agents/${agent!.agentId}/grants/crm`;
-    const widened = await governed.organisation.ask('POST', path, { scopes: ['crm:read', 'crm:write'] });
-    expect(widened.status, widened.text).toBe(200);
+    await expectStatus(200, governed.organisation.ask('POST', path, { scopes: ['crm:read', 'crm:write'] }));
     expect(await governed.call('triage', MESSAGE)).toMatchObject(SENT);
     expect(await governed.apply(file)).toHaveLength(1);
     expect(await governed.call('triage', MESSAGE)).toMatchObject(refused('scope_not_granted'));

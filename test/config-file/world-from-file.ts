@@ -1,6 +1,6 @@
 /** An organisation of a complete broker that is governed by a file, and the outcomes of its agents' real calls. */
 import { expect } from 'vitest';
-import { type Answer, type KeyPair, send, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type KeyPair, send, TestAgent } from '../world/agent.ts';
 import type { Organisation, World } from '../world/world.ts';
 
 export type Change = { action: string; kind: string; name: string; details: string[] };
@@ -31,24 +31,21 @@ export class ByFile {
   }
 
   async plan(document: object | string): Promise<Change[]> {
-    const planned = await this.#ask('plan', document);
-    expect(planned.status, planned.text).toBe(200);
+    const planned = await expectStatus(200, this.#ask('plan', document));
     return planned.body.changes;
   }
 
   /** Plans and applies. Checks that the apply makes the planned changes. */
   async apply(document: object | string): Promise<Change[]> {
     const planned = await this.plan(document);
-    const applied = await this.#ask('apply', document);
-    expect(applied.status, applied.text).toBe(200);
+    const applied = await expectStatus(200, this.#ask('apply', document));
     // A span starts when it is planned or applied.
     expect(withoutMoments(applied.body.changes)).toEqual(withoutMoments(planned));
     return planned;
   }
 
   async export(): Promise<string> {
-    const exported = await this.organisation.ask('GET', '/owner/governance');
-    expect(exported.status, exported.text).toBe(200);
+    const exported = await expectStatus(200, this.organisation.ask('GET', '/owner/governance'));
     return exported.body.text;
   }
 

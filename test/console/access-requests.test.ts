@@ -1,7 +1,7 @@
 /** Access requests in the console's inbox, and the roles that may not approve them. */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
@@ -41,8 +41,7 @@ describe.skipIf(withoutChromium)(
         name: 'triage',
         grants: [{ platform: 'demo', scopes: ['demo:read'] }],
       });
-      const asked = await child.post('/v1/access-request', { platform: 'demo', scope: 'demo:write' });
-      expect(asked.status, asked.text).toBe(202);
+      await expectStatus(202, child.post('/v1/access-request', { platform: 'demo', scope: 'demo:write' }));
       const [{ request_id: id }] = (await organisation.ask('GET', '/owner/access-requests?status=pending')).body
         .access_requests;
       const its = `[data-entry="access-${id}"]`;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readPages } from '../../broker/console/pages.ts';
 import { expectAccessible } from '../world/accessible.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -213,8 +213,7 @@ describe.skipIf(withoutChromium)(
         for (const call of [READ, { ...READ, scope: 'demo:write' }]) await agent.act(call);
         // A call with a history has one more line.
         const { body } = await agent.act(WRITE);
-        const denied = await organisation.ask('POST', `/owner/approvals/${body.approval_id}/deny`, { note: 'No.' });
-        expect(denied.status, denied.text).toBe(200);
+        await expectStatus(200, organisation.ask('POST', `/owner/approvals/${body.approval_id}/deny`, { note: 'No.' }));
       }
       const policy = path.includes('{name}') ? await organisation.policy(CAREFUL) : '';
       const { policies } = (await organisation.ask('GET', '/owner/policies')).body;

@@ -1,5 +1,6 @@
 /** Sums of the amounts in the calls of a group: exact, per currency, and only of amounts with a known currency. */
 import { describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { openConsole } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
@@ -30,8 +31,7 @@ describe.skipIf(withoutChromium)(
       });
       for (const [scope, data] of calls) {
         const endpoint = scope === 'pay:refund' ? '/refunds' : '/quotes';
-        const held = await agent.act({ platform: 'pay', endpoint, method: 'POST', scope, data });
-        expect(held.status, held.text).toBe(202);
+        await expectStatus(202, agent.act({ platform: 'pay', endpoint, method: 'POST', scope, data }));
       }
       const page = await openConsole(world, browser, organisation.owner);
       await page.until(`document.querySelector('.group') !== null`);

@@ -1,5 +1,6 @@
 /** The console shows the real result of a call: no failure as a success, and who decided when a person did. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, goTo, isLive, look, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -21,8 +22,7 @@ describe.skipIf(withoutChromium)(
       };
     };
     const hold = async (more: object = {}) => {
-      const held = await agent.act({ ...WRITE, ...more });
-      expect(held.status, held.text).toBe(202);
+      const held = await expectStatus(202, agent.act({ ...WRITE, ...more }));
       return held.body.approval_id as string;
     };
     const go = (path: string) => goTo(page, world.running.baseUrl + path);

@@ -1,6 +1,7 @@
 /** Connecting a platform from an empty organisation, with the mouse and with the keyboard alone, until an agent is granted it. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
+import { expectStatus } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -300,8 +301,7 @@ describe.skipIf(withoutChromium)(
       expect((await organisation.ask('GET', `${at}&base_url=nonsense`)).body.detail).toContain('is no address');
       const jira = await organisation.ask('GET', '/owner/built-in-platforms/jira/entry');
       expect([jira.status, jira.body.detail]).toEqual([400, expect.stringContaining('a different address')]);
-      const stripe = await organisation.ask('GET', '/owner/built-in-platforms/stripe/entry?client_id=x');
-      expect(stripe.status).toBe(400);
+      await expectStatus(400, organisation.ask('GET', '/owner/built-in-platforms/stripe/entry?client_id=x'));
       expect((await organisation.ask('GET', '/owner/built-in-platforms/nothing/entry')).status).toBe(404);
     });
   },

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
@@ -24,8 +24,7 @@ describe.skipIf(withoutChromium)(
     const hold = async (agent: TestAgent, count: number, more: object = {}): Promise<string[]> => {
       const ids: string[] = [];
       for (let at = 0; at < count; at++) {
-        const held = await agent.act({ ...WRITE, data: { title: `call ${at}` }, ...more });
-        expect(held.status, held.text).toBe(202);
+        const held = await expectStatus(202, agent.act({ ...WRITE, data: { title: `call ${at}` }, ...more }));
         ids.push(held.body.approval_id);
       }
       return ids;

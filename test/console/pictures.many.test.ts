@@ -1,7 +1,7 @@
 /** Screenshots of an inbox of thirty calls, on a desktop and on phones, light and dark; and the one in the documentation. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { SANDBOX_MANIFEST } from '../../lab/sandbox.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -24,8 +24,7 @@ describe.skipIf(withoutChromium)(
     const organisation = shared(() => world.organisation({ name: 'Acme' }));
     const browser = shared(() => startBrowser());
     const call = async (agent: TestAgent, request: object) => {
-      const held = await agent.act({ platform: 'sandbox', method: 'POST', ...request });
-      expect(held.status, held.text).toBe(202);
+      await expectStatus(202, agent.act({ platform: 'sandbox', method: 'POST', ...request }));
     };
     beforeAll(async () => {
       await organisation.platform({ id: 'sandbox', manifest: SANDBOX_MANIFEST });

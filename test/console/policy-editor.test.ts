@@ -1,6 +1,7 @@
 /** The rule editor: text and cards, unsaved changes, roles, hostile texts, many rules, and accessibility. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
+import { expectStatus } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -270,8 +271,7 @@ describe.skipIf(withoutChromium)(
         endpoints: [`/shops/${at}/orders/**`],
         when: `has(request.body.amount) && request.body.amount > ${at}`,
       }));
-      const long = await organisation.ask('POST', '/owner/policies', { name: 'long', rules: many });
-      expect(long.status, long.text).toBe(201);
+      await expectStatus(201, organisation.ask('POST', '/owner/policies', { name: 'long', rules: many }));
       await go('/console/policies/long?edit');
       await page.until(`document.querySelectorAll('.rule-card').length === 50`);
       await page.click('#rules-search');

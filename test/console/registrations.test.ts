@@ -2,7 +2,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { jsonPost, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, openConsole, PHONE, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -79,8 +79,7 @@ describe.skipIf(withoutChromium)(
         status: 'approved',
         granted: [{ platformId: 'demo', scopes: ['demo:read'] }],
       });
-      const key = await claim(asked.token);
-      expect(key.status, key.text).toBe(200);
+      const key = await expectStatus(200, claim(asked.token));
       expect(createPrivateKey(key.body.private_key).asymmetricKeyType).toBe('rsa');
       await page.until(`${WAITING} === 0`);
     });

@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { putMeta } from '../../broker/store/meta.ts';
 import { expectAccessible } from '../world/accessible.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -71,8 +71,7 @@ describe.skipIf(withoutChromium)(
         expect(shown).toContain(`npx agent-broker keys rotate ${use}`);
         expect(shown.includes('in force since')).toBe(since !== null);
       }
-      const answer = await organisation.ask('POST', '/owner/keys/rotate', { use: 'evidence' });
-      expect(answer.status).toBe(401);
+      await expectStatus(401, organisation.ask('POST', '/owner/keys/rotate', { use: 'evidence' }));
       await expectAccessible(page, 'the keys');
       for (const size of [DESKTOP, PHONE]) {
         await page.resize(size);

@@ -5,7 +5,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { afterFile } from '../world/after-file.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
@@ -173,8 +173,7 @@ describe.skipIf(withoutChromium)(
 
     const decide = async (walk: Walk, agent: TestAgent) => {
       const { page, use, fill, look } = walk;
-      const held = await agent.act({ ...CALL, data: { name: 'Ann' } });
-      expect(held.status, held.text).toBe(202);
+      await expectStatus(202, agent.act({ ...CALL, data: { name: 'Ann' } }));
       await goTo(walk, '');
       await use('.card .opener');
       await page.until(`document.querySelector('.decide .approve:enabled') !== null`);

@@ -1,6 +1,6 @@
 /** Everything that expires has expired at exactly its `expires_at`, on every entry point, and time limits hold to the millisecond. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { jsonPost, send, type TestAgent } from '../world/agent.ts';
+import { expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -76,8 +76,7 @@ describe.each(ONE_STORE)(`expiry to the millisecond, on %s${postgresNote}`, (sto
   test('an access request and a registration expire', async () => {
     const agent = await organisation.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
     const body = JSON.stringify({ platform: 'demo', scope: 'demo:delete' });
-    const asked = await agent.request('POST', '/v1/access-request', { headers: JSON_BODY, body });
-    expect(asked.status, asked.text).toBe(202);
+    const asked = await expectStatus(202, agent.request('POST', '/v1/access-request', { headers: JSON_BODY, body }));
     const { owner } = organisation;
     const registered = await post('/v1/register', { owner_id: owner.id, agent_name: 'late', requested_scopes: [] });
     const statuses = () =>

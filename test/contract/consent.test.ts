@@ -1,6 +1,6 @@
 /** The two routes of people's consents (specification, Per-person consent): every status that they declare. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { jsonPost, send, type TestAgent } from '../world/agent.ts';
+import { expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -31,8 +31,7 @@ describe('consents of people', () => {
     by.post('/v1/consent/caller/start', body, headers);
 
   test('POST /v1/consent/caller/start → 202', async () => {
-    const { status, body } = await begin({ platform: 'docs', caller: ANN });
-    expect(status).toBe(202);
+    const { body } = await expectStatus(202, begin({ platform: 'docs', caller: ANN }));
     expect(body).toEqual({
       status: 'consent_pending',
       consent_url: `${world.running.baseUrl}/me/consent/${body.consent_token}`,
@@ -124,8 +123,7 @@ describe('consents of people', () => {
     ['a person without a token', { source: 'slack', id: 'U-DEE' }, 'not_consented'],
   ])('POST /v1/actions → 412: %s', async (_what, caller, reason) => {
     const fresh = await agentOfPeople(organisation);
-    const { status, body } = await fresh.act({ ...READ_DOCS, ...(caller && { caller }) });
-    expect(status).toBe(412);
+    const { body } = await expectStatus(412, fresh.act({ ...READ_DOCS, ...(caller && { caller }) }));
     expect(body).toEqual({
       error: 'consent_required',
       reason,

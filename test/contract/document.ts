@@ -2,15 +2,14 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { expect } from 'vitest';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, expectStatus, send } from '../world/agent.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked at as any JSON.
 export type Json = any;
 
 /** Fetches `GET /v1/openapi.json` of a running broker. */
 export async function servedDocument(baseUrl: string): Promise<Json> {
-  const answer = await send(`${baseUrl}/v1/openapi.json`, {});
-  expect(answer.status, answer.text).toBe(200);
+  const answer = await expectStatus(200, send(`${baseUrl}/v1/openapi.json`, {}));
   return answer.body;
 }
 

@@ -4,8 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { readAnswer } from '../../broker/egress/answer.ts';
 import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
-import type { Answer, Outbound } from '../../broker/egress/dispatcher.ts';
-import { makeOutbound } from '../../broker/egress/dispatcher.ts';
+import { type Answer, makeOutbound, type Outbound } from '../../broker/egress/dispatcher.ts';
 import { type AuthPlacement, buildRequest } from '../../broker/egress/rest.ts';
 import { certificateFor } from './certificate.ts';
 import {

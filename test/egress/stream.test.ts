@@ -9,6 +9,7 @@ import { StreamedCredential } from '../../broker/egress/credential-stream.ts';
 import type { Outbound } from '../../broker/egress/dispatcher.ts';
 import type { StreamRequest } from '../../broker/egress/outbound-request.ts';
 import { StreamBroken } from '../../broker/egress/streamed-body.ts';
+import { expectStatus } from '../world/agent.ts';
 import { sized } from '../world/thorough.ts';
 import { fixedUpstream, httpUpstream, outboundTo, rawUpstream } from './upstream.ts';
 
@@ -245,8 +246,7 @@ describe('a streamed request', () => {
         await wait(5);
       }
     }
-    const { status, body } = await open(outbound, upstream.url(), { method: 'POST', body: pieces() });
-    expect(status).toBe(413);
+    const { body } = await expectStatus(413, open(outbound, upstream.url(), { method: 'POST', body: pieces() }));
     expect((await take(body)).bytes.toString()).toBe('too much');
   });
 });

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { commandList, PROBE, pktLine, ZERO } from '../world/git-bytes.ts';
 import { type GitWorld, startGitWorld } from '../world/git-world.ts';
@@ -123,8 +123,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
 
     test('LFS is not served, and the answer says so', async () => {
       for (const path of ['/git/acme/app/info/lfs/objects/batch', '/git/acme/app.git/info/lfs/locks']) {
-        const answer = await get(path);
-        expect(answer.status).toBe(404);
+        const answer = await expectStatus(404, get(path));
         expect(answer.head).toMatch(/^content-type: application\/vnd\.git-lfs\+json$/im);
         expect(answer.head).toMatch(/^content-security-policy: sandbox; default-src 'none'; frame-ancestors 'none'$/im);
         // The member that git-lfs shows.

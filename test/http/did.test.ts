@@ -16,7 +16,7 @@ import type { AgentStatus } from '../../broker/policy/facts.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
-import { type Answer, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -85,8 +85,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
   describe('by agent status', () => {
     test('DI-01 active with its own key: the whole document, with which the agent’s token can be verified', async () => {
       const agent = await agentIn(published);
-      const answer = await documentOf(agent.agentId);
-      expect(answer.status, answer.text).toBe(200);
+      const answer = await expectStatus(200, documentOf(agent.agentId));
       expectPublic(answer);
       const did = didOf(agent.agentId);
       const parsed = parsePublicKey(agent.keys.publicPem);
@@ -127,8 +126,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
       const agent = await agentIn(published);
       const { body: before } = await documentOf(agent.agentId);
       await move(agent, 'suspend');
-      const suspended = await documentOf(agent.agentId);
-      expect(suspended.status).toBe(200);
+      const suspended = await expectStatus(200, documentOf(agent.agentId));
       expectPublic(suspended);
       expect(suspended.body).toEqual({ ...before, authentication: [], assertionMethod: [] });
       await move(agent, 'resume');
@@ -305,15 +303,13 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
     expect([same.status, same.text, same.headers.get('etag')]).toEqual([304, '', etag]);
     expect(same.headers.get('cache-control')).toBe('public, max-age=60');
     await move(agent, 'suspend');
-    const changed = await documentOf(agent.agentId, { 'if-none-match': etag });
-    expect(changed.status).toBe(200);
+    const changed = await expectStatus(200, documentOf(agent.agentId, { 'if-none-match': etag }));
     expect(changed.headers.get('etag')).not.toBe(etag);
   });
 
   describe('the root document', () => {
     test('has the root key and no other key', async () => {
-      const answer = await get('/.well-known/did.json');
-      expect(answer.status, answer.text).toBe(200);
+      const answer = await expectStatus(200, get('/.well-known/did.json'));
       expectPublic(answer);
       const did = `did:web:${host}`;
       const { broker } = world.running;

@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { isPublic } from '../../broker/http/routes/openapi.ts';
 import { servedRoutes } from '../../broker/process/served-routes.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
 import { givenWorld } from '../world/fixtures.ts';
 import { addressesIn, addressesOfText, makeReader } from '../world/links.ts';
@@ -20,8 +20,7 @@ const get = (path: string, init: RequestInit = {}) => send(world.running.baseUrl
 
 describe.each(DOCUMENTS.map(({ path }) => path))('%s', (path) => {
   test('names only addresses that are served', async () => {
-    const { status, body, text } = await get(path);
-    expect(status).toBe(200);
+    const { body, text } = await expectStatus(200, get(path));
     const reader = makeReader(world.running.baseUrl);
     // The contract test checks the paths of an OpenAPI document; addresses in its examples are invented.
     const { paths: _paths, ...shown } = path === '/v1/openapi.json' ? body : { ...body };

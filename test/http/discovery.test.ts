@@ -1,6 +1,6 @@
 import { createLocalJWKSet, jwtVerify, SignJWT } from 'jose';
 import { describe, expect, test } from 'vitest';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -31,8 +31,7 @@ describe.each(ONE_STORE)(`public documents on %s${postgresNote}`, (store) => {
     ['/.well-known/svc-receipt-keys.json', 'evidence', 'public, max-age=3600'],
     ['/v1/oauth/jwks.json', 'issuing', 'public, max-age=300'],
   ] as const)('%s is a set of public ES256 keys', async (path, use, caching) => {
-    const { status, headers, body } = await get(path);
-    expect(status).toBe(200);
+    const { headers, body } = await expectStatus(200, get(path));
     expect(headers.get('cache-control')).toBe(caching);
     expect(headers.get('access-control-allow-origin')).toBe('*');
     expect(headers.get('content-type')).toMatch(/^application\/json/);

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { TestAgent } from '../world/agent.ts';
+import { expectStatus, TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -39,8 +39,7 @@ describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${po
   });
 
   const hold = async () => {
-    const { status, text } = await there.act(WRITE);
-    expect(status, text).toBe(202);
+    await expectStatus(202, there.act(WRITE));
   };
 
   test('a call that is held at the other replica is reported here, to its own organisation only', async () => {

@@ -14,7 +14,7 @@ import { waitWithin } from '../../broker/http/proxy-held.ts';
 import { makeRateLimits } from '../../broker/http/rate-limits.ts';
 import { windowCounts } from '../../broker/runtime/window-counts.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
@@ -27,8 +27,7 @@ const listen = (world: World, owner: OwnerTable, from?: string): Promise<EventRe
 const waiting = (reader: EventReader) => reader.events.at(-1)?.data.waiting;
 
 async function hold(agent: TestAgent): Promise<string> {
-  const { status, body, text } = await agent.act(WRITE);
-  expect(status, text).toBe(202);
+  const { body } = await expectStatus(202, agent.act(WRITE));
   return body.approval_id;
 }
 
@@ -183,10 +182,8 @@ describe('streams that end', () => {
     const refused = await listen(world, organisation.owner);
     expect([refused.status, JSON.parse(refused.body).error]).toEqual([429, 'too_many_streams']);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-    const elsewhere = await listen(world, organisation.owner, '127.0.0.2');
-    expect(elsewhere.status).toBe(200);
-    const stranger = await listen(world, (await world.organisation()).owner);
-    expect(stranger.status).toBe(200);
+    const elsewhere = await expectStatus(200, listen(world, organisation.owner, '127.0.0.2'));
+    const stranger = await expectStatus(200, listen(world, (await world.organisation()).owner));
     readers.pop()!.close();
     await vi.waitUntil(
       async () => {

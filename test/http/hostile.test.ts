@@ -1,6 +1,7 @@
 /** Raw requests (HD-10, HD-12, JW-17 to JW-20, DOS-04): those that Node refuses, and those that the broker has to. One store is enough. */
 import net from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { exchange, type RawAnswer } from '../world/raw.ts';
@@ -44,8 +45,7 @@ describe('hostile HTTP', () => {
       'Content-Type: application/json',
       `Content-Length: ${BODY.length}`,
     ];
-    const answer = await exchange(port, `${[...text, 'Connection: close'].join('\r\n')}\r\n\r\n${BODY}`);
-    expect(answer.status).toBe(200);
+    await expectStatus(200, exchange(port, `${[...text, 'Connection: close'].join('\r\n')}\r\n\r\n${BODY}`));
     expect(world.upstream.seen.length).toBe(before + 1);
   });
 
@@ -77,8 +77,7 @@ describe('hostile HTTP', () => {
     });
 
     test('an invalid chunk size, and a body that ends too early', async () => {
-      const chunked = await post([host, bearer(), 'Transfer-Encoding: chunked'], 'zz\r\n{}\r\n0\r\n\r\n', false);
-      expect(chunked.status).toBe(400);
+      await expectStatus(400, post([host, bearer(), 'Transfer-Encoding: chunked'], 'zz\r\n{}\r\n0\r\n\r\n', false));
       await withoutCalls(world, async () => {
         const socket = net.connect(port, '127.0.0.1');
         const head = [
@@ -154,8 +153,7 @@ describe('hostile HTTP', () => {
       expect([foreign.status, errorOf(foreign)]).toEqual([421, 'misdirected_request']);
       const own = await ask([`GET http://localhost:${port}/health HTTP/1.1`, 'Host: evil.test', 'Connection: close']);
       expect(own.status).toBe(200);
-      const none = await ask(['GET health HTTP/1.1', host, 'Connection: close']);
-      expect(none.status).toBe(400);
+      await expectStatus(400, ask(['GET health HTTP/1.1', host, 'Connection: close']));
     });
 
     test('addresses in answers come from the configuration, never from the request', async () => {

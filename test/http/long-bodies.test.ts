@@ -8,7 +8,7 @@ import type { Worker } from 'node:worker_threads';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { longJson } from '../../broker/http/reply.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { longestTurn, machineMs, parsingMs } from '../world/longest-turn.ts';
@@ -72,8 +72,7 @@ describe('long bodies and answers', MEASURED, () => {
     const text = `${JSON.stringify({ policies })} # ${'long '.repeat(16_000)}`;
     expect(text.length).toBeGreaterThan(64 * 1024);
     const plan = async (by: typeof other) => {
-      const answer = await by.ask('POST', '/owner/governance/plan', { text });
-      expect(answer.status, answer.text).toBe(200);
+      await expectStatus(200, by.ask('POST', '/owner/governance/plan', { text }));
     };
     const two = [plan(organisation), plan(organisation)];
     await vi.waitUntil(() => workers.now > 0, { timeout: 10_000 });
@@ -291,8 +290,7 @@ describe('a long body of an agent that may not call', () => {
 
   test('is not read when the agent is suspended, and the refusal is recorded', async () => {
     const agent = await organisation.agent();
-    const suspended = await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
-    expect(suspended.status).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {}));
     const { status, body } = await withoutCalls(world, () => announce(agent));
     expect([status, body.error, body.reason]).toEqual([403, 'agent_halted', 'agent_suspended']);
     const { row } = await evidenceOf(world, agent, body.audit_id);

@@ -9,7 +9,7 @@ import { wholeNumber } from '../../broker/http/query.ts';
 import { type Route, route } from '../../broker/http/route.ts';
 import { isOwners } from '../../broker/http/routes/owner/openapi.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { givenWorld } from '../world/fixtures.ts';
 
 const ABOUT = { title: 'A title', description: 'A description.', baseUrl: 'https://broker.example' };
@@ -49,8 +49,7 @@ describe('GET /owner/openapi.json', () => {
   let served: any;
   const world = givenWorld();
   beforeAll(async () => {
-    const answer = await send(`${world.running.baseUrl}/owner/openapi.json`, {});
-    expect(answer.status).toBe(200);
+    const answer = await expectStatus(200, send(`${world.running.baseUrl}/owner/openapi.json`, {}));
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
     served = answer.body;
   });

@@ -7,7 +7,7 @@ import { openApiDocument } from '../../broker/http/openapi.ts';
 import type { Route } from '../../broker/http/route.ts';
 import { isOwners } from '../../broker/http/routes/owner/openapi.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
-import { type Answer, jsonPost, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 
 const ABOUT = { title: 'A title', description: 'A description.', baseUrl: 'https://broker.example' };
@@ -100,8 +100,7 @@ describe('answers match the served document', () => {
       grants: { demo: { scopeList: ['demo:read'] } },
     });
     const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read', reason: 'why' };
-    const held = await agent.act(read);
-    expect(held.status, held.text).toBe(202);
+    const held = await expectStatus(202, agent.act(read));
     const asked = await agent.post('/v1/access-request', { platform: 'demo', scope: 'demo:write', reason: 'because' });
     expect(asked.status, asked.text).toBe(202);
     const [request] = (await organisation.ask('GET', '/owner/access-requests')).body.access_requests;

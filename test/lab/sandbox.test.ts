@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { SANDBOX_MANIFEST, SANDBOX_POLICY, startSandbox } from '../../lab/sandbox.ts';
+import { expectStatus } from '../world/agent.ts';
 import { fresh } from '../world/fixtures.ts';
 
 const TOKEN = 'sandbox-token-for-these-tests';
@@ -34,8 +35,7 @@ async function ask(
 
 describe('the bearer', () => {
   test('nothing is answered without a token, and the challenge names the scheme', async () => {
-    const answer = await fetch(`${sandbox.url}/issues`);
-    expect(answer.status).toBe(401);
+    const answer = await expectStatus(401, fetch(`${sandbox.url}/issues`));
     expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="sandbox"');
     expect(await answer.json()).toMatchObject({ error: 'missing_token' });
   });
@@ -68,8 +68,7 @@ describe('the bearer', () => {
 
 describe('issues', () => {
   test('the list is open issues, newest first, in pages', async () => {
-    const { status, body } = await ask('GET', '/issues?per_page=2&page=2');
-    expect(status).toBe(200);
+    const { body } = await expectStatus(200, ask('GET', '/issues?per_page=2&page=2'));
     expect(body).toMatchObject({ page: 2, per_page: 2, total: 5 });
     expect(body.items.map((issue) => issue.number)).toEqual([3, 2]);
     expect((await ask('GET', '/issues?page=99')).body.items).toEqual([]);
@@ -108,8 +107,7 @@ describe('issues', () => {
   });
 
   test('an issue is created, found at its Location, changed and deleted', async () => {
-    const made = await ask('POST', '/issues', { title: 'Till prints twice', labels: ['bug'] });
-    expect(made.status).toBe(201);
+    const made = await expectStatus(201, ask('POST', '/issues', { title: 'Till prints twice', labels: ['bug'] }));
     const created_at = new Date(NOW).toISOString();
     expect(made.body).toMatchObject({ number: 8, title: 'Till prints twice', body: '', state: 'open', created_at });
     const place = made.headers.get('location') ?? '';
@@ -151,8 +149,7 @@ describe('issues', () => {
   test('comments are read and written on existing issues only', async () => {
     expect((await ask('GET', '/issues/1/comments')).body).toMatchObject({ total: 2, page: 1 });
     expect((await ask('GET', '/issues/2/comments')).body.total).toBe(0);
-    const made = await ask('POST', '/issues/1/comments', { text: 'I have the new table.' });
-    expect(made.status).toBe(201);
+    const made = await expectStatus(201, ask('POST', '/issues/1/comments', { text: 'I have the new table.' }));
     expect(made.body).toMatchObject({ issue: 1, author: 'agent', text: 'I have the new table.' });
     expect((await ask('GET', '/issues/1/comments')).body.total).toBe(3);
     expect((await ask('POST', '/issues/1/comments', { text: '' })).status).toBe(400);
@@ -206,8 +203,7 @@ describe('mail', () => {
     [{ text: 'x'.repeat(20_001) }, 'text'],
   ])('the message with %j is a 400 that names %s, and nothing is sent', async (part, field) => {
     const good = { to: ['omar@customer.example'], subject: 'Hello', text: 'Text' };
-    const { status, body } = await ask('POST', '/mail', { ...good, ...part });
-    expect(status).toBe(400);
+    const { body } = await expectStatus(400, ask('POST', '/mail', { ...good, ...part }));
     expect(body.fields.map((one) => one.field).join()).toContain(field);
     expect((await ask('GET', '/mail?folder=sent')).body.total).toBe(1);
   });
@@ -221,8 +217,7 @@ describe('mail', () => {
 
 describe('payments and refunds', () => {
   test('payments contain their refunded amount', async () => {
-    const { status, body } = await ask('GET', '/payments');
-    expect(status).toBe(200);
+    const { body } = await expectStatus(200, ask('GET', '/payments'));
     const lena = body.items.find((payment) => payment.id === 'pay_1003');
     expect(lena).toMatchObject({ amount: 34_500, refunded: 1_500, currency: 'EUR', status: 'partly_refunded' });
   });

@@ -2,6 +2,7 @@
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { BARE, writeProfile } from '../world/mcp.ts';
 import { approveWith, enrol } from '../world/passkeys.ts';
@@ -56,14 +57,12 @@ describe.each(ONE_STORE)(`an agent over MCP on %s${postgresNote}`, (store) => {
     expect(told.at(-1)).toContain(held.approval_url);
 
     // The person opens the link, and uses their passkey.
-    const approved = await approveWith(world, held.approval_url.split('/').at(-1), passkey);
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, approveWith(world, held.approval_url.split('/').at(-1), passkey));
 
     const done = await use('check_approval', { approval_id: held.approval_id });
     expect(done).toMatchObject({ status: 'answered', upstream_status: 200, data: { method: 'POST' } });
     expect(world.upstream.seen.filter(({ method }) => method === 'POST')).toHaveLength(1);
-    const receipt = await agent.get(`/v1/audit/${done.audit_id}/receipt`);
-    expect(receipt.status).toBe(200);
+    await expectStatus(200, agent.get(`/v1/audit/${done.audit_id}/receipt`));
 
     const next = await use('write_platform', {
       platform,

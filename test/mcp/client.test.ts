@@ -5,8 +5,7 @@ import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { connectAgent } from '../../mcp/client/connect-agent.ts';
 import { AgentKeyError } from '../../mcp/client/signer.ts';
-import type { TestAgent } from '../world/agent.ts';
-import { makeKeyPair } from '../world/agent.ts';
+import { expectStatus, makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { approveWith, enrol } from '../world/passkeys.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
@@ -63,8 +62,7 @@ describe('outcomes of a call', () => {
     });
 
     const waiting = client.settled(outcome.approvalId);
-    const approved = await approveWith(world, outcome.approvalId, key);
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, approveWith(world, outcome.approvalId, key));
     const settled = await waiting;
     if (!settled.ok || settled.value.state !== 'done') throw new Error(JSON.stringify(settled));
     expect(settled.value.result).toMatchObject({ status: 200, data: { method: 'POST', target: '/v1/items' } });
@@ -143,8 +141,7 @@ test('a repeated access request returns the pending one, and a long poll returns
   const waiting = lacking.accessRequest(asked.value.requestToken, { waitSeconds: 20 });
   const { body } = await organisation.ask('GET', '/owner/access-requests');
   const path = `/owner/access-requests/${body.access_requests[0].request_id}/deny`;
-  const denied = await organisation.ask('POST', path, { note: 'Not now.' });
-  expect(denied.status, denied.text).toBe(200);
+  await expectStatus(200, organisation.ask('POST', path, { note: 'Not now.' }));
   expect(await waiting).toEqual({ ok: true, value: { status: 'denied', note: 'Not now.' } });
 });
 

@@ -7,7 +7,7 @@ import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { inspect } from '../world/inspector.ts';
@@ -211,8 +211,7 @@ test('a change of the agent’s permissions is notified, and included in the nex
   const described = async () => (await mcp.request('tools/list')).result.tools[0].description as string;
   await vi.waitUntil(async () => /- demo: demo:read$/m.test(await described()), PATIENCE);
   const terms = { scopes: ['demo:read', 'demo:delete'] };
-  const changed = await organisation.ask('POST', `/owner/agents/${grown.id}/grants/demo`, terms);
-  expect(changed.status, changed.text).toBe(200);
+  await expectStatus(200, organisation.ask('POST', `/owner/agents/${grown.id}/grants/demo`, terms));
   const news = mcp.next(({ method }) => method === 'notifications/tools/list_changed');
   await callTool(mcp, 'list_permissions', {});
   await news;

@@ -2,7 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MaybeRecorded } from '../../broker/audit/audit-unavailable.ts';
 import { afterFile } from '../world/after-file.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import {
   type Body,
   type ChatServer,
@@ -75,8 +75,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     );
   /** Holds a call, and returns the buttons of its message in Slack. */
   const heldInSlack = async () => {
-    const held = await agent.act(WRITE);
-    expect(held.status).toBe(202);
+    const held = await expectStatus(202, agent.act(WRITE));
     const message = await messageOf(held.body.approval_id, slackButtons);
     return { id: String(held.body.approval_id), message, buttons: slackButtons(message)! };
   };
@@ -272,8 +271,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
   test('a message has no buttons when a rule that holds the call does not allow them', async () => {
     const { id: channelId } = await addSlack();
     const none = async (who: Parameters<typeof organisation.agent>[0], why: string) => {
-      const held = await (await organisation.agent({ rules: RULES, ...who })).act(WRITE);
-      expect(held.status).toBe(202);
+      const held = await expectStatus(202, (await organisation.agent({ rules: RULES, ...who })).act(WRITE));
       expect(slackButtons(await messageOf(held.body.approval_id)), why).toBeUndefined();
     };
     await none({ rules: [{ ...HOLDS, decide_in: ['phone'] }] }, 'another channel');

@@ -7,7 +7,7 @@ import { setCredentialStatus } from '../../broker/store/connections.ts';
 import { takeLease } from '../../broker/store/leases.ts';
 import { operatorNumbers } from '../../broker/store/operator-numbers.ts';
 import { afterFile } from '../world/after-file.ts';
-import { jsonPost, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { type Came, type ChannelServer, startChannelServer } from '../world/channel-server.ts';
 import { childOf } from '../world/child.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
@@ -66,8 +66,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
 
   const addWebhook = async (more: object = {}) => {
     const channel = { name: 'hook', kind: 'webhook', url: `${server.url}/hook`, ...more };
-    const made = await organisation.ask('POST', '/owner/channels', channel);
-    expect(made.status, made.text).toBe(201);
+    const made = await expectStatus(201, organisation.ask('POST', '/owner/channels', channel));
     return made.body;
   };
   const channelNamed = async (name: string) =>

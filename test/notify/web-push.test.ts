@@ -1,5 +1,6 @@
 /** Devices with Web Push: who may add which, what is sent, to whom, and the handling of the push service's answers. */
 import { beforeEach, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
 import { WRITE } from '../world/requests.ts';
@@ -25,15 +26,13 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
   const devices = async (by = organisation.owner) =>
     (await organisation.ask('GET', '/owner/push-subscriptions', undefined, by)).body.subscriptions;
   const hold = async (more: object = {}) => {
-    const held = await agent.act({ ...WRITE, ...more });
-    expect(held.status).toBe(202);
+    const held = await expectStatus(202, agent.act({ ...WRITE, ...more }));
     return held.body.approval_id as string;
   };
 
   test('a held call reaches the device encrypted, signed by the key of its subscription, and its outcome replaces it', async () => {
     const phone = subscribe(service);
-    const added = await add(phone.json);
-    expect(added.status, added.text).toBe(201);
+    const added = await expectStatus(201, add(phone.json));
     for (const secret of [phone.json.endpoint, phone.json.keys.auth, phone.json.keys.p256dh])
       expect(added.text).not.toContain(secret);
     const { public_key: key } = (await organisation.ask('GET', '/owner/push-subscriptions')).body;
@@ -178,8 +177,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     [{ keys: { p256dh: 'AAAA', auth: 'AAAAAAAAAAAAAAAAAAAAAA' } }, 'p256dh'],
     [{ keys: { p256dh: Buffer.alloc(65, 4).toString('base64url'), auth: 'AAAAAAAAAAAAAAAAAAAAAA' } }, 'p256dh'],
   ])('%j is refused with an explanation', async (wrong, word) => {
-    const refused = await add({ ...subscribe(service).json, ...wrong });
-    expect(refused.status).toBe(400);
+    const refused = await expectStatus(400, add({ ...subscribe(service).json, ...wrong }));
     expect(refused.text).toContain(word);
     expect(await devices()).toEqual([]);
   });
@@ -198,8 +196,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
 
   test('an owner has at most twenty devices', async () => {
     for (let i = 0; i < 20; i++) expect((await add(subscribe(service).json)).status).toBe(201);
-    const refused = await add(subscribe(service).json);
-    expect(refused.status).toBe(409);
+    const refused = await expectStatus(409, add(subscribe(service).json));
     expect(refused.text).toContain('remove one');
   });
 

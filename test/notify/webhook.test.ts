@@ -2,6 +2,7 @@
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
+import { expectStatus } from '../world/agent.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
@@ -24,8 +25,7 @@ describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
 
   const addWebhook = async (more: object = {}) => {
     const channel = { name: 'hook', kind: 'webhook', url: `${server.url}/hook`, ...more };
-    const made = await organisation.ask('POST', '/owner/channels', channel);
-    expect(made.status, made.text).toBe(201);
+    const made = await expectStatus(201, organisation.ask('POST', '/owner/channels', channel));
     return made.body;
   };
   const deny = (id: unknown) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
@@ -33,8 +33,7 @@ describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
   test('a notice of a held call is sent within two seconds, signed by the standard, and its outcome after it', async () => {
     const { secret } = await addWebhook();
     const began = Date.now();
-    const held = await agent.act({ ...WRITE, data: { title: 'SECRET-BODY' } });
-    expect(held.status).toBe(202);
+    const held = await expectStatus(202, agent.act({ ...WRITE, data: { title: 'SECRET-BODY' } }));
     const [first] = await server.waitFor(1, 2_000);
     expect(Date.now() - began).toBeLessThan(2_000);
     expect(new Webhook(secret).verify(first!.body, first!.headers)).toEqual(JSON.parse(first!.body));

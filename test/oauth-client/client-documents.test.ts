@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { isClientDocument } from '../../broker/oauth-client/client-document.ts';
-import { jsonPost, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
 import { Browser } from '../world/browser.ts';
 import { outlive } from '../world/connecting.ts';
@@ -54,8 +54,7 @@ describe('a broker with an https address', () => {
   async function connect(connection: string): Promise<string> {
     const start = `${here}/owner/connections/${connection}/oauth/start`;
     const signedIn = headers();
-    const begun = await send(start, { method: 'POST', headers: signedIn });
-    expect(begun.status, begun.text).toBe(200);
+    const begun = await expectStatus(200, send(start, { method: 'POST', headers: signedIn }));
     const browser = new Browser();
     browser.stopAt = ({ origin }) => origin === BASE_URL;
     const visit = await server.consent(browser, 'ann', begun.body.authorization_url);
@@ -67,8 +66,7 @@ describe('a broker with an https address', () => {
   }
 
   test('publishes a document for each connection, which contains nothing about the connection', async () => {
-    const published = await send(`${here}/.well-known/svc-oauth-client/${SOME_ID}`, {});
-    expect(published.status).toBe(200);
+    const published = await expectStatus(200, send(`${here}/.well-known/svc-oauth-client/${SOME_ID}`, {}));
     expect(published.headers.get('cache-control')).toBe('public, max-age=3600');
     expect(published.headers.get('content-type')).toMatch(/^application\/json\b/);
     expect(published.body).toEqual({
@@ -178,8 +176,7 @@ describe('a broker with an http address', () => {
     const refused = await start('by-document', 'document');
     expectEnvelope(refused, 409, 'conflict');
     expect(refused.body.detail).toContain('BASE_URL of this broker is http');
-    const registered = await start('by-registration', 'dynamic');
-    expect(registered.status, registered.text).toBe(200);
+    await expectStatus(200, start('by-registration', 'dynamic'));
   });
 });
 

@@ -1,6 +1,6 @@
 /** Connections that an owner makes at a real OAuth server: from Connect to calls, refreshes, and Disconnect. */
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
 import {
   type AuthorizationServer,
   CLIENT_ID,
@@ -32,8 +32,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     server.instead = undefined;
     server.asked.length = 0;
     organisation = await world.organisation();
-    const applied = await govern();
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, govern());
     connection = (await listed())[0].id;
     agent = await organisation.agent({
       policy: await organisation.policy([{ effect: 'allow' }]),
@@ -190,8 +189,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
   test('a held call that is approved after its token has expired is made with a new token', async () => {
     await connect();
     await organisation.guardrails([{ name: 'ask', effect: 'require_approval' }]);
-    const held = await agent.act(READ);
-    expect(held.status, held.text).toBe(202);
+    const held = await expectStatus(202, agent.act(READ));
     world.clock.skewMs = 700_000;
     const id = held.body.approval_id;
     expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
@@ -253,8 +251,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
       'env:DOCS_SECRET': CLIENT_SECRET,
       'env:DOCS_TOKEN': 'a-token-0123456789',
     };
-    const applied = await govern({ connections }, values);
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, govern({ connections }, values));
     expect(server.seen.filter((one) => one === 'POST /token/revocation')).toHaveLength(length + 2);
     const { status } = await agent.act(READ);
     if (bearer === undefined) expect(status).toBe(412);

@@ -1,7 +1,7 @@
 /** Refreshes on several replicas, and interrupted by kill -9 (C9); and tokens are never exposed, whatever fails. */
 import { describe, expect, test, vi } from 'vitest';
 import { endRefreshClaims } from '../../broker/store/oauth-tokens.ts';
-import { type Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { leaksOf } from '../world/canary.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
@@ -227,8 +227,7 @@ describe.each(ONE_STORE)(`tokens on %s${postgresNote}`, (store) => {
       server.answers.clear();
       const begun = await pressConnect(world, browser, connection);
       say(await browser.get(begun.body.authorization_url));
-      const made = await agent.act(READ);
-      expect(made.status, made.text).toBe(200);
+      const made = await expectStatus(200, agent.act(READ));
       say(made);
       const shown = await organisation.ask('GET', '/owner/connections');
       say(shown);

@@ -4,7 +4,7 @@
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Db } from '../../broker/store/store.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { connectAtOnce, outlive } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
@@ -40,8 +40,7 @@ describe.each(WHERE)(`governance files and OAuth connections on %s${postgresNote
       response.writeHead(200).end();
     });
     organisation = await world.organisation();
-    const applied = await apply(present());
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, apply(present()));
     connection = (await connectionOf('main')).id;
     agent = await organisation.agent({
       policy: await organisation.policy([{ effect: 'allow' }]),
@@ -70,8 +69,7 @@ describe.each(WHERE)(`governance files and OAuth connections on %s${postgresNote
     ...more,
   });
   const plan = async (document: object) => {
-    const planned = await organisation.ask('POST', '/owner/governance/plan', file(document));
-    expect(planned.status, planned.text).toBe(200);
+    const planned = await expectStatus(200, organisation.ask('POST', '/owner/governance/plan', file(document)));
     return planned.body;
   };
   const apply = (document: object, governance_version?: string) =>
@@ -81,8 +79,7 @@ describe.each(WHERE)(`governance files and OAuth connections on %s${postgresNote
       (one: { label: string }) => one.label === label,
     );
   const owner = async (path: string, body: unknown = {}) => {
-    const answer = await organisation.ask('POST', path, body);
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', path, body));
   };
 
   /** Makes the broker refresh the connection's tokens, by a call of an agent. */
@@ -156,8 +153,7 @@ describe.each(WHERE)(`governance files and OAuth connections on %s${postgresNote
 
   test.each(ENDS)('an apply that %s revokes the tokens that were refreshed since its plan', async (_what, document) => {
     const transactions = beforeTransaction(refresh);
-    const applied = await apply(document);
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, apply(document));
     expect(transactions()).toBe(1);
     expect(revoked).toEqual(newest());
     expect((await connectionOf('main'))?.oauth ?? null).toBe(null);
@@ -216,8 +212,7 @@ describe.each(WHERE)(`governance files and OAuth connections on %s${postgresNote
 
     test.each(ENDS)('an apply that %s revokes the fresh tokens', async (_what, document) => {
       await amid(async () => {
-        const applied = await apply(document);
-        expect(applied.status, applied.text).toBe(200);
+        await expectStatus(200, apply(document));
       });
       expect(revoked).toEqual(newest());
     });

@@ -3,7 +3,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -64,8 +64,7 @@ describe('connecting with a faulty or hostile party', () => {
     expect(await state()).toBe('not_connected');
   }
   async function visitOf(browser = browserOf(world, organisation.owner)): Promise<Visit> {
-    const begun = await pressConnect(world, browser, connection);
-    expect(begun.status, begun.text).toBe(200);
+    const begun = await expectStatus(200, pressConnect(world, browser, connection));
     return await browser.get(begun.body.authorization_url);
   }
 
@@ -290,8 +289,7 @@ describe('connecting with a faulty or hostile party', () => {
     expect(begun.body.detail).toMatch(says);
     // It is not cached: whoever corrects the server can connect immediately.
     server.metadata = {};
-    const again = await pressConnect(world, browserOf(world, organisation.owner), connection);
-    expect(again.status, again.text).toBe(200);
+    await expectStatus(200, pressConnect(world, browserOf(world, organisation.owner), connection));
   });
 
   test('MC-03 metadata with endpoints in the broker’s network is refused', async () => {

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -60,8 +60,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
 
   async function connect(): Promise<void> {
     const browser = browserOf(world, organisation.owner);
-    const begun = await pressConnect(world, browser, connection);
-    expect(begun.status, begun.text).toBe(200);
+    const begun = await expectStatus(200, pressConnect(world, browser, connection));
     const visit = await server.consent(browser, 'ann', begun.body.authorization_url);
     expect([visit.status, visit.text.includes('The platform is connected.')], visit.text).toEqual([200, true]);
   }
@@ -127,8 +126,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
   test('disconnecting deletes the registration, so that a server that has deleted it, too, can be connected again', async () => {
     server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
     await connect();
-    const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
-    expect(ended.status, ended.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`));
     await connect();
     expect(registrations()).toBe(2);
   });
@@ -137,8 +135,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
     await connect();
     await outlive(world, connection);
-    const tried = await organisation.ask('POST', `/owner/connections/${connection}/test`);
-    expect(tried.status, tried.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/connections/${connection}/test`));
     expect(server.asked.map((form) => [form.get('grant_type'), form.get('resource')])).toEqual([
       ['authorization_code', `${server.issuer}/mcp`],
       ['refresh_token', `${server.issuer}/mcp`],

@@ -1,6 +1,7 @@
 /** Several authorization servers, one of which tries to obtain the code of another (mix-up attack, RFC 9700 section 4.4). */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -154,8 +155,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     ] as const) {
       const id = `gh-${randomUUID().slice(0, 8)}`;
       const body = { platform: id, entry: { ...entry, auth: { ...entry.auth, ...auth } } };
-      const made = await others.ask('POST', '/owner/platforms', body);
-      expect(made.status, made.text).toBe(201);
+      await expectStatus(201, others.ask('POST', '/owner/platforms', body));
       const one = await others.connection(id, { secret: null });
       const { begun } = await begin(one, browserOf(world, others.owner));
       expect(redirectOf(begun.body.authorization_url), begun.text).toBe(uri);

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
@@ -76,8 +76,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
     const visit = browser.get((await pressConnect(world, browser, connection)).body.authorization_url);
     await arrived;
     const text = JSON.stringify({ connections: { [label]: { platform: 'other' } } });
-    const moved = await organisation.ask('POST', '/owner/governance/apply', { text, values: {} });
-    expect(moved.status, moved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', '/owner/governance/apply', { text, values: {} }));
     answer();
     expect((await visit).text).toContain('given to another platform in the meantime');
     expect(await state()).toBe('not_connected');
@@ -111,8 +110,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
     const { arrived, answer } = holdTokens();
     const call = agent.act(READ);
     await arrived;
-    const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
-    expect(ended.status, ended.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`));
     answer();
     const answered = await call;
     expect([answered.status, answered.body.error], answered.text).toEqual([409, 'platform_reauth_needed']);
@@ -131,8 +129,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       return await call;
     }
     const suspend = async () => {
-      const suspended = await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'odd' });
-      expect(suspended.status, suspended.text).toBe(200);
+      await expectStatus(200, organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'odd' }));
     };
 
     test('before a call: an agent that was suspended is refused, and nothing is sent', async () => {
@@ -213,8 +210,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       await outlive(world, connection, MINUTE_MS);
       const answer = await whileWaiting(async () => {
         const body = { platform: 'docs', label: 'other', default: true };
-        const made = await organisation.ask('POST', '/owner/connections', body);
-        expect(made.status, made.text).toBe(201);
+        await expectStatus(201, organisation.ask('POST', '/owner/connections', body));
       });
       expectEnvelope(answer, 502, 'upstream_unreachable');
       expect(answer.body).toMatchObject({ code: 'token_unavailable', outcome: 'not_sent' });
@@ -223,8 +219,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
 
     test('an approved held call is sent after the wait: its approval satisfies the hold', async () => {
       await organisation.guardrails([{ name: 'ask', effect: 'require_approval', methods: ['GET'] }]);
-      const held = await agent.act(READ);
-      expect(held.status, held.text).toBe(202);
+      const held = await expectStatus(202, agent.act(READ));
       await outlive(world, connection, MINUTE_MS);
       const approve = () => organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
       const { body } = await whileWaiting(async () => undefined, approve);

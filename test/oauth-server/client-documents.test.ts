@@ -1,6 +1,6 @@
 /** Client ID metadata documents of MCP clients: failing sites of vendors, and a broker that does not fetch documents. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { startClientSite } from '../world/client-documents.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -27,8 +27,7 @@ describe('with client id metadata documents', () => {
     ] as const) {
       client.id = id;
       const { host } = new URL(id);
-      const visit = await new Browser().get(client.address());
-      expect(visit.status).toBe(400);
+      const visit = await expectStatus(400, new Browser().get(client.address()));
       expect(visit.text).toContain('client_id metadata document fetch failed');
       expect(visit.text).toContain(`allow it to reach ${host}, or set AGENT_BROKER_CLIENT_ID_DOCUMENTS=off`);
       expect(logged.at(-1)).toEqual([{ host, problem }, 'a client id metadata document could not be fetched']);
@@ -65,11 +64,9 @@ describe('a client whose site fails after it was allowed', () => {
   ])('can refresh and revoke its tokens while the site %s', async (_what, answers) => {
     const { client, path, refreshToken } = await letIn();
     site.documents.set(path, answers);
-    const refreshed = await client.refresh(refreshToken);
-    expect(refreshed.status, refreshed.text).toBe(200);
+    const refreshed = await expectStatus(200, client.refresh(refreshToken));
     later();
-    const again = await client.refresh(refreshed.body.refresh_token);
-    expect(again.status, again.text).toBe(200);
+    const again = await expectStatus(200, client.refresh(refreshed.body.refresh_token));
     expect((await client.post('/oauth/revoke', { client_id: client.id, token: again.body.refresh_token })).status).toBe(
       200,
     );
@@ -109,8 +106,7 @@ describe('without client id metadata documents', () => {
     });
     const client = new OAuthClient(world);
     client.id = `${site.origin}/client.json`;
-    const visit = await new Browser().get(client.address());
-    expect(visit.status).toBe(400);
+    const visit = await expectStatus(400, new Browser().get(client.address()));
     expect(visit.text).toContain('this broker does not fetch such documents');
     expect(site.asked).toEqual([]);
     expect((await client.register()).status).toBe(201);

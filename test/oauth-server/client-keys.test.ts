@@ -5,7 +5,7 @@ import { CompactSign, exportJWK, exportSPKI, generateKeyPair, type JWK, type JWT
 import { beforeAll, describe, expect, test } from 'vitest';
 import { CLIENT_AUTH_ALGORITHMS } from '../../broker/oauth-server/metadata.ts';
 import { makeAuthorizationServer } from '../../broker/oauth-server/server.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { startClientSite } from '../world/client-documents.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { serveHandler } from '../world/listen.ts';
@@ -65,8 +65,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
   const METHOD = { token_endpoint_auth_method: 'private_key_jwt' };
   const registered = async (metadata: Record<string, unknown>) => {
     const client = new OAuthClient(world);
-    const { status, body, text } = await client.register({ ...METHOD, ...metadata });
-    expect(status, text).toBe(201);
+    const { body } = await expectStatus(201, client.register({ ...METHOD, ...metadata }));
     expect(body).toMatchObject(METHOD);
     return client;
   };
@@ -96,8 +95,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
       const code = await client.code(browser());
       const bare = await client.redeem(code);
       expect([bare.status, bare.body.error]).toEqual([401, 'invalid_client']);
-      const redeemed = await client.redeem(code, await proof(client));
-      expect(redeemed.status, redeemed.text).toBe(200);
+      const redeemed = await expectStatus(200, client.redeem(code, await proof(client)));
       const { access_token, refresh_token } = redeemed.body;
       expect(await works(access_token)).toBe(200);
 
@@ -193,8 +191,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
         expect([what, answer.status, answer.body.error]).toEqual([what, 400, 'invalid_request']);
       }
       expect(site.asked).not.toContain(new URL(theirs).pathname);
-      const redeemed = await client.redeem(code, proofOf(good));
-      expect(redeemed.status, redeemed.text).toBe(200);
+      await expectStatus(200, client.redeem(code, proofOf(good)));
     });
 
     test('can use each assertion once: a reuse later, at another endpoint, or concurrently is refused', async () => {
@@ -249,8 +246,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
     const [client, path] = [await documented({ jwks_uri: keysAt(pair) }), `/keys-${number - 1}`];
     const { refresh_token } = (await client.redeem(await client.code(browser()), await proof(client))).body;
     for (const what of [path, `/client-${number}`]) site.documents.set(what, 503);
-    const refreshed = await client.refresh(refresh_token, await proof(client));
-    expect(refreshed.status, refreshed.text).toBe(200);
+    const refreshed = await expectStatus(200, client.refresh(refresh_token, await proof(client)));
     const other = await newPair('key-1');
     const forged = await proof(client, {}, { key: other.privateKey });
     expect((await client.refresh(refreshed.body.refresh_token, forged)).body.error).toBe('invalid_client');

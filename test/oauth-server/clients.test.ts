@@ -9,7 +9,7 @@ import { startHousekeeping } from '../../broker/process/housekeeping.ts';
 import { capOAuthRecords, purgeIdleClients, purgeOAuthRecords } from '../../broker/store/oauth-records.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
@@ -148,8 +148,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
         { jwks_uri: 'http://app.example/jwks', token_endpoint_auth_method: 'private_key_jwt' },
       ],
     ])('with %s are refused', async (_what, metadata) => {
-      const { status, body } = await new OAuthClient(world).register(metadata);
-      expect(status).toBe(400);
+      const { body } = await expectStatus(400, new OAuthClient(world).register(metadata));
       expect(body.error).toMatch(/^invalid_(client_metadata|redirect_uri)$/);
     });
 
@@ -184,8 +183,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       await chores();
       expect([await known(unused.id), await known(used.id)]).toEqual([true, true]);
       world.clock.skewMs = 25 * HOUR_MS;
-      const late = await browserOf(world, organisation.owner).get(unused.address());
-      expect(late.status).toBe(400);
+      await expectStatus(400, browserOf(world, organisation.owner).get(unused.address()));
       await chores();
       expect([await known(unused.id), await known(used.id)]).toEqual([false, true]);
       world.clock.skewMs = 0;
@@ -196,8 +194,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       world.clock.skewMs = 25 * HOUR_MS;
       await chores();
       expect(await known(used.id)).toBe(false);
-      const gone = await browserOf(world, organisation.owner).get(used.address());
-      expect(gone.status).toBe(400);
+      const gone = await expectStatus(400, browserOf(world, organisation.owner).get(used.address()));
       expect(gone.text).toContain('Remove the connection in the application and add it again');
       world.clock.skewMs = 0;
     });
@@ -367,8 +364,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
     ])('are refused when the document %s', async (_what, given) => {
       const id = idOf();
       answer = () => given(id);
-      const { status, text } = await authorize(id);
-      expect(status).toBe(400);
+      const { text } = await expectStatus(400, authorize(id));
       expect(text).toContain('Nothing was granted');
       // One request for the document, and one more to check whether the error may be redirected to that client.
       expect(asked.length).toBeLessThanOrEqual(2);
@@ -396,8 +392,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       const client = new OAuthClient(world);
       client.id = `https://${world.upstream.address}/client`;
       const seen = world.upstream.seen.length;
-      const visit = await send(client.address(), {});
-      expect(visit.status).toBe(400);
+      await expectStatus(400, send(client.address(), {}));
       expect(world.upstream.seen.length).toBe(seen);
     });
   });

@@ -5,7 +5,7 @@ import { consentOffer } from '../../broker/admin/consent-offer.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { endSession } from '../../broker/store/ended-sessions.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
-import { jsonPost, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import type { Browser } from '../world/browser.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { askConsent, browserOf, CALLBACK, openConsent, signIn } from '../world/mcp-person.ts';
@@ -37,8 +37,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
   test('the page names the client, where the code goes, and what can be granted; the client’s name is its own claim', async () => {
     const name = 'Ev\u202eil <b>x</b>';
     const { browser, page, client } = await asking({ client_name: name, redirect_uris: ['https://app.example/cb'] });
-    const { body, status } = await askConsent(browser, page, 'request');
-    expect(status).toBe(200);
+    const { body } = await expectStatus(200, askConsent(browser, page, 'request'));
     expect(body.client).toEqual({
       id: client.id,
       name: 'Ev il <b>x</b>',
@@ -131,8 +130,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect(await agents()).toBe(before);
     // In the attacker's browser an admin's decision counts, and only that browser continues.
     signIn(world, thief, organisation.owner);
-    const decided = await askConsent(thief, page, 'decision', allow());
-    expect(decided.status, decided.text).toBe(200);
+    const decided = await expectStatus(200, askConsent(thief, page, 'decision', allow()));
     const elsewhere = await admin.get(decided.body.location);
     expect([elsewhere.status, new URL(elsewhere.url).searchParams.get('code')]).toEqual([400, null]);
     const back = await thief.get(decided.body.location);
@@ -142,13 +140,11 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
   test('the code is sent only to the browser of the decision', async () => {
     const { browser, page } = await asking();
     const { location } = (await askConsent(browser, page, 'decision', allow())).body;
-    const stolen = await browserOf(world).get(location);
-    expect(stolen.status).toBe(400);
+    const stolen = await expectStatus(400, browserOf(world).get(location));
     expect(stolen.url).toBe(location);
     expect(new URL((await browser.get(location)).url).searchParams.get('code')).not.toBeNull();
     // And only once. Opened again, the page does not say that nothing was granted.
-    const again = await browser.get(location);
-    expect(again.status).toBe(400);
+    const again = await expectStatus(400, browser.get(location));
     expect(again.text).toContain('was answered already, has expired, or was started in another browser');
     expect(again.text).not.toMatch(/nothing was granted|not connected</i);
   });

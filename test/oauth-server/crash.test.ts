@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startHousekeeping } from '../../broker/process/housekeeping.ts';
+import { expectStatus } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import type { Browser } from '../world/browser.ts';
 import { refuseOAuthRecords } from '../world/faults.ts';
@@ -54,8 +55,7 @@ describe.each(ONE_STORE)(`a consent that fails half-way on %s${postgresNote}`, (
         expect((await askConsent(browser, page, 'decision', allow())).status).toBeGreaterThanOrEqual(500);
       expect([await listed(), await agents(), await events()]).toEqual(before);
       await repair();
-      const { status, body } = await askConsent(browser, page, 'decision', allow());
-      expect(status).toBe(200);
+      const { body } = await expectStatus(200, askConsent(browser, page, 'decision', allow()));
       expect([await listed(), await agents(), await events()]).toEqual(before.map((count) => count + 1));
       const back = new URL((await browser.get(body.location)).url);
       const tokens = (await client.redeem(back.searchParams.get('code')!)).body;
@@ -120,8 +120,7 @@ describe.each(ONE_STORE)(`kill -9 during a consent on %s${postgresNote}`, (store
         if (authorisations.length === 0)
           expect((await askConsent(browser, page, 'decision', allow())).status).toBe(200);
         const back = new URL((await browser.get(onward(page))).url);
-        const redeemed = await client.redeem(back.searchParams.get('code')!);
-        expect(redeemed.status, redeemed.text).toBe(200);
+        const redeemed = await expectStatus(200, client.redeem(back.searchParams.get('code')!));
         expect((await callMcp(baseUrl, redeemed.body.access_token)).status).toBe(200);
       }
     } finally {

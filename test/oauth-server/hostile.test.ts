@@ -1,6 +1,6 @@
 /** Attacks on the authorization server: where codes are sent, how they are sent, and what is accepted as a token. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { askConsent, browserOf, CALLBACK, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
@@ -18,8 +18,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
   const browser = () => browserOf(world, organisation.owner);
   const registered = async (...redirect_uris: string[]) => {
     const client = new OAuthClient(world);
-    const { status, text } = await client.register(redirect_uris.length > 0 ? { redirect_uris } : {});
-    expect(status, text).toBe(201);
+    await expectStatus(201, client.register(redirect_uris.length > 0 ? { redirect_uris } : {}));
     return client;
   };
   /** Returns the first response, without following redirects. */
@@ -100,8 +99,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
         { redirect_uri: hostile },
         { response_type: hostile, client_id: 'x' },
       ]) {
-        const { status, text, headers } = await ask(await registered(), changed);
-        expect(status).toBe(400);
+        const { text, headers } = await expectStatus(400, ask(await registered(), changed));
         expect(text).not.toContain('<script>');
         expect(headers.get('content-security-policy')).toContain("default-src 'none'");
         expect(headers.get('content-type')).toContain('text/html');
@@ -355,8 +353,7 @@ test('with an https address the cookies of the consent are sent over https only'
   const at = await serveHandler(handle);
   const client = new OAuthClient(world, at);
   await client.register();
-  const answer = await send(client.address({ resource: 'https://broker.example/mcp' }), {});
-  expect(answer.status, answer.text).toBe(303);
+  const answer = await expectStatus(303, send(client.address({ resource: 'https://broker.example/mcp' }), {}));
   const cookies = answer.headers.getSetCookie().filter((one) => /^svc_(consent|resume)=/.test(one));
   expect(cookies).toHaveLength(2);
   for (const cookie of cookies) expect(cookie).toMatch(/; secure/i);

@@ -8,7 +8,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { putOAuthRecord, useOAuthRecord } from '../../broker/store/oauth-records.ts';
-import { jsonPost, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
@@ -39,8 +39,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
 
   describe('metadata', () => {
     test('a request without a token is pointed at the metadata, and a client discovers the server by the standards', async () => {
-      const refused = await callMcp(baseUrl, undefined);
-      expect(refused.status).toBe(401);
+      const refused = await expectStatus(401, callMcp(baseUrl, undefined));
       const challenge = refused.headers.get('www-authenticate')!;
       expect(challenge).toBe(
         `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource/mcp", scope="mcp:read mcp:write"`,
@@ -201,8 +200,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       const first = await client.tokens(browser());
       const second = (await client.refresh(first.refresh_token)).body;
       world.clock.skewMs = REFRESH_LEEWAY_MS - 2_000;
-      const third = await client.refresh(first.refresh_token);
-      expect(third.status, third.text).toBe(200);
+      const third = await expectStatus(200, client.refresh(first.refresh_token));
       for (const { access_token } of [first, second, third.body]) expect(await works(access_token)).toBe(200);
       // Counted from the first use: a repetition does not extend the time.
       world.clock.skewMs = REFRESH_LEEWAY_MS + 1_000;

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { type Answer, send, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { query } from '../world/store-contents.ts';
@@ -91,8 +91,7 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
     await vi.waitUntil(async () => (await health(thereUrl)).status === 200, PATIENCE);
     const there = new TestAgent({ ...here, baseUrl: thereUrl });
     const key = { 'idempotency-key': 'once' };
-    const made = await here.act(CHANGE, key);
-    expect(made.status, made.text).toBe(200);
+    await expectStatus(200, here.act(CHANGE, key));
     const held = (await here.act(HELD)).body.approval_id;
     const sent = world.upstream.seen.length;
     child.move(40 * HOUR_MS);
@@ -158,8 +157,7 @@ describe('a wrong clock on sqlite', () => {
     child.move(-2 * HOUR_MS);
     await vi.waitUntil(async () => (await health(agent.baseUrl)).status === 503, PATIENCE);
     expect(child.output().stderr.match(IN_DOUBT_EACH)).toHaveLength(2);
-    const last = await agent.act(CHANGE);
-    expect(last.status).toBe(200);
+    const last = await expectStatus(200, agent.act(CHANGE));
     expect(await query(environment, 'select id from audit_rows order by id desc limit 1')).toEqual([
       { id: last.body._meta.audit_id },
     ]);

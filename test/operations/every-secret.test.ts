@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import { type Answer, jsonPost, makeKeyPair, send, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { Browser } from '../world/browser.ts';
 import { leakFinder, leaksOf } from '../world/canary.ts';
@@ -355,8 +355,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     const asked = await agent.act({ ...callOf('people'), caller: ANN });
     expect([asked.status, asked.body.reason], asked.text).toEqual([412, 'not_consented']);
     const browser = new Browser();
-    const back = await browser.get(await start(browser, asked.body.consent_url));
-    expect(back.status, back.text).toBe(200);
+    await expectStatus(200, browser.get(await start(browser, asked.body.consent_url)));
     expect((await browser.post(`${asked.body.consent_url}/keep`, {})).status).toBe(200);
     SECRETS['access token of a person'] = tokens.given.access.at(-1)!;
     SECRETS['refresh token of a person'] = tokens.given.refresh.at(-1)!;
@@ -389,8 +388,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       requested_scopes: [{ platformId: 'bearer', scopes: ['demo:read'] }],
     });
     const token = asked.body.registration_token;
-    const approved = await asOwner('POST', `/v1/register/approve/${token}`);
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, asOwner('POST', `/v1/register/approve/${token}`));
     SECRETS['registration token'] = token;
     return (await register(`/claim-key/${token}`)).body.private_key;
   }

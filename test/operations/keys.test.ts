@@ -22,7 +22,7 @@ import { runFile } from '../../broker/process/run-file.ts';
 import { listConnections } from '../../broker/store/connections.ts';
 import { listSealed, SEALED } from '../../broker/store/sealed.ts';
 import type { Store } from '../../broker/store/store.ts';
-import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { makeRandom } from '../world/random.ts';
@@ -320,8 +320,7 @@ describe.each(ONE_STORE)(`signing keys on %s${postgresNote}`, (store) => {
     async (use, path) => {
       const { broker } = world.running;
       const old = broker.keys.signer(use, broker.clock()).kid;
-      const answer = await rotate(world.running, use);
-      expect(answer.status, answer.text).toBe(200);
+      const answer = await expectStatus(200, rotate(world.running, use));
       const { kid, signs_from } = answer.body;
       const lead = Date.parse(signs_from) - broker.clock();
       expect(lead).toBeGreaterThan(PUBLISHED_AHEAD_MS[use] - 5_000);
@@ -351,8 +350,7 @@ describe.each(ONE_STORE)(`signing keys on %s${postgresNote}`, (store) => {
     await rotate(world.running, 'evidence');
     world.clock.skewMs += PUBLISHED_AHEAD_MS.evidence + 5 * 60_000;
     await housekeeping();
-    const after = await agent.act(READ);
-    expect(after.status, after.text).toBe(200);
+    const after = await expectStatus(200, agent.act(READ));
     const fresh = (await evidenceOf(world, agent, auditIdOf(after))).receipt;
     const kids = [(await verifyReceipt(world, old)).kid, (await verifyReceipt(world, fresh)).kid];
     expect(new Set(kids).size).toBe(2);

@@ -1,7 +1,7 @@
 /** Warnings about whether the broker's links can be opened from elsewhere: by its base URL, and by its visitors. */
 import { describe, expect, test } from 'vitest';
 import { addressWarning, reachWarnings } from '../../broker/reach.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 
 test.each([
@@ -47,8 +47,7 @@ describe('visitors of the console', () => {
 
   test('owners of any role can read the warnings', async () => {
     const viewer = await organisation.addOwner('viewer');
-    const { status, body } = await organisation.ask('GET', '/owner/reach', undefined, viewer);
-    expect(status).toBe(200);
+    const { body } = await expectStatus(200, organisation.ask('GET', '/owner/reach', undefined, viewer));
     expect(body).toMatchObject({ base_url: world.running.baseUrl, warnings: [{ code: 'loopback' }] });
   });
 });

@@ -6,7 +6,16 @@ import { join } from 'node:path';
 import { compactVerify, createLocalJWKSet } from 'jose';
 import { afterEach, describe, expect, test } from 'vitest';
 import { runFile } from '../../broker/process/run-file.ts';
-import { type Answer, jsonPost, jsonRequest, type KeyPair, makeKeyPair, send, signToken } from '../world/agent.ts';
+import {
+  type Answer,
+  expectStatus,
+  jsonPost,
+  jsonRequest,
+  type KeyPair,
+  makeKeyPair,
+  send,
+  signToken,
+} from '../world/agent.ts';
 import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -117,8 +126,7 @@ async function serve(folder: string, words: readonly string[]): Promise<Served> 
   // As `agent-broker owner token` does, without another process.
   const { local_token } = JSON.parse(readFileSync(runFile(join(folder, 'data')), 'utf8'));
   const headers = { authorization: `Bearer ${local_token}`, 'content-type': 'application/json' };
-  const { status, text, body } = await send(`${url}/owner/token`, { method: 'POST', headers, body: '{}' });
-  expect(status, text).toBe(200);
+  const { body } = await expectStatus(200, send(`${url}/owner/token`, { method: 'POST', headers, body: '{}' }));
   return new Served(started, url, body.token);
 }
 

@@ -5,7 +5,7 @@ import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Postgres, startPostgres } from '../../bench/postgres.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { afterFile } from '../world/after-file.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { READ } from '../world/requests.ts';
 import { STORES } from '../world/stores.ts';
@@ -47,8 +47,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     return await send(`${world.running.baseUrl}${path}`, { headers: { authorization } });
   };
   const linesOf = async (path: string) => {
-    const { status, text } = await ask(path);
-    expect(status, text).toBe(200);
+    const { text } = await expectStatus(200, ask(path));
     return text
       .split('\n')
       .filter((line) => line !== '')
@@ -216,8 +215,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     expect(await store.reports()).toBe(store.db);
     const { owner } = await elsewhere.organisation();
     const authorization = `Bearer ${mintOwnerSession(elsewhere.running.broker, owner).token}`;
-    const answer = await send(`${elsewhere.running.baseUrl}/owner/audit/export`, { headers: { authorization } });
-    expect(answer.status).toBe(200);
+    await expectStatus(200, send(`${elsewhere.running.baseUrl}/owner/audit/export`, { headers: { authorization } }));
   });
 
   /** Returns a database of another broker on the same server, with current heartbeats. */

@@ -3,7 +3,7 @@ import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
 import { connected, SEARCH } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
-import { jsonPost, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { startCollector } from '../world/collector.ts';
 import { callTool, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { browserOf } from '../world/mcp-person.ts';
@@ -24,8 +24,7 @@ test('a server with trace context enabled gets it in `_meta`, and the attestatio
     OTEL_TRACES_SAMPLER: 'always_on',
   });
   const { agent } = await connected(world, mcp, { trace: true, attestation: 'meta' });
-  const answer = await agent.act(SEARCH, { traceparent: ASKED });
-  expect(answer.status, answer.text).toBe(200);
+  await expectStatus(200, agent.act(SEARCH, { traceparent: ASKED }));
   const { params } = mcp.seen.find(({ rpc }) => rpc === 'tools/call')!;
   await world.running.stop();
   const call = collector.spans.find(({ name }) => name === 'call')!;

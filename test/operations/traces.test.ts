@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose';
 import { describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { type Collector, type SentSpan, startCollector } from '../world/collector.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -38,8 +38,7 @@ describe('traces', () => {
     const traced = await start();
     const { agent, world, organisation, collector } = traced;
     const asked = { ...WRITE, method: 'PATCH', endpoint: '/items/secret-item', data: { title: 'a secret title' } };
-    const answer = await agent.act(asked, { traceparent: ASKED });
-    expect(answer.status).toBe(200);
+    const answer = await expectStatus(200, agent.act(asked, { traceparent: ASKED }));
     const id = auditIdOf(answer);
     const { receipt } = (await agent.get(`/v1/audit/${id}/receipt`)).body;
     const { body: rows } = await organisation.ask('GET', `/owner/audit?text=${id}`);

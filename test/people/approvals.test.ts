@@ -1,6 +1,6 @@
 /** Held calls for people: the deciding owner sees on whose behalf, never the person's identity; and the call is made with that person's token. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, DESKTOP, look, openConsole } from '../world/console.ts';
 import { govern } from '../world/docs-platform.ts';
@@ -25,8 +25,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
     await consentVerified(people, (await act(await assertion('bob'))).body.consent_url, 'bob');
   });
   const held = async (caller: object): Promise<string> => {
-    const answer = await act(caller, {}, careful);
-    expect(answer.status, answer.text).toBe(202);
+    const answer = await expectStatus(202, act(caller, {}, careful));
     return answer.body.approval_id;
   };
 

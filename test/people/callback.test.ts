@@ -1,5 +1,6 @@
 /** Callbacks of the platform with another issuer, code or state, repeated, or in another browser, are refused. */
 import { beforeEach, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf } from '../world/connecting.ts';
 import { govern } from '../world/docs-platform.ts';
@@ -106,8 +107,7 @@ describe.each(ONE_STORE)(`the callback from the platform on %s${postgresNote}`, 
     const [ann, bob] = [await onTheWayBack(ANN, 'ann'), await onTheWayBack(BOB, 'bob')];
     expect((await ann.browser.get(ann.back.href)).text).toContain('Use the account ann@docs.example?');
     issued = server.given.access.length;
-    const revoked = await organisation.ask('POST', `/owner/agents/${agent.id}/revoke`, {});
-    expect(revoked.status, revoked.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/agents/${agent.id}/revoke`, {}));
     expect((await bob.browser.get(bob.back.href)).text).toContain('was revoked');
     expect(server.given.access).toHaveLength(issued);
     for (const step of ['keep', 'start']) expect((await ann.browser.post(`${ann.url}/${step}`, {})).status).toBe(409);

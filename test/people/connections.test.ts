@@ -1,6 +1,6 @@
 /** Several connections of a platform with one token per person: which one a call uses, and what agents read about them. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { confirmAll, consentAsserted, documentOf } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
@@ -14,8 +14,7 @@ describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgre
   let first: string;
   let second: string;
   beforeEach(async () => {
-    const applied = await govern(organisation, document({ connections: CONNECTIONS }));
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, govern(organisation, document({ connections: CONNECTIONS })));
     const listed = (await organisation.ask('GET', '/owner/connections')).body.connections;
     [first, second] = ['first', 'second'].map(
       (label) => listed.find((one: { label: string }) => one.label === label).id,

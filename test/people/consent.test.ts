@@ -1,5 +1,6 @@
 /** One token per person, from a call without a token to calls with each person's own: at a real OAuth server and a real issuer. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { authorise, confirmAll, consentAsserted, onward, start, statusOf } from '../world/people.ts';
@@ -96,8 +97,7 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
   test('the receipt says that a caller was identified, with a random id, and never who it is', async () => {
     await consentAsserted(server, (await act(slack('PERSON-7'))).body.consent_url, 'ann');
     await confirmAll(organisation);
-    const answer = await act(slack('PERSON-7'));
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, act(slack('PERSON-7')));
     const { row, payload, receipt } = await evidenceOf(world, agent, answer.body._meta.audit_id);
     const [given] = (await organisation.ask('GET', '/owner/people')).body.tokens;
     expect(payload.caller).toEqual({ identity: 'asserted', person_id: given.person_id });

@@ -1,7 +1,7 @@
 /** Git for people: each request goes to the code host with the token of its person, and is refused without one. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
 import { shared } from '../world/fixtures.ts';
 import { startGitHost } from '../world/git-host.ts';
@@ -28,8 +28,7 @@ describe.each(ONE_STORE)(`git for people on %s${postgresNote}`, (store) => {
       per_person: { enabled: true, asserted: ['slack'] },
     };
     const document = { platforms: { docs, codehost }, connections: { host: { platform: 'codehost' } } };
-    const applied = await govern(organisation, document);
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, govern(organisation, document));
     agent = await organisation.agent({ rules: ALLOW_ALL, grants: { codehost: { scopeList: GIT_SCOPES } } });
     host.seen.length = 0;
   });

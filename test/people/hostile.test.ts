@@ -2,7 +2,7 @@
 import { importPKCS8, SignJWT } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { revokeUndecidedTokens } from '../../broker/admin/revoke-undecided-tokens.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { leaksOf } from '../world/canary.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
@@ -81,16 +81,14 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
       const answer = await act(caller);
       expect([answer.status, answer.body.reason], answer.text).toEqual([412, 'no_caller']);
       expect(answer.body.consent_url).toBeUndefined();
-      const started = await agent.post('/v1/consent/caller/start', { platform: 'docs', caller });
-      expect(started.status).toBe(400);
+      await expectStatus(400, agent.post('/v1/consent/caller/start', { platform: 'docs', caller }));
       nothingSent();
     },
   );
 
   test('a person’s token in a platform’s answer is redacted, and appears nowhere else', async () => {
     await connected(ANN, 'ann');
-    const answer = await act(ANN);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, act(ANN));
     const bearer = server.bearers.at(-1)!;
     expect(bearer.length).toBeGreaterThan(16);
     expect(answer.body.data.echo).toEqual(expect.any(String));
@@ -400,8 +398,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     const [before, after] = [await hold(), await hold()];
     expect((await approve(before)).result).toMatchObject({ status: 200, data: { who: 'ann' } });
     server.bearers.length = 0;
-    const removed = await organisation.ask('POST', '/owner/caller-issuers/remove', { issuer: issuer.issuer });
-    expect(removed.status, removed.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', '/owner/caller-issuers/remove', { issuer: issuer.issuer }));
     expect((await act(caller)).body.reason).toBe('no_caller');
     expect((await approve(after)).execution_error).toBe(
       'consent_required: The organisation no longer trusts the issuer that identified the person (caller_issuers), so nothing was sent.',
@@ -464,8 +461,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     const tokens = server.given.access.slice(-2);
     expect(await Promise.all(tokens.map(works))).toEqual([true, true]);
     const [{ connection_id: id }] = (await organisation.ask('GET', '/owner/people')).body.tokens;
-    const removed = await remove(id);
-    expect(removed.status, removed.text).toBe(200);
+    await expectStatus(200, remove(id));
     expect((await organisation.ask('GET', '/owner/people')).body.tokens).toEqual([]);
     expect(await Promise.all(tokens.map(works))).toEqual([false, false]);
   });

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, beforeEach, expect } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { fresh, shared } from '../world/fixtures.ts';
@@ -54,8 +54,7 @@ export function givenLyingIssuer(store: StoreKind) {
 
   const trust = async (more: object = {}, by = organisation) => {
     const caller_issuers = [{ issuer: issuer.issuer, audience: 'agents', client_id: CLIENT_ID, ...more }];
-    const applied = await govern(by, documentOf(server, { asserted: [] }, { caller_issuers }));
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, govern(by, documentOf(server, { asserted: [] }, { caller_issuers })));
   };
   const claims = (different: object = {}) => issuer.honest({ aud: 'agents', ...different });
   const actAs = async (jwt: string, by: TestAgent = agent) =>

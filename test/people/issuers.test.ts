@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { exportSPKI, importJWK } from 'jose';
 import { describe, expect, test } from 'vitest';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner } from '../world/lying-provider.ts';
 import { agentOfPeople, documentOf } from '../world/people.ts';
@@ -141,8 +141,7 @@ describe.each(ONE_STORE)(`faulty issuers of assertions on %s${postgresNote}`, (s
       });
       const answer = call(caller, await assertion());
       await expect.poll(() => issuer.seen).toContain('GET /jwks');
-      const stopped = await organisation.ask('POST', `/owner/agents/${caller.agentId}/suspend`, { reason: 'x' });
-      expect(stopped.status, stopped.text).toBe(200);
+      await expectStatus(200, organisation.ask('POST', `/owner/agents/${caller.agentId}/suspend`, { reason: 'x' }));
       await setTimeout(150);
       release();
       const { status, body } = await answer;

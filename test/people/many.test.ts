@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { agentOfPeople, consentAsserted, documentOf } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
@@ -29,8 +29,7 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
     const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)]!;
     const connections = { first: { platform: 'docs', default: true }, second: { platform: 'docs' } };
     const file = documentOf(server, { asserted: ['slack'], asserted_consent: 'link' }, { connections });
-    const applied = await govern(organisation, file);
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, govern(organisation, file));
     const listed = (await organisation.ask('GET', '/owner/connections')).body.connections;
     const idOf = (label: string): string => listed.find((one: { label: string }) => one.label === label).id;
     const places = [
@@ -40,8 +39,7 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
     const agents = await Promise.all(Array.from({ length: AGENTS }, () => agentOfPeople(organisation)));
     for (const agent of agents) {
       const terms = { connection: 'second', scopes: ['docs:read'] };
-      const granted = await organisation.ask('POST', `/owner/agents/${agent.id}/grants/docs`, terms);
-      expect(granted.status, granted.text).toBe(201);
+      await expectStatus(201, organisation.ask('POST', `/owner/agents/${agent.id}/grants/docs`, terms));
     }
 
     // Each person gives a different account for each connection.
@@ -71,8 +69,7 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
     ];
     await inTurns(given, 8, async (one) => {
       const { body } = await call(pick(agents), one);
-      const done = await consentAsserted(server, body.consent_url, accountOf(one));
-      expect(done.status, done.text).toBe(200);
+      await expectStatus(200, consentAsserted(server, body.consent_url, accountOf(one)));
     });
 
     server.served.length = 0;

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
 import { shared } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
@@ -96,8 +96,7 @@ describe.each(ONE_STORE)(`MCP servers for people on %s${postgresNote}`, (store) 
     const row = await findAuditRow(world.running.broker.store.db, organisation.id, refused.body.audit_id);
     expect(row).toMatchObject({ result: 'errored', reason: 'consent_required', upstream_status: 403 });
     await give('U-ANN', 'ann');
-    const made = await call('U-ANN');
-    expect(made.status, made.text).toBe(200);
+    await expectStatus(200, call('U-ANN'));
     // Nobody else is asked for more.
     await give('U-BOB', 'bob');
     expect((await call('U-BOB')).status).toBe(412);

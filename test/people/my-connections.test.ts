@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { cookieNameAt } from '../../broker/auth/session-cookie.ts';
-import { jsonPost, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import {
   agentOfPeople,
@@ -139,8 +139,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     const refused = await act(ANN);
     expect([refused.status, refused.body.reason]).toEqual([412, 'not_consented']);
     expect(refused.body.consent_url).toBeDefined();
-    const used = await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } });
-    expect(used.status).toBe(401);
+    await expectStatus(401, fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } }));
     expect((await shown(browser)).text).toContain('have no access to any of your accounts');
     const { rows } = (await organisation.ask('GET', '/owner/audit?limit=50')).body;
     const [event] = rows.filter(({ reason }: { reason: string }) => reason === 'person_withdrew');

@@ -1,5 +1,6 @@
 /** A scope that needs more than the platform’s default scopes: the person's next consent requests them. */
 import { describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
 import { authorise, confirmAll, start } from '../world/people.ts';
@@ -61,8 +62,7 @@ describe.each(ONE_STORE)(`scopes that need more than people consented to on %s${
     const docs = docsManifest(server, { per_person: perPerson, needs }, requested);
     expect((await govern(organisation, document({ platforms: { docs } }))).status).toBe(200);
     await connected(ANN, 'ann');
-    const refused = await act(ANN, WRITE);
-    expect(refused.status).toBe(412);
+    const refused = await expectStatus(412, act(ANN, WRITE));
     expect((await asked(refused.body.consent_url, 'ann')).scope).toBe(requested.join(' '));
   });
 });

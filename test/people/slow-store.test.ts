@@ -1,6 +1,7 @@
 /** A store with a high latency: calls on behalf of a person are slow, but succeed. */
-import { describe, expect, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { HOLDERS, place } from '../oauth-client/holders.ts';
+import { expectStatus } from '../world/agent.ts';
 import { startFaultProxy } from '../world/fault-proxy.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 
@@ -10,7 +11,6 @@ describe.runIf(STORES.includes('postgres'))(`a PostgreSQL 120 ms away${postgresN
     const made = await place('sqlite', { DATABASE_URL: wire.url }, perPerson);
     await give(made);
     wire.slow(60);
-    const { status, text } = await made.agent.act(call);
-    expect(status, text).toBe(200);
+    await expectStatus(200, made.agent.act(call));
   });
 });

@@ -1,7 +1,7 @@
 /** A person gave new tokens because the previous ones cannot be used: calls wait for an owner's confirmation, and do not ask the person again. */
 import { describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import type { Answer } from '../world/agent.ts';
+import { type Answer, expectStatus } from '../world/agent.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
 import { STDIO } from '../world/mcp-people.ts';
 import { agentOfPeople, confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
@@ -15,8 +15,7 @@ describe.each(ONE_STORE)(`tokens that replace others once an owner confirms them
   const { server, world, organisation, agent, act, document, connected } = givenPeople(store);
 
   async function giveAgain(): Promise<void> {
-    const started = await agent.post('/v1/consent/caller/start', { platform: 'docs', caller: ANN });
-    expect(started.status, started.text).toBe(202);
+    const started = await expectStatus(202, agent.post('/v1/consent/caller/start', { platform: 'docs', caller: ANN }));
     await consentAsserted(server, started.body.consent_url, 'ann');
   }
   /** Makes the refresh token refused from now on. */
@@ -76,8 +75,7 @@ describe.each(ONE_STORE)(`tokens that replace others once an owner confirms them
     const { approval_id: id } = (await act(ANN, WRITE, held)).body;
     await lapse();
     await giveAgain();
-    const approved = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
     const { body } = await held.get(`/v1/approvals/${id}?wait=30`);
     expect(body.execution_error).toContain('An owner has to confirm');
   });

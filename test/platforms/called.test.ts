@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { presetsOf } from '../../broker/platforms/presets.ts';
+import { expectStatus } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { CANARY } from '../world/world.ts';
 import { manifestOf } from './classified.ts';
@@ -207,15 +208,13 @@ describe.each(CASES)('$name', ({ name, preset, credential, secret = CANARY, answ
     const held = await act(call);
     expect([held.status, held.body.sentence], held.text).toEqual([202, sentence]);
     expect(world.upstream.seen).toEqual([]);
-    const decided = await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
-    expect(decided.status, decided.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {}));
     expect(world.upstream.seen).toMatchObject([{ method: call.method, target: call.endpoint }]);
     expect(JSON.parse(world.upstream.seen[0]!.body)).toEqual(call.data);
   });
 
   test.each(refused)('$method $endpoint under $scope is refused', async (call) => {
-    const answered = await act(call);
-    expect(answered.status, answered.text).toBe(403);
+    await expectStatus(403, act(call));
     expect(world.upstream.seen).toEqual([]);
   });
 });
@@ -249,8 +248,7 @@ describe('a patch of Kubernetes', () => {
     ['application/json-patch+json', [{ op: 'add', path: '/data/a', value: 'b' }]],
     ['application/apply-patch+yaml', 'apiVersion: v1\nkind: ConfigMap\ndata: { a: b }\n'],
   ])('of the type %s is sent unmodified', async (type, data) => {
-    const answered = await patch(MAP, type, data);
-    expect(answered.status, answered.text).toBe(200);
+    await expectStatus(200, patch(MAP, type, data));
     const { method, target, headers, body } = world.upstream.seen.at(-1)!;
     expect([method, target, headers['content-type']]).toEqual(['PATCH', MAP, type]);
     expect(body).toBe(typeof data === 'string' ? data : JSON.stringify(data));

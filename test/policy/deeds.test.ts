@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import type { CallAsk } from '../../broker/policy/call-ask.ts';
-import { UnreadBody } from '../../broker/policy/call-ask.ts';
+import { type CallAsk, UnreadBody } from '../../broker/policy/call-ask.ts';
 import { deedsOf } from '../../broker/policy/deeds.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import type { RulesSource } from '../../broker/policy/platform-rules.ts';

@@ -5,8 +5,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { attenuate } from '../../broker/policy/attenuation.ts';
-import type { CallAsk, Constraints, GitRef, JsonObject } from '../../broker/policy/facts.ts';
-import { METHODS, REF_CHANGES, readMembers } from '../../broker/policy/facts.ts';
+import {
+  type CallAsk,
+  type Constraints,
+  type GitRef,
+  type JsonObject,
+  METHODS,
+  REF_CHANGES,
+  readMembers,
+} from '../../broker/policy/facts.ts';
 import { intersectRefs, matchesRef } from '../../broker/policy/ref-patterns.ts';
 import { refuseRefs } from '../../broker/policy/refs.ts';
 import { refuseRepositories } from '../../broker/policy/repos.ts';

@@ -4,7 +4,7 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
+import { expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
@@ -173,8 +173,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     const { organisation, agent } = await demo();
     const going = await read(agent, STREAM);
     const policy = await organisation.policy([{ effect: 'deny' }]);
-    const changed = await organisation.ask('POST', `/owner/agents/${agent.agentId}/policy`, { policy });
-    expect(changed.status, changed.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/agents/${agent.agentId}/policy`, { policy }));
     await organisation.guardrails([{ name: 'none', effect: 'deny' }]);
     await Promise.all(cut);
     const soFar = going.text().length;
@@ -353,8 +352,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
   test('a removed workload of an agent: its streams are cut, but not those of the agent itself', async () => {
     const { organisation, agent } = await demo();
     const path = `/owner/agents/${agent.agentId}/workload`;
-    const set = await organisation.ask('POST', path, { issuer: issuer.issuer, subject: 'sweeper' });
-    expect(set.status, set.text).toBe(200);
+    const set = await expectStatus(200, organisation.ask('POST', path, { issuer: issuer.issuer, subject: 'sweeper' }));
     const token = await issuer.sign(issuer.honest({ aud: set.body.audience, sub: 'sweeper' }));
     const theirs = await read(agent, `${STREAM}-workload`, token);
     const signed = await read(agent, `${STREAM}-signed`);
@@ -377,8 +375,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     const { publicPem: public_key_pem } = makeKeyPair();
     const bootstrap = `/owner/agents/${agent.agentId}/bootstrap-token`;
     const { bootstrap_token } = (await organisation.ask('POST', bootstrap, { rotate: true })).body;
-    const bound = await send(`${agent.baseUrl}/v1/agents/bind`, jsonPost({ bootstrap_token, public_key_pem }));
-    expect(bound.status, bound.text).toBe(200);
+    await expectStatus(200, send(`${agent.baseUrl}/v1/agents/bind`, jsonPost({ bootstrap_token, public_key_pem })));
     await isCut(organisation, signed, 'agent_key_ended');
     const soFar = kept.text().length;
     await expect.poll(() => kept.text().length).toBeGreaterThan(soFar);

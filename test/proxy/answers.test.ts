@@ -1,7 +1,7 @@
 /** Which parts of an answer reach the agent. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { READ } from '../world/requests.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
@@ -91,8 +91,7 @@ describe('answers', () => {
       await pause(50);
       finish();
       await approved;
-      const answer = await waiting;
-      expect(answer.status, answer.text).toBe(403);
+      const answer = await expectStatus(403, waiting);
       expect(answer.body.error).toBe(end === 'suspend' ? 'agent_halted' : 'no_permission_record');
       expect(answer.text).toContain('The call was approved and made');
       expect(answer.text).not.toContain('of the platform');
@@ -125,8 +124,7 @@ describe('answers', () => {
     await organisation.platform({ id: 'stored', manifest: { auth }, secret });
     const agent = await agentOf('stored');
     for (const name of ['constructor', 'toString=1', 'hasOwnProperty']) {
-      const answer = await rawClient(() => agent)('GET', `/proxy/stored-main/items?${name}`);
-      expect(answer.status, answer.text).toBe(200);
+      await expectStatus(200, rawClient(() => agent)('GET', `/proxy/stored-main/items?${name}`));
     }
   });
 });

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { everythingStored } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -204,8 +204,7 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
     test('a second redirect is not followed, to avoid loops', async () => {
       redirect(signed());
       storage.answer = (_, response) => response.writeHead(302, { location: signed() }).end();
-      const got = await read(entryPoint, '/items/1/download');
-      expect(got.status).toBe(502);
+      const got = await expectStatus(502, read(entryPoint, '/items/1/download'));
       expect(got.text).toContain('Only one redirect is followed.');
       expect(storage.seen).toHaveLength(1);
       expect(await flagsOf(got)).toMatchObject({ code: 'redirected_again', followed: { host: 'localhost' } });
@@ -237,8 +236,7 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
     test('an unreachable target is reported as such, and not as the platform', async () => {
       redirect(signed());
       storage.answer = (request) => request.socket.destroy();
-      const got = await read(entryPoint, '/items/1/download');
-      expect(got.status).toBe(502);
+      const got = await expectStatus(502, read(entryPoint, '/items/1/download'));
       expect(got.text).toContain('redirected this read to localhost');
       expect(await flagsOf(got)).toMatchObject({ code: 'connection_lost', followed: { host: 'localhost' } });
     });
@@ -307,8 +305,7 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
       response.on('drain', write);
       write();
     };
-    const got = await read('POST /v1/actions', '/items/1/download');
-    expect(got.status).toBe(502);
+    const got = await expectStatus(502, read('POST /v1/actions', '/items/1/download'));
     expect(await flagsOf(got)).toMatchObject({ code: 'too_large' });
     const leaving = new AbortController();
     const { headers, body } = await fetch(`${agent.baseUrl}/proxy/demo-main/items/1/download`, {

@@ -6,7 +6,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { methodField, methodSearch } from '../../broker/calls/method-search.ts';
 import { isListed, nameList } from '../../broker/policy/names.ts';
 import { atOnce } from '../../broker/runtime/pace.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
@@ -170,8 +170,7 @@ describe('in the body', () => {
     [part('key'), PARTS],
     ['sudo=1', 'text/plain'],
   ])('%s with the type %s is sent', async (body, type) => {
-    const answer = await send('POST', '/items', body, type);
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, send('POST', '/items', body, type));
     expect(world.upstream.seen.at(-1)?.body).toBe(body);
   });
 

@@ -1,7 +1,7 @@
 /** /proxy: requests of any client of a platform are decided, sent unchanged, and answered as the platform answers. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { READ } from '../world/requests.ts';
@@ -61,8 +61,7 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
       grants,
     });
     const read = rawClient(() => installing);
-    const answer = await read('GET', '/proxy/npm-main/@acme%2fapp?a=%2f');
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, read('GET', '/proxy/npm-main/@acme%2fapp?a=%2f'));
     expect(lastSeen()).toMatchObject({ target: '/v1/@acme%2Fapp?a=%2f' });
     const { row } = await evidenceOf(world, installing, answer.headers.get('x-svc-audit-id') ?? '');
     expect(row).toMatchObject({ path: '/@acme%2Fapp' });
@@ -95,8 +94,7 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
   test.each(['POST', 'PATCH'])('the bytes of a %s are sent unchanged', async (method) => {
     const body = '{ "title" :  "x", "n": 1.10 }';
     const path = method === 'POST' ? '/proxy/demo-main/items' : '/proxy/demo-main/items/1';
-    const answer = await ask(method, path, { body, headers: { 'content-type': JSON_TYPE } });
-    expect(answer.status).toBe(200);
+    await expectStatus(200, ask(method, path, { body, headers: { 'content-type': JSON_TYPE } }));
     expect(lastSeen()).toMatchObject({ method, body });
     expect(lastSeen()?.headers['content-type']).toBe(JSON_TYPE);
   });
@@ -201,8 +199,7 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
     ['Basic, as the user', (token) => ({ authorization: `Basic ${btoa(`${token}:`)}` })],
   ])('the token is accepted in %s, and never forwarded', async (_, headersOf) => {
     const token = agent.token();
-    const answer = await ask('GET', '/proxy/demo-main/items', { headers: headersOf(token), bare: true });
-    expect(answer.status).toBe(200);
+    await expectStatus(200, ask('GET', '/proxy/demo-main/items', { headers: headersOf(token), bare: true }));
     expect(JSON.stringify(lastSeen()?.rawHeaders)).not.toContain(token);
   });
 
@@ -243,8 +240,7 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
     await organisation.platform({ id: 'keyed', manifest: { auth: { type: 'header', name: 'X-Api-Key' } } });
     const holder = await organisation.agent({ rules: ALLOW_ALL, grants: { keyed: {}, demo: {} } });
     const headers = () => ({ 'x-api-key': holder.token() });
-    const own = await ask('GET', '/proxy/keyed-main/items', { headers: headers(), bare: true });
-    expect(own.status).toBe(200);
+    await expectStatus(200, ask('GET', '/proxy/keyed-main/items', { headers: headers(), bare: true }));
     expect(lastSeen()?.headers['x-api-key']).toBe(CANARY);
     const other = await ask('GET', '/proxy/demo-main/items', { headers: headers(), bare: true });
     expect(other).toMatchObject({ status: 401, body: { error: 'invalid_token' } });
@@ -401,8 +397,7 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
     ['service-worker', 'script'],
   ])('a browser request with %s: %s is refused before anything is sent', async (name, value) => {
     const before = world.upstream.seen.length;
-    const answer = await ask('GET', '/proxy/demo-main/items', { headers: { [name]: value } });
-    expect(answer.status).toBe(403);
+    const answer = await expectStatus(403, ask('GET', '/proxy/demo-main/items', { headers: { [name]: value } }));
     expect(answer.headers.get('www-authenticate')).toBeNull();
     expect(world.upstream.seen.length).toBe(before);
   });

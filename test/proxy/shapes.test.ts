@@ -1,7 +1,7 @@
 /** Refusals of /proxy before a call, in the form of the platform's errors: unauthenticated clients learn nothing from them. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { exchange } from '../world/raw.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -96,8 +96,7 @@ test('a connection without a grant gets an error in that form too', async () => 
 test('an upgrade is refused in the form of the platform', async () => {
   const port = Number(new URL(world.running.baseUrl).port);
   const lines = ['GET /proxy/kubernetes/api/v1/x HTTP/1.1', 'Host: localhost', 'Upgrade: SPDY/3.1'];
-  const answer = await exchange(port, [...lines, 'Connection: Upgrade, close', '', ''].join('\r\n'));
-  expect(answer.status).toBe(501);
+  const answer = await expectStatus(501, exchange(port, [...lines, 'Connection: Upgrade, close', '', ''].join('\r\n')));
   expect(JSON.parse(answer.body)).toMatchObject({
     kind: 'Status',
     code: 501,

@@ -1,8 +1,7 @@
 /** Static keys: a bearer token of an agent for one connection, for /proxy only, until it expires. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Answer, TestAgent } from '../world/agent.ts';
-import { jsonRequest, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonRequest, send, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -34,8 +33,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
       ...wanted,
     });
   const issued = async (wanted: Record<string, unknown> = {}, by = agent): Promise<{ id: string; key: string }> => {
-    const answer = await issue(wanted, by);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, issue(wanted, by));
     return answer.body;
   };
   const revoke = ({ id }: { id: string }) =>
@@ -290,8 +288,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     const passing = await organisation.agent({ name: 'passing', grants: { passing: {} } });
     const made = await issued({ connection: 'passing-main' }, passing);
     expect((await ask(made, '/proxy/passing-main/items', passing)).status).toBe(200);
-    const removed = await organisation.ask('DELETE', `/owner/connections/${await connectionId('passing-main')}`);
-    expect(removed.status, removed.text).toBe(200);
+    await expectStatus(200, organisation.ask('DELETE', `/owner/connections/${await connectionId('passing-main')}`));
     await organisation.connection('passing');
     expect(await ask(made, '/proxy/passing-main/items', passing)).toMatchObject({ status: 401 });
     const keys = await organisation.ask('GET', `/owner/agents/${passing.agentId}/static-keys`);
@@ -309,8 +306,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     expect((await ask(made.body, '/proxy/first-main/items', both)).status).toBe(200);
     const second = { platform: 'second', default: true };
     const text = JSON.stringify({ connections: { 'first-main': { platform: 'second' }, 'second-main': second } });
-    const moved = await other.ask('POST', '/owner/governance/apply', { text, values: {} });
-    expect(moved.status, moved.text).toBe(200);
+    const moved = await expectStatus(200, other.ask('POST', '/owner/governance/apply', { text, values: {} }));
     const change = moved.body.changes.find(({ name }: { name: string }) => name === 'first-main');
     expect(change.details).toContainEqual(expect.stringContaining('static keys for it end'));
     expect(await ask(made.body, '/proxy/first-main/items', both)).toMatchObject({ status: 401 });

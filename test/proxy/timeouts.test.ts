@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
@@ -54,8 +54,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
       (one: { label: string }) => one.label === label,
     ).id;
   const setOf = async (label: string, settings: unknown) => {
-    const answer = await organisation.ask('POST', `/owner/connections/${await idOf(label)}/settings`, settings);
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/connections/${await idOf(label)}/settings`, settings));
   };
   const readStream = async (connection: string) => {
     const response = await fetch(`${agent.baseUrl}/proxy/${connection}/items`, {

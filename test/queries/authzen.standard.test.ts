@@ -7,8 +7,7 @@
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
-import { send } from '../world/agent.ts';
+import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
 import { exchange } from '../world/raw.ts';
@@ -119,8 +118,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
 
   describe('Batch Core', () => {
     const decisions = async (request: Json): Promise<boolean[]> => {
-      const { status, body, text } = await gateway(BATCH, request);
-      expect(status, text).toBe(200);
+      const { body } = await expectStatus(200, gateway(BATCH, request));
       // 3.3: one decision for each item, in their order, and none at the top level.
       expect(Object.keys(body)).toEqual(['evaluations']);
       return body.evaluations.map(({ decision }: { decision: boolean }) => decision);
@@ -249,8 +247,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       const foreign = await (await world.organisation()).agent({ grants: {} });
       const ask = async (by: (body: string) => Promise<Answer>, ids: string[]) => {
         const evaluations = ids.map((id) => ({ subject: { type: 'user', id } }));
-        const { status, body } = await by(named({ action, resource, evaluations }));
-        expect(status).toBe(200);
+        const { body } = await expectStatus(200, by(named({ action, resource, evaluations })));
         return body.evaluations;
       };
       const unknown = [foreign.id, foreign.agentId, uuidv4()];

@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
-import { jsonPost, send } from '../world/agent.ts';
+import { type Answer, expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
@@ -29,8 +28,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
     });
   const ask = (of: TestAgent, scope?: string, platform?: string) => post(of, question(of, scope, platform));
   const says = async (answer: Promise<Answer>) => {
-    const { status, body, text } = await answer;
-    expect(status, text).toBe(200);
+    const { body } = await expectStatus(200, answer);
     const { decision, context, ...top } = body;
     const { conditional, ...same } = context;
     expect(same, 'what is in the context is at the top').toEqual(top);

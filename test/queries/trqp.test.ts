@@ -2,14 +2,13 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import type { Organisation } from '../world/world.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, type Organisation } from '../world/world.ts';
 
 const AUTHORIZATION = '/v1/trqp/authorization';
 const RECOGNITION = '/v1/trqp/recognition';
@@ -57,8 +56,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
     who.request('POST', path, { headers: { 'content-type': 'application/json' }, body: text(body) });
   const byOwner = (of: Organisation, body: unknown, path = AUTHORIZATION) => of.ask('POST', path, body);
   const ok = async (answer: Promise<Answer>) => {
-    const { status, body, text } = await answer;
-    expect(status, text).toBe(200);
+    const { body } = await expectStatus(200, answer);
     return body;
   };
   const move = (of: TestAgent, verb: string, organisation = published) =>
@@ -203,8 +201,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       .where('id', '=', organisation.id)
       .execute();
     for (const path of [AUTHORIZATION, RECOGNITION]) {
-      const answer = await byOwner(organisation, query(one), path);
-      expect(answer.status, answer.text).toBe(503);
+      const answer = await expectStatus(503, byOwner(organisation, query(one), path));
       expect(answer.text).toContain('store_restored');
     }
   });
@@ -434,8 +431,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
         const shown = [];
         for (const of of [hidden, dead, waiting, { agentId: newAgentId() }])
           for (const authority_id of [root(), orgOf(unpublished)]) {
-            const answer = await pub(query(of, { authority_id }), path);
-            expect(answer.status).toBe(200);
+            const answer = await expectStatus(200, pub(query(of, { authority_id }), path));
             const headers = Object.fromEntries(answer.headers);
             const varying = ['date', 'x-correlation-id', 'ratelimit', 'content-length'];
             for (const name of varying) delete headers[name];
@@ -536,8 +532,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       'a header with another scheme is treated as anonymous: %j',
       async (authorization) => {
         for (const path of [AUTHORIZATION, RECOGNITION]) {
-          const answer = await pub(query(agent), path, { authorization });
-          expect(answer.status, answer.text).toBe(200);
+          const answer = await expectStatus(200, pub(query(agent), path, { authorization }));
           expect(answer.headers.get('ratelimit-policy')).toBe('"trqp-public";q=60000;w=60');
           expect(await ok(pub(query(hidden), path, { authorization }))).toMatchObject({ message: 'not_public' });
         }

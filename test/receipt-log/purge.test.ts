@@ -7,6 +7,7 @@ import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
 import { exportLog } from '../../broker/receipt-log/export-log.ts';
 import { purgeChore } from '../../broker/receipt-log/purge.ts';
 import { adoptRetentions, isOwnRetention } from '../../broker/retention-authenticity.ts';
+import { expectStatus } from '../world/agent.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -69,8 +70,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     for (const wrong of [{ reads_days: 30 }, { reads_days: 1.5 }, { all_days: 90 }, { reads_days: 36_501 }, 90])
       expect([wrong, (await keep(wrong)).status]).toEqual([wrong, 400]);
     const approver = await organisation.addOwner('approver');
-    const refused = await organisation.ask('POST', '/owner/organisation', { retention: none }, approver);
-    expect(refused.status).toBe(403);
+    await expectStatus(403, organisation.ask('POST', '/owner/organisation', { retention: none }, approver));
     const kept = { ...none, reads_days: 31 };
     expect((await keep({ reads_days: 31 })).body.retention).toEqual(kept);
     const [event] = (await organisation.ask('GET', '/owner/audit?reason=organisation_changed')).body.rows;
@@ -216,8 +216,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     const size = await settled(2);
     world.clock.skewMs = 400 * DAY_MS;
     agent.clock = () => world.running.broker.clock();
-    const ahead = await agent.act(READ);
-    expect(ahead.status, ahead.text).toBe(200);
+    const ahead = await expectStatus(200, agent.act(READ));
     await settled(size + 1);
     world.clock.skewMs = 0;
     const after = await agent.act(READ);

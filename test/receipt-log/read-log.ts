@@ -1,8 +1,8 @@
-import { expect, vi } from 'vitest';
+import { vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { READ } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import type { Organisation, World } from '../world/world.ts';
@@ -35,8 +35,7 @@ export async function recordReads(
   action: Record<string, unknown> = READ,
 ): Promise<string[]> {
   const { broker, recorder } = world.running.services;
-  const { status, body, text } = await agent.act(action);
-  expect(status, text).toBe(200);
+  const { body } = await expectStatus(200, agent.act(action));
   const first = (await findAuditRow(broker.store.db, id, body._meta.audit_id))!;
   const own = { row_hash: null, receipt_kid: null, receipt: null, receipt_format: null, receipt_issuer: null };
   const more = Array.from({ length: count - 1 }, () => ({

@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentPrincipal } from '../../broker/auth/principal.ts';
 import { whenCancelled } from '../../broker/http/mcp-cancel.ts';
-import { jsonPost } from '../world/agent.ts';
+import { expectStatus, jsonPost } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { deskOf, writeWaiting } from '../world/mcp-held.ts';
 import { browserOf } from '../world/mcp-person.ts';
@@ -59,8 +59,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
     test('two requests with the same id in one list are refused, and neither is made', async () => {
       const { post } = await connected();
       const before = world.upstream.seen.length;
-      const refused = await post([1, 2].map((n) => ({ ...call({ n }), id: 7 })));
-      expect(refused.status).toBe(400);
+      const refused = await expectStatus(400, post([1, 2].map((n) => ({ ...call({ n }), id: 7 }))));
       expect(await refused.json()).toEqual({
         jsonrpc: '2.0',
         id: 7,
@@ -161,8 +160,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
     test('a list of the longest allowed length is answered, message by message', async () => {
       const { post } = await connected();
       const pings = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ ...message('ping'), id }));
-      const answered = await post(pings);
-      expect(answered.status).toBe(200);
+      const answered = await expectStatus(200, post(pings));
       expect((await answered.text()).match(/"result":\{/g)).toHaveLength(MOST_MESSAGES);
     });
 

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send } from '../world/agent.ts';
 import { startBearerProxy } from '../world/bearer-proxy.ts';
 import { ROOT } from '../world/checkout.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -107,8 +107,7 @@ beforeAll(async () => {
     async () => tokens.access_token,
     async (body) => {
       if (!body.includes('test_trigger_tool_change')) return;
-      const changed = await organisation.ask('POST', `/owner/agents/${agents[0].id}/grants/demo`, terms[turn++ % 2]);
-      expect(changed.status, changed.text).toBe(200);
+      await expectStatus(200, organisation.ask('POST', `/owner/agents/${agents[0].id}/grants/demo`, terms[turn++ % 2]));
     },
   );
 });

@@ -5,6 +5,7 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ownersChangeIn } from '../../broker/audit/changes.ts';
+import { expectStatus } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
@@ -85,8 +86,7 @@ describe.each(ONE_STORE)(`notifications of changed permissions to a remote clien
       and clock_timestamp() - query_start > interval '1 second'`;
       await expect.poll(async () => (await waiting.execute(world.running.broker.store.db)).rows).toHaveLength(1);
       await blocker.query('commit');
-      const { status, text } = await listed;
-      expect(status, text).toBe(200);
+      const { text } = await expectStatus(200, listed);
       expect(text).toContain('- tools: tools:read');
     },
   );

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { Client, type ClientOptions, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runFile } from '../../broker/process/run-file.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { fresh, shared } from '../world/fixtures.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
@@ -47,8 +47,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
     (await client.callTool({ name, arguments: args }, { timeout: scaledTimeout(30_000) })).structuredContent;
   const audienceOf = async (one: TestAgent): Promise<string> => {
     const asked = { issuer: issuer.issuer, subject: SUBJECT };
-    const answer = await organisation.ask('POST', `/owner/agents/${one.agentId}/workload`, asked);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, organisation.ask('POST', `/owner/agents/${one.agentId}/workload`, asked));
     return answer.body.audience;
   };
   const pending = async (): Promise<Json[]> =>
@@ -157,8 +156,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
   test('X-Svc-Session sets the session id in a child’s audit row', async () => {
     const child = await childOf(world, organisation, agent);
     const message = { method: 'tools/call', params: { name: 'read_platform', arguments: READ } };
-    const answer = await callMcp(world.running.baseUrl, child.bearer, message, { 'x-svc-session': 'run-17' });
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, callMcp(world.running.baseUrl, child.bearer, message, { 'x-svc-session': 'run-17' }));
     const { rows } = (await organisation.ask('GET', '/owner/audit?kind=action')).body;
     expect(rows[0]).toMatchObject({ session_id: 'run-17', agent_id: child.id });
   });

@@ -2,7 +2,7 @@
 import { Client, UnauthorizedError as NotAuthorized } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, test } from 'vitest';
-import { jsonPost, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
@@ -157,8 +157,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
         await new Promise((next) => setTimeout(next, 25));
       }
     })();
-    const approved = await organisation.ask('POST', `/owner/access-requests/${request.request_id}/approve`, {});
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/access-requests/${request.request_id}/approve`, {}));
     expect(structured(await asking).status).toBe('granted');
     expect(structured(await client.callTool({ name: 'read_platform', arguments: READ })).status).toBe('answered');
     await client.close();

@@ -4,7 +4,7 @@ import { fetch } from 'undici';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/process/run-file.ts';
-import { jsonPost } from '../world/agent.ts';
+import { expectStatus, jsonPost } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { envelope } from '../world/mcp.ts';
 import { writeWaiting } from '../world/mcp-held.ts';
@@ -72,8 +72,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
       expect(await works(tokens.access_token)).toEqual([200, 200]);
       const other = new OAuthClient(world, there);
       Object.assign(other, { id: client.id });
-      const revoked = await other.post('/oauth/revoke', { client_id: client.id, token: tokens[which] });
-      expect(revoked.status, revoked.text).toBe(200);
+      await expectStatus(200, other.post('/oauth/revoke', { client_id: client.id, token: tokens[which] }));
       expect(await works(tokens.access_token)).toEqual([401, 401]);
       expect((await client.refresh(tokens.refresh_token)).body.error).toBe('invalid_grant');
       expect((await other.refresh(tokens.refresh_token)).body.error).toBe('invalid_grant');

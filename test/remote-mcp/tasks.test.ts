@@ -6,6 +6,7 @@ import {
   type ToolExecution,
 } from '@modelcontextprotocol/ext-tasks/client';
 import { describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, ClientMemory, connectClient } from '../world/mcp-person.ts';
 import { taskSession } from '../world/mcp-tasks.ts';
@@ -93,8 +94,7 @@ describe.each(ONE_STORE)(`a remote client that supports tasks, on %s${postgresNo
 
   test('gets an expired approval from the task', async () => {
     const { session } = await connect();
-    const brief = await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 300 });
-    expect(brief.status, brief.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 300 }));
     const { execution } = await heldTask(session, held());
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 86_400 });
     expect((await session.task(execution.handle.taskId).snapshot()).retentionMs).toBe(300_000);

@@ -1,6 +1,6 @@
 /** A command of `agent-broker run` that was refused requests the missing scope from within the run: the command has no key, and the sidecar signs. */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { startGitWorld } from '../world/git-world.ts';
@@ -22,8 +22,7 @@ async function decide(organisation: Organisation, agent: TestAgent, verb: 'appro
     },
     { timeout: 60_000, interval: 100 },
   );
-  const decided = await organisation.ask('POST', `/owner/access-requests/${found.request_id}/${verb}`, body);
-  expect(decided.status, decided.text).toBe(200);
+  await expectStatus(200, organisation.ask('POST', `/owner/access-requests/${found.request_id}/${verb}`, body));
   return found;
 }
 
@@ -117,8 +116,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
     expect(refused.detail).toContain(
       `The answer will be at /v1/approvals/${id} of AGENT_BROKER_RUN_URL, with AGENT_BROKER_RUN_KEY as the bearer;`,
     );
-    const approved = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
     const [, told = ''] = (await started.written(/\n.*\n/)).split('\n');
     expect(JSON.parse(told)).toMatchObject({ status: 'approved', result: { data: { target: '/v1/items/7' } } });
     started.child.kill('SIGTERM');
@@ -163,8 +161,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
       ['GET', `/v1/approvals/${ID}`],
       ['GET', '/owner/access-requests'],
     ])('%s %s is not served, and the error lists what is', async (method, path) => {
-      const { status, text } = await ask(method, path);
-      expect(status).toBe(404);
+      const { text } = await expectStatus(404, ask(method, path));
       expect(text).toContain('/proxy/demo-main; and POST /v1/access-request, GET /v1/access-request/status/<token>');
     });
 
@@ -180,8 +177,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
         ] as const)
           expect((await ask(method, path, headers)).status).toBe(403);
       const own = { authorization: 'Bearer eyJ.eyJ.x', cookie: 'session=x', 'x-svc-authorization': 'Bearer x' };
-      const { status, text } = await ask('GET', '/v1/agent/permissions', { ...own, 'x-api-key': key });
-      expect(status, text).toBe(200);
+      const { text } = await expectStatus(200, ask('GET', '/v1/agent/permissions', { ...own, 'x-api-key': key }));
       expect(text).not.toContain(key);
     });
   });

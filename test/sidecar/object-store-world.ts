@@ -1,5 +1,5 @@
 /** A broker, and an object store whose key the broker has. */
-import { expect } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { startObjectStore } from '../world/object-store.ts';
 import { CANARY } from '../world/world.ts';
@@ -17,8 +17,7 @@ export function givenObjectStore() {
       connections: { s3: { platform: 's3', secret: { env: 'KEY' } } },
     });
     const values = { 'env:KEY': JSON.stringify(KEY) };
-    const applied = await made.ask('POST', '/owner/governance/apply', { text, values });
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, made.ask('POST', '/owner/governance/apply', { text, values }));
     return made;
   });
   return { store, organisation };

@@ -1,7 +1,6 @@
 /** `agent-broker run --port`: a port that stands for a platform, for programs that can be configured with a host and a port only. */
 
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';

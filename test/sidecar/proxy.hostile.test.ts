@@ -7,6 +7,7 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import type { Upstream } from '../world/upstream.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';
@@ -296,10 +297,8 @@ describe('the proxy of a run', () => {
       for (const token of tokens) expect(JSON.stringify([seen, ended.stdout])).not.toContain(token);
 
       const bearer = { authorization: `Bearer ${key}` };
-      const atBroker = await fetch(`${broker}/proxy/openai-main/items`, { headers: bearer });
-      expect(atBroker.status).toBe(401);
-      const atOther = await fetch(`http://${open.proxy.host}/proxy/openai-main/items`, { headers: bearer });
-      expect(atOther.status).toBe(403);
+      await expectStatus(401, fetch(`${broker}/proxy/openai-main/items`, { headers: bearer }));
+      await expectStatus(403, fetch(`http://${open.proxy.host}/proxy/openai-main/items`, { headers: bearer }));
       const asProxy = { host: target(), 'proxy-authorization': `Basic ${btoa(`run:${key.slice(-32)}`)}` };
       expect(await connectBy(open.proxy, target(), asProxy)).toMatchObject({ status: 407 });
       expect(seen).toHaveLength(1);

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { wholeNumber } from '../../bin/duration.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
@@ -197,8 +197,7 @@ describe('a command that is run', () => {
     const waiting = start(['--wait', '120'], 4);
     await expect.poll(async () => (await pending()).length, { timeout: 10_000 }).toBe(4);
     const [held] = (await pending()).filter(({ approval_id }) => !told.includes(approval_id));
-    const approved = await organisation.ask('POST', `/owner/approvals/${held?.approval_id}/approve`, {});
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${held?.approval_id}/approve`, {}));
     expect(await toldOf(waiting)).toMatchObject({ method: 'POST', body: '{"n":4}' });
     await set(null);
   });

@@ -5,6 +5,7 @@ import { signRequest } from '../../broker/egress/sign-request.ts';
 import type { Payload } from '../../broker/egress/signable.ts';
 import { manifestOf } from '../platforms/classified.ts';
 import { rawClient } from '../proxy/raw-client.ts';
+import { expectStatus } from '../world/agent.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { awsProblem } from './aws-verifier.ts';
 import { callOf, givenSigningWorld } from './signing-world.ts';
@@ -17,8 +18,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
   const { host, world, organisation, apply, agent: newAgent } = givenSigningWorld(store);
   const now = () => world.running.broker.clock();
   const signed = async (auth: { type: 'aws_sigv4'; region: string; service: string } = S3, key: typeof KEY = KEY) => {
-    const answer = await apply(auth, key);
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, apply(auth, key));
     host.verify = (received) => awsProblem(received, key, { ...auth, now: now() });
     return await newAgent();
   };
@@ -73,8 +73,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
       'if-none-match': '*',
     };
     const agent = await newAgent();
-    const answer = await agent.act(callOf('PUT', '/bucket/key', { headers, data: {} }));
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, agent.act(callOf('PUT', '/bucket/key', { headers, data: {} })));
     expect(answer.body._meta.dropped_headers).toEqual([
       'authorization',
       'x-amz-content-sha256',
@@ -206,8 +205,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     const held = await newAgent([{ effect: 'require_approval' }]);
     const { body } = await held.act(callOf('PUT', '/bucket/key', { data: { a: 1 } }));
     world.clock.skewMs = 20 * 60_000;
-    const approved = await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {});
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {}));
     await expect.poll(() => host.taken.length, { timeout: 5_000 }).toBe(1);
   });
 
@@ -244,8 +242,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     const values = { 'env:KEY_ID': KEY.access_key_id, 'file:keys/secret, of mine': KEY.secret_access_key };
     const lacking = await applying({ access_key_id: { env: 'KEY_ID' } }, values);
     expect([lacking.status, lacking.text]).toEqual([400, expect.stringContaining('has no secret_access_key')]);
-    const applied = await applying(secret, values);
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, applying(secret, values));
     host.verify = (received) => awsProblem(received, KEY, { ...S3, now: now() });
     const agent = await organisation.agent({
       rules: [{ effect: 'allow' }],

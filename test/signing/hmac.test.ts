@@ -2,6 +2,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
+import { expectStatus } from '../world/agent.ts';
 import { exchange } from '../world/raw.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Received } from './aws-verifier.ts';
@@ -25,8 +26,7 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
   const { host, world, apply, agent: newAgent } = givenSigningWorld(store);
   const now = () => world.running.broker.clock();
   const signed = async (auth: object, secret: object = SECRET) => {
-    const answer = await apply(auth, secret);
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, apply(auth, secret));
     return await newAgent();
   };
   const sha256 = (body: Buffer) => createHash('sha256').update(body);
@@ -115,8 +115,7 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
   test('the key is redacted from answers', async () => {
     const agent = await signed(FULL);
     host.verify = () => undefined;
-    const answer = await agent.act(callOf('POST', '/orders', { data: { mine: SECRET.key } }));
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, agent.act(callOf('POST', '/orders', { data: { mine: SECRET.key } })));
     expect(answer.text).not.toContain(SECRET.key);
     expect(answer.text).toContain('robot-1');
   });

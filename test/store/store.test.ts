@@ -31,7 +31,7 @@ import { APPENDER_LOG_BYTES } from '../../broker/store/sqlite-connection.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { isConflict, isStoreOutage } from '../../broker/store/store-fault.ts';
 import { afterFile } from '../world/after-file.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { groupWriter } from '../world/row-groups.ts';
@@ -595,8 +595,7 @@ describe('a full disk', () => {
         scope: 'demo:write',
         data: { a: 1 },
       });
-      const first = await agent.act(change('first'));
-      expect(first.status).toBe(200);
+      const first = await expectStatus(200, agent.act(change('first')));
       const filler = join(folder!, 'filler');
       // dd fails when the disk is full, as intended.
       expect(() => execFileSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'], { stdio: 'ignore' })).toThrow();
@@ -623,8 +622,7 @@ describe('a full disk', () => {
       const health = await send(`${world.running.baseUrl}/health`, {});
       expect([health.status, health.body.status]).toEqual([503, 'unavailable']);
       rmSync(filler);
-      const room = await agent.act(change('room'));
-      expect(room.status, room.text).toBe(200);
+      await expectStatus(200, agent.act(change('room')));
       await world.running.services.recorder.retryLate();
       const { db } = world.running.broker.store;
       const rowsOf = (item: number | string) =>

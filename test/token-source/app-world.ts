@@ -1,6 +1,6 @@
 /** A broker whose owner connected it to an App with a governance file. */
-import { beforeEach, expect } from 'vitest';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { beforeEach } from 'vitest';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { APP_ID, type AppPlatform, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import type { StoreKind } from '../world/stores.ts';
@@ -79,8 +79,7 @@ export function givenAppWorld(
     host.reset();
     host.now = () => world.running.broker.clock();
     if (!connected) return;
-    const applied = await made.apply();
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, made.apply());
   });
   return made;
 }

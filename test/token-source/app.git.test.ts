@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { type GitHost, git, startGitHost } from '../world/git-host.ts';
 import { clone, remoteOf, runGit } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
@@ -39,8 +40,7 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
     environment: () => ({ AGENT_BROKER_ALLOW_PRIVATE: `${app.host.address},${code.address}` }),
   });
   const connect = async () => {
-    const applied = await app.apply({ platform: { git_base_url: code.url } });
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, app.apply({ platform: { git_base_url: code.url } }));
   };
 
   test('clone and push use tokens for one repository, first to read, then to write; workflows only for agents that may write them', async () => {

@@ -1,5 +1,6 @@
 /** What owners can do with connections to an App, and what they are shown. */
 import { describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { INSTALLATION } from '../world/app-platform.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenAppWorld, READ } from './app-world.ts';
@@ -27,8 +28,7 @@ describe.each(ONE_STORE)(`owners can, for a connection to an App, on %s${postgre
     );
     // Installation ids on GitHub Enterprise Server begin at 1.
     expect((await connect({ label: 'small', secret: '7' })).status).toBe(201);
-    const numbered = await connect({ label: 'third', secret: INSTALLATION });
-    expect(numbered.status, numbered.text).toBe(201);
+    const numbered = await expectStatus(201, connect({ label: 'third', secret: INSTALLATION }));
     const agent = await organisation.agent({
       rules: [{ effect: 'allow' }],
       grants: { codehost: { scopeList: ['codehost:contents.read'], connection_id: numbered.body.id } },
@@ -100,8 +100,7 @@ describe.each(ONE_STORE)(`owners can, for a connection to an App, on %s${postgre
     expect((await app.apply()).status).toBe(200);
     expect(host.revoked).toEqual([]);
     const pem = host.rotate();
-    const applied = await app.apply({ pem });
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, app.apply({ pem }));
     expect(host.revoked).toEqual([token]);
     const { status, body } = await agent.act(READ);
     expect([status, body._meta.upstream_status]).toEqual([200, 200]);

@@ -1,7 +1,7 @@
 /** Connections to an App: each call uses a token that is limited to what the call needs. */
 import { describe, expect, test } from 'vitest';
 import { purgeUpstreamTokens } from '../../broker/store/upstream-tokens.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { INSTALLATION } from '../world/app-platform.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
@@ -22,8 +22,7 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
 
   test('a call uses a token of the installation, limited to the permissions of its scope', async () => {
     const agent = await app.agent({});
-    const answer = await agent.act(READ);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, agent.act(READ));
     expect(answer.body.data.full_name).toBe('acme/app');
     expect(host.exchanges).toEqual([{ installation: INSTALLATION, permissions: { contents: 'read' } }]);
     // The platform echoes the token, which is redacted.
@@ -103,8 +102,7 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     const held = await organisation.agent({ rules: [{ effect: 'require_approval' }], grants: grantOf(ONLY_APP) });
     const { body } = await held.act(WRITE);
     expect(host.exchanges).toEqual([]);
-    const approved = await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {});
-    expect(approved.status, approved.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {}));
     await expect.poll(() => host.calls.length, { timeout: 5_000 }).toBe(1);
     expect(host.exchanges.at(-1)?.repositories).toEqual(['app']);
   });

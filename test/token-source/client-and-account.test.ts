@@ -1,6 +1,7 @@
 /** Connections with client credentials and to service accounts: tokens that the broker gets without a person. */
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { givenReplica } from '../world/replica.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
@@ -13,8 +14,7 @@ const KINDS: Kind[] = ['client_credentials', 'service_account'];
 describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store) => {
   const { host, world, organisation, apply, agent: newAgent, secretOf } = givenTokenWorld(store);
   const applied = async (...terms: Parameters<typeof apply>) => {
-    const answer = await apply(...terms);
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, apply(...terms));
   };
   const firstConnection = async () => (await organisation.ask('GET', '/owner/connections')).body.connections[0];
 
@@ -219,8 +219,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
         },
       },
     });
-    const changed = await organisation.ask('POST', '/owner/governance/apply', { text, values: {} });
-    expect(changed.status, changed.text).toBe(200);
+    await expectStatus(200, organisation.ask('POST', '/owner/governance/apply', { text, values: {} }));
     expect((await agent.act(READ)).status).not.toBe(200);
     expect(host.granted).toHaveLength(1);
   });

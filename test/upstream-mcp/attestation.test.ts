@@ -2,8 +2,7 @@
 import { createRemoteJWKSet, decodeJwt, type JWTPayload, jwtVerify } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import type { TestAgent } from '../world/agent.ts';
-import { send } from '../world/agent.ts';
+import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
@@ -36,8 +35,7 @@ async function verified(token: string, audience = mcp.url): Promise<JWTPayload> 
 }
 
 test('the discovery document contains everything a server needs to verify attestations', async () => {
-  const answer = await send(`${world.running.baseUrl}/.well-known/svc-attestation`, {});
-  expect(answer.status).toBe(200);
+  const answer = await expectStatus(200, send(`${world.running.baseUrl}/.well-known/svc-attestation`, {}));
   expect(answer.headers.get('access-control-allow-origin')).toBe('*');
   expect(answer.body).toEqual({
     v: 1,
@@ -60,8 +58,7 @@ describe.each(['off', 'header', 'meta', 'both'] as const)('mode %s', (attestatio
   });
 
   test('the attestation is in the configured places only', async () => {
-    const answer = await agent.act(SEARCH);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, agent.act(SEARCH));
     const { headers, params } = seenCall();
     const tokens = [headers['x-svc-attestation'], params._meta['ai.svc/attestation']];
     expect(tokens.map((token) => typeof token)).toEqual([
@@ -125,8 +122,7 @@ test('a call covered by a standing approval is attested with that approval, and 
   const held = await agent.act(call);
   const until = new Date(Date.now() + 3600_000).toISOString();
   const path = `/owner/approvals/${held.body.approval_id}/approve`;
-  const approved = await organisation.ask('POST', path, { standing: { count: 2, free: [], until } });
-  expect(approved.status, approved.text).toBe(200);
+  await expectStatus(200, organisation.ask('POST', path, { standing: { count: 2, free: [], until } }));
   await agent.get(`/v1/approvals/${held.body.approval_id}?wait=20`);
   expect(await verified(String(seenCall().headers['x-svc-attestation']))).not.toHaveProperty('standing_approval');
   const [given] = (await organisation.ask('GET', '/owner/standing-approvals')).body.standing_approvals;
@@ -146,8 +142,7 @@ test('a child’s attestation names its parent, and only scopes that the parent 
   const { agent: parent, organisation } = await connected(world, mcp, { attestation: 'both' });
   const scopes = ['tools:search.read', 'tools:drop'];
   const child = await childOf(world, organisation, parent, { grants: [{ platform: 'tools', scopes }] });
-  const answer = await child.act(SEARCH);
-  expect(answer.status, answer.text).toBe(200);
+  await expectStatus(200, child.act(SEARCH));
   expect(await verified(String(seenCall().headers['x-svc-attestation']))).toMatchObject({
     agent: child.agentId,
     parent: { agent: parent.agentId, did: `${world.running.broker.did}:agents:${parent.agentId}` },
@@ -222,8 +217,7 @@ test('the lab of another broker reports which headers and _meta members arrive',
   const policy = await organisation.policy([{ effect: 'allow' }]);
   const agent = await organisation.agent({ policy, grants: { lab: { scopeList: ['lab:try'] } } });
   const who = { platform: 'lab', endpoint: '/tools/whoami', method: 'POST', scope: 'lab:try', data: {} };
-  const answer = await agent.act(who);
-  expect(answer.status, answer.text).toBe(200);
+  const answer = await expectStatus(200, agent.act(who));
   expect(answer.body.data.structuredContent).toMatchObject({
     verified: false,
     headers: expect.arrayContaining(['authorization', 'x-svc-attestation']),

@@ -1,7 +1,7 @@
 /** MCP servers as platforms: a governed call reaches a tool, in each variant of the protocol. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { type Manner, startMcpServer, type TestMcp } from '../world/mcp-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -98,8 +98,7 @@ describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that supports
 
   test('GET /tools lists the tools of a scope, with their endpoints', async () => {
     const list = { platform: 'tools', endpoint: '/tools', method: 'GET', scope: 'tools:write' };
-    const answer = await agent.act(list);
-    expect(answer.status, answer.text).toBe(200);
+    const answer = await expectStatus(200, agent.act(list));
     expect(answer.body.data).toEqual({
       tools: [
         expect.objectContaining({ name: 'write_issue', endpoint: '/tools/write_issue', effect: 'writes' }),
@@ -195,8 +194,7 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
 
   test('a held call is replayed after its approval', async () => {
     const { agent, organisation } = await connected(world, mcp, {}, [{ effect: 'require_approval' }]);
-    const held = await agent.act(callOf('write_issue', 'tools:write', { title: 'Hé' }));
-    expect(held.status).toBe(202);
+    const held = await expectStatus(202, agent.act(callOf('write_issue', 'tools:write', { title: 'Hé' })));
     expect(held.body.sentence).toBe('use the tool write_issue (“Write an issue”) with 1 argument');
     mcp.seen = [];
     const id = held.body.approval_id;

@@ -1,5 +1,6 @@
 /** A server whose description of a tool differs each time, such as by the time or the caller, causes an occasional event, and not one per call. */
 import { expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE } from '../world/stores.ts';
@@ -26,8 +27,7 @@ test('calls of other tools cause at most one event a minute', async () => {
   const policy = await organisation.policy([{ effect: 'allow' }]);
   const agent = await organisation.agent({ policy, grants: { tools: { scopeList: Object.keys(SCOPES) } } });
   const call = async () => {
-    const answer = await agent.act(READ);
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, agent.act(READ));
   };
   const events = async () =>
     (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 100 })).filter(
@@ -40,8 +40,7 @@ test('calls of other tools cause at most one event a minute', async () => {
   await call();
   expect(await events()).toBe(2);
   // An owner who refreshes the page sees the newest description.
-  const looked = await organisation.ask('POST', '/owner/platforms/tools/tools/refresh');
-  expect(looked.status, looked.text).toBe(200);
+  const looked = await expectStatus(200, organisation.ask('POST', '/owner/platforms/tools/tools/refresh'));
   const shown = looked.body.tools.find(({ name }: { name: string }) => name === 'write_note');
   expect([shown.state, shown.offered.description]).toEqual(['changed', `It is ${said - 1} o'clock.`]);
 });

@@ -2,6 +2,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
 import { callOf, SCOPES } from './connected.ts';
@@ -30,8 +31,7 @@ describe('testing the connection of an MCP server', () => {
       secret: SECRET,
     });
     const [{ id }] = (await organisation.ask('GET', '/owner/connections')).body.connections;
-    const { status, body, text } = await organisation.ask('POST', `/owner/connections/${id}/test`);
-    expect(status, text).toBe(200);
+    const { body } = await expectStatus(200, organisation.ask('POST', `/owner/connections/${id}/test`));
     return { organisation, body };
   };
 
@@ -49,8 +49,7 @@ describe('testing the connection of an MCP server', () => {
     mcp.tools[0]!.description = 'Other words';
     const grants = { tools: { scopeList: Object.keys(SCOPES) } };
     const agent = await organisation.agent({ rules: ALLOW_ALL, grants });
-    const called = await agent.act(callOf('search_issues', 'tools:search.read', { query: 'open' }));
-    expect(called.status, called.text).toBe(200);
+    await expectStatus(200, agent.act(callOf('search_issues', 'tools:search.read', { query: 'open' })));
   });
 
   test('ends the session that it began, and so does reading the tools for an owner', async () => {

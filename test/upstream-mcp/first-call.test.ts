@@ -1,6 +1,6 @@
 /** The first call to an MCP server, whose tools are not known yet: whatever the server does, the call is recorded in the audit. */
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { startWorld, type World } from '../world/world.ts';
 import { connected, SCOPES, SEARCH } from './connected.ts';
@@ -54,8 +54,7 @@ test('an approved call to a server that moved and whose tool list is invalid fai
   const tools = '{"tools":[{"name":"search_issues","inputSchema":{"type":"object"}}]}';
   list = () => tools;
   const { organisation } = await first([{ effect: 'require_approval' }]);
-  const { status, body } = await agent.act(SEARCH);
-  expect(status).toBe(202);
+  const { body } = await expectStatus(202, agent.act(SEARCH));
   const manifest = { kind: 'mcp', base_url: `${world.upstream.url}/moved`, scopes: SCOPES };
   await organisation.platform({ id: 'tools', secret: null, manifest });
   list = () => `{"tools":[${Array(200_000).fill(empty)}]}`;

@@ -1,5 +1,6 @@
 /** A server that lists different tools each time: the stored ones that nobody accepted are bounded, and replaced over time. */
 import { expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { ONE_STORE } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
@@ -29,8 +30,7 @@ test('a new tool can be accepted after a server listed thousands of others that 
   const policy = await organisation.policy([{ effect: 'allow' }]);
   const agent = await organisation.agent({ policy, grants: { tools: { scopeList: Object.keys(SCOPES) } } });
   const echo = async () => {
-    const answer = await agent.act(callOf('echo'));
-    expect(answer.status, answer.text).toBe(200);
+    await expectStatus(200, agent.act(callOf('echo')));
   };
   const kept = async () => (await organisation.ask('GET', '/owner/platforms/tools/tools')).body.tools;
 
@@ -53,6 +53,5 @@ test('a new tool can be accepted after a server listed thousands of others that 
   expect(tools.map(({ name }: { name: string }) => name)).toEqual(['echo', 'newcomer']);
   const { hash } = tools[1];
   expect((await organisation.ask('POST', '/owner/platforms/tools/tools/newcomer/accept', { hash })).status).toBe(200);
-  const called = await agent.act(callOf('newcomer'));
-  expect(called.status, called.text).toBe(200);
+  await expectStatus(200, agent.act(callOf('newcomer')));
 });

@@ -12,7 +12,7 @@ import { z } from 'zod';
 import { resumeStream } from '../../broker/egress/mcp-resume.ts';
 import { unreachable } from '../../broker/egress/unreachable.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
@@ -185,8 +185,7 @@ describe('a resumable stream', () => {
       const other = await connected(world, { url: `${world.upstream.url}/mcp` });
       const calling = other.agent.act(SEARCH);
       await expect.poll(() => seen.length).toBeGreaterThan(2);
-      const suspended = await other.organisation.ask('POST', `/owner/agents/${other.agent.id}/suspend`, {});
-      expect(suspended.status, suspended.text).toBe(200);
+      await expectStatus(200, other.organisation.ask('POST', `/owner/agents/${other.agent.id}/suspend`, {}));
       const answer = await calling;
       expect(answer.body, answer.text).toMatchObject({
         reason: 'agent_suspended',
@@ -268,8 +267,7 @@ describe('an abandoned call is cancelled at the server', () => {
     const other = await connected(world, { url: `${world.upstream.url}/mcp` });
     const calling = other.agent.act(SEARCH);
     await expect.poll(() => seen.length).toBe(1);
-    const suspended = await other.organisation.ask('POST', `/owner/agents/${other.agent.id}/suspend`, {});
-    expect(suspended.status, suspended.text).toBe(200);
+    await expectStatus(200, other.organisation.ask('POST', `/owner/agents/${other.agent.id}/suspend`, {}));
     const { body } = await calling;
     expect(body).toMatchObject({
       reason: 'agent_suspended',

@@ -4,7 +4,7 @@ import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
@@ -34,8 +34,7 @@ beforeEach(() => {
 const setIdle = async (idle_seconds: number | null) => {
   const { body } = await organisation.ask('GET', '/owner/connections');
   const path = `/owner/connections/${body.connections[0].id}/settings`;
-  const answer = await organisation.ask('POST', path, { idle_seconds });
-  expect(answer.status, answer.text).toBe(200);
+  await expectStatus(200, organisation.ask('POST', path, { idle_seconds }));
 };
 
 test('a tool call may be silent for longer than a list of tools', async () => {

@@ -2,7 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { toolDefinition } from '../../broker/policy/tool.ts';
 import { afterFile } from '../world/after-file.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { refuseTools } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
@@ -170,8 +170,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     mcp.tools[0]!.description = 'Other words';
     await refused(/has changed since it was accepted/);
     mcp.tools = original();
-    const back = await agent.act(SEARCH);
-    expect(back.status, back.text).toBe(200);
+    await expectStatus(200, agent.act(SEARCH));
     expect(called()).toBe(1);
 
     mcp.tools[0]!.description = 'Other words again';
@@ -219,8 +218,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
 
   test('an approved call of a tool that has changed since is not made', async () => {
     const held = await connected(world, mcp, {}, [{ effect: 'require_approval' }]);
-    const asked = await held.agent.act(SEARCH);
-    expect(asked.status, asked.text).toBe(202);
+    const asked = await expectStatus(202, held.agent.act(SEARCH));
     mcp.tools[0]!.description = 'Other words';
     mcp.seen = [];
     const id = asked.body.approval_id;

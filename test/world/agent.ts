@@ -1,6 +1,7 @@
 /** An agent as its developer would write it: a key pair of its own, and a fresh token for each request. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { Agent, fetch as undiciFetch } from 'undici';
+import { expect } from 'vitest';
 import { expectDeclared } from './declared-routes.ts';
 import { newRsaPair } from './rsa.ts';
 
@@ -121,4 +122,12 @@ export async function send(url: string, init: RequestInit & { from?: string }): 
     body = JSON.parse(text);
   } catch {}
   return { status: response.status, headers: response.headers, body, text };
+}
+
+/** Expects this status of an answer, and returns it. A failure shows the text. */
+export async function expectStatus<T extends { status: number }>(status: number, asked: T | Promise<T>): Promise<T> {
+  const answer = await asked;
+  const text = 'text' in answer && typeof answer.text === 'string' ? answer.text : undefined;
+  expect(answer.status, text).toBe(status);
+  return answer;
 }

@@ -1,7 +1,7 @@
 /** Sequential calls, distributed over several replicas as by a balancer; none may fail. */
 import { expect } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
-import { TestAgent } from './agent.ts';
+import { expectStatus, TestAgent } from './agent.ts';
 import { type BrokerProcess, spawnBroker } from './broker-process.ts';
 import { newFolder } from './stores.ts';
 import type { World } from './world.ts';
@@ -58,8 +58,7 @@ export class BalancedLoad {
       while (!this.#done) {
         const call = this.calls++;
         const { url } = this.#serving[call % this.#serving.length]!;
-        const answer = await new TestAgent({ ...agent, baseUrl: url }).act(action, headers(call));
-        expect(answer.status, answer.text).toBe(200);
+        await expectStatus(200, new TestAgent({ ...agent, baseUrl: url }).act(action, headers(call)));
         // Many calls fall into each restart all the same, which calls without a pause would slow down.
         await new Promise((later) => setTimeout(later, PAUSE_MS));
       }

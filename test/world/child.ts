@@ -1,9 +1,8 @@
 /** A child identity as its creator uses it: with the bearer that was issued once, and no key. */
-import { expect } from 'vitest';
 import { mintChildToken } from '../../broker/auth/child-token.ts';
 import { newAgentId } from '../../broker/crypto/ids.ts';
 import { findAgent } from '../../broker/store/agents.ts';
-import { type Answer, TestAgent } from './agent.ts';
+import { type Answer, expectStatus, TestAgent } from './agent.ts';
 import type { Organisation, World } from './world.ts';
 
 export class TestChild extends TestAgent {
@@ -37,8 +36,7 @@ export async function childOf(
   parent: TestAgent,
   body: Record<string, unknown> = {},
 ): Promise<TestChild> {
-  const answer = await issue(parent, { grants: ALL_DEMO, ...body });
-  expect(answer.status, answer.text).toBe(201);
+  const answer = await expectStatus(201, issue(parent, { grants: ALL_DEMO, ...body }));
   const { child_agent_id: agentId, bearer_token: bearer } = answer.body;
   const row = await findAgent(world.running.broker.store.db, organisation.id, agentId);
   return new TestChild(parent, { id: row!.id, agentId, bearer });

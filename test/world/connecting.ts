@@ -5,7 +5,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
-import { type Answer, send } from './agent.ts';
+import { type Answer, expectStatus, send } from './agent.ts';
 import { Browser } from './browser.ts';
 import type { World } from './world.ts';
 
@@ -27,8 +27,7 @@ export async function pressConnect(world: World, browser: Browser, connection: s
 /** Connects at a server that consents immediately. */
 export async function connectAtOnce(world: World, owner: OwnerTable, connection: string): Promise<void> {
   const browser = browserOf(world, owner);
-  const begun = await pressConnect(world, browser, connection);
-  expect(begun.status, begun.text).toBe(200);
+  const begun = await expectStatus(200, pressConnect(world, browser, connection));
   const visit = await browser.get(begun.body.authorization_url);
   expect([visit.status, visit.text.includes('The platform is connected.')], visit.text).toEqual([200, true]);
 }

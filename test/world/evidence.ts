@@ -3,8 +3,7 @@ import { compactVerify, createLocalJWKSet } from 'jose';
 import { expect } from 'vitest';
 import { receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
-import type { Answer, TestAgent } from './agent.ts';
-import { send } from './agent.ts';
+import { type Answer, send, type TestAgent } from './agent.ts';
 import type { World } from './world.ts';
 
 export type Evidence = {

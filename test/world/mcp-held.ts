@@ -1,7 +1,7 @@
 /** Held calls of remote MCP clients, from the person's and the platform's side. */
 import { fetch } from 'undici';
 import { expect, vi } from 'vitest';
-import { jsonPost } from './agent.ts';
+import { expectStatus, jsonPost } from './agent.ts';
 import type { Organisation, World } from './world.ts';
 
 const PATIENCE = { timeout: 15_000, interval: 5 };
@@ -49,8 +49,7 @@ export function deskOf(world: World, organisation: Organisation): Desk {
       vi.waitUntil(async () => (await pending(name)).find((id) => waiting(id) > 0), { ...PATIENCE, interval: 20 }),
     leftAlone: (id) => vi.waitUntil(() => waiting(id) === 0, PATIENCE),
     decide: async (id, verb, body = {}) => {
-      const { status, text } = await organisation.ask('POST', `/owner/approvals/${id}/${verb}`, body);
-      expect(status, text).toBe(200);
+      await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/${verb}`, body));
     },
     urlOf,
     idIn: (url) => {

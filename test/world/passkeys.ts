@@ -1,7 +1,7 @@
 /** Passkeys as owners use them: enrol one, open the link of an approval, touch the authenticator. */
 import { expect } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, jsonPost, send } from './agent.ts';
+import { type Answer, expectStatus, jsonPost, send } from './agent.ts';
 import { expectDeclared } from './declared-routes.ts';
 import { Authenticator, type Ceremony } from './software-authenticator.ts';
 import type { Organisation, World } from './world.ts';
@@ -37,11 +37,9 @@ export async function enrol(
     how,
   }: { authenticator?: Authenticator; by?: OwnerTable; name?: string; how?: Ceremony } = {},
 ): Promise<Authenticator> {
-  const begun = await registerBegin(organisation, by);
-  expect(begun.status, begun.text).toBe(200);
+  const begun = await expectStatus(200, registerBegin(organisation, by));
   const response = authenticator.create(begun.body, how);
-  const finished = await registerFinish(organisation, { response, device_name: name }, by);
-  expect(finished.status, finished.text).toBe(200);
+  const finished = await expectStatus(200, registerFinish(organisation, { response, device_name: name }, by));
   expect(finished.body).toEqual({ credential_id: authenticator.credentialId, device_name: name, verified: true });
   return authenticator;
 }
@@ -54,8 +52,7 @@ export const signFinish = (world: World, response: unknown, baseUrl?: string): P
 
 /** Returns an authenticator's assertion for a fresh challenge of this approval. */
 export async function assertionFor(world: World, approvalId: string, authenticator: Authenticator, how?: Ceremony) {
-  const begun = await signBegin(world, approvalId);
-  expect(begun.status, begun.text).toBe(200);
+  const begun = await expectStatus(200, signBegin(world, approvalId));
   return authenticator.get(begun.body, how);
 }
 
@@ -95,8 +92,7 @@ export async function assertion(
   const { id, note, how } = about;
   const shown = id === undefined ? undefined : await send(`${world.running.baseUrl}/approve/${id}/request`, {});
   const more = shown && { approval_id: id, request_hash: shown.body.request_hash, ...(note !== undefined && { note }) };
-  const begun = await assertBegin(world, purpose, more);
-  expect(begun.status, begun.text).toBe(200);
+  const begun = await expectStatus(200, assertBegin(world, purpose, more));
   return authenticator.get(begun.body, how);
 }
 

@@ -1,6 +1,6 @@
 /** A broker with a platform that has tokens per person, and an issuer whose assertions about people it accepts. */
-import { beforeEach, expect } from 'vitest';
-import type { Answer, TestAgent } from './agent.ts';
+import { beforeEach } from 'vitest';
+import { type Answer, expectStatus, type TestAgent } from './agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.ts';
 import { govern, READ_DOCS } from './docs-platform.ts';
 import { fresh, givenWorld, shared } from './fixtures.ts';
@@ -68,8 +68,7 @@ export function givenPeople(
   const made = organisations === 'one' ? shared : fresh;
   const organisation = made(async () => {
     const one = await world.organisation();
-    const applied = await govern(one, document());
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, govern(one, document()));
     return one;
   });
   const agent = made(() => agentOfPeople(organisation));

@@ -1,7 +1,7 @@
 /** A platform with tokens per person, and people who consent in their browsers. */
 import { expect } from 'vitest';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
-import { send, type TestAgent } from './agent.ts';
+import { expectStatus, send, type TestAgent } from './agent.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 import { Browser, type Visit } from './browser.ts';
 import { docsManifest } from './docs-platform.ts';
@@ -25,8 +25,7 @@ export const agentOfPeople = async (
 
 /** Opens a consent's page and presses its first button; returns the address to which the browser is sent. */
 export async function start(browser: Browser, consentUrl: string): Promise<string> {
-  const visit = await browser.post(`${consentUrl}/start`, {});
-  expect(visit.status, visit.text).toBe(200);
+  const visit = await expectStatus(200, browser.post(`${consentUrl}/start`, {}));
   return onward(visit);
 }
 

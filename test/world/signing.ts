@@ -1,7 +1,7 @@
 /** Held calls, the owners who may decide them by passkey, and the checks after a refusal. */
 import { expect } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import type { Answer, TestAgent } from './agent.ts';
+import { type Answer, expectStatus, type TestAgent } from './agent.ts';
 import { expectEnvelope, withoutCalls } from './evidence.ts';
 import { fresh, givenWorld } from './fixtures.ts';
 import { Authenticator } from './software-authenticator.ts';
@@ -33,8 +33,10 @@ export function givenSigning(store: StoreKind) {
       new Authenticator(world.running.baseUrl, options),
     /** Makes a call that is held. Returns the id of its approval. */
     hold: async (by: TestAgent = agent): Promise<string> => {
-      const answer = await withoutCalls(world, () => by.act(HELD));
-      expect(answer.status, answer.text).toBe(202);
+      const answer = await expectStatus(
+        202,
+        withoutCalls(world, () => by.act(HELD)),
+      );
       return answer.body.approval_id;
     },
     own: async (by?: OwnerTable) => (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys,

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import type { Answer } from '../../world/agent.ts';
+import { type Answer, expectStatus } from '../../world/agent.ts';
 import type { World } from '../../world/world.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 import { type Step, sequences, step } from '../steps.ts';
@@ -40,8 +40,7 @@ const statusAt = ({ word, endsAt }: Held, now: number) => (word === 'pending' &&
 export function approvals(world: World, count: Count): Fuzzed {
   const begin = async () => {
     const { rights, holder } = await newHolder(world);
-    const set = await holder.organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: LIVES_S });
-    expect(set.status, set.text).toBe(200);
+    await expectStatus(200, holder.organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: LIVES_S }));
     const model: Model = { rights, held: [], effects: [], rows: [], calls: 0 };
     return { model, real: holder };
   };

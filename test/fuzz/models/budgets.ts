@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import type { TestAgent } from '../../world/agent.ts';
+import { expectStatus, type TestAgent } from '../../world/agent.ts';
 import type { Organisation, World } from '../../world/world.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 import { sequences, step } from '../steps.ts';
@@ -96,8 +96,7 @@ export function budgets(world: World, count: Count): Fuzzed {
   );
   const policy = fc.constant(
     step<Model, Real>('a new version of the policy', async (model, { organisation }) => {
-      const answer = await organisation.ask('POST', '/owner/policies/p', { rules: rules(++model.version) });
-      expect(answer.status, answer.text).toBe(200);
+      await expectStatus(200, organisation.ask('POST', '/owner/policies/p', { rules: rules(++model.version) }));
       if (model.standing) model.standing.isGood = false;
     }),
   );
@@ -105,8 +104,7 @@ export function budgets(world: World, count: Count): Fuzzed {
     step<Model, Real>(
       verb,
       async (model, { organisation, agent }) => {
-        const answer = await organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, {});
-        expect(answer.status, answer.text).toBe(200);
+        await expectStatus(200, organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, {}));
         model.isSuspended = verb === 'suspend';
       },
       ({ isSuspended }) => isSuspended !== (verb === 'suspend'),

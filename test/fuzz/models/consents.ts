@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import type { TestAgent } from '../../world/agent.ts';
+import { expectStatus, type TestAgent } from '../../world/agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from '../../world/authorization-server.ts';
 import { Browser } from '../../world/browser.ts';
 import { govern, READ_DOCS } from '../../world/docs-platform.ts';
@@ -39,8 +39,7 @@ export async function consents(store: StoreKind, count: Count): Promise<Fuzzed> 
     world.clock.skewMs = 0;
     server.served.length = 0;
     const organisation = await world.organisation();
-    const applied = await govern(organisation, documentOf(server, { asserted: ['slack'] }));
-    expect(applied.status, applied.text).toBe(200);
+    await expectStatus(200, govern(organisation, documentOf(server, { asserted: ['slack'] })));
     const people = PEOPLE.map((): Person => ({ account: undefined, isConfirmed: false, consent: undefined }));
     return {
       model: { people, accounts: 0, calls: 0 },
@@ -101,8 +100,7 @@ export async function consents(store: StoreKind, count: Count): Promise<Fuzzed> 
       const { url = '' } = person.consent ?? {};
       if (isOpen(person, agent.clock())) {
         const account = `p${model.accounts++}`;
-        const visit = await consentAsserted(server, url, account);
-        expect(visit.status, visit.text).toBe(200);
+        await expectStatus(200, consentAsserted(server, url, account));
         Object.assign(person, { account, isConfirmed: false });
         if (person.consent) person.consent.isDone = true;
       } else {
@@ -119,8 +117,7 @@ export async function consents(store: StoreKind, count: Count): Promise<Fuzzed> 
     'confirm',
     async (person, _which, _model, real) => {
       const found = (await tokensOf(real)).find(({ account }) => account === `${person.account}@docs.example`);
-      const answer = await real.organisation.ask('POST', `/owner/people/tokens/${found?.id}/confirm`, {});
-      expect(answer.status, answer.text).toBe(200);
+      await expectStatus(200, real.organisation.ask('POST', `/owner/people/tokens/${found?.id}/confirm`, {}));
       person.isConfirmed = true;
     },
     ({ account, isConfirmed }) => account !== undefined && !isConfirmed,

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { github } from '../../../broker/platforms/builtin/github.ts';
-import { send, type TestAgent } from '../../world/agent.ts';
+import { expectStatus, send, type TestAgent } from '../../world/agent.ts';
 import { commandList, ZERO } from '../../world/git-bytes.ts';
 import { git } from '../../world/git-host.ts';
 import { GIT_SCOPES, type GitWorld } from '../../world/git-world.ts';
@@ -104,8 +104,7 @@ export function gitRefs({ world, host }: GitWorld, count: Count): Fuzzed {
     .map(({ writes, ...limits }) =>
       step<Model, Real>(`grant(${JSON.stringify({ writes, ...limits })})`, async (model, { organisation, agent }) => {
         const terms = { scopes: writes ? GIT_SCOPES : GIT_SCOPES.slice(0, 1), ...limits };
-        const answer = await organisation.ask('POST', `/owner/agents/${agent.id}/grants/codehost`, terms);
-        expect(answer.status, answer.text).toBe(200);
+        await expectStatus(200, organisation.ask('POST', `/owner/agents/${agent.id}/grants/codehost`, terms));
         Object.assign(model, { refs: limits.refs, changes: limits.ref_changes, repos: limits.repos, writes });
       }),
     );
@@ -113,8 +112,7 @@ export function gitRefs({ world, host }: GitWorld, count: Count): Fuzzed {
     step<Model, Real>(
       verb,
       async (model, { organisation, agent }) => {
-        const answer = await organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, {});
-        expect(answer.status, answer.text).toBe(200);
+        await expectStatus(200, organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, {}));
         model.isSuspended = verb === 'suspend';
       },
       ({ isSuspended }) => isSuspended !== (verb === 'suspend'),

@@ -4,6 +4,7 @@
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { expectStatus } from '../../world/agent.ts';
 import type { World } from '../../world/world.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 import { sequences, step } from '../steps.ts';
@@ -48,8 +49,7 @@ export function grants(world: World, count: Count): Fuzzed {
         action: { name: scope },
         resource: { type: 'platform', id: 'demo' },
       };
-      const said = await agent.post('/v1/authzen/access', question);
-      expect(said.status, said.text).toBe(200);
+      const said = await expectStatus(200, agent.post('/v1/authzen/access', question));
       expect([said.body.decision, said.body.require_approval === true], `${note} ${said.text}`).toEqual([
         verdict === 'made',
         verdict === 'held',

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import type { TestAgent } from '../../world/agent.ts';
+import { expectStatus, type TestAgent } from '../../world/agent.ts';
 import { childOf } from '../../world/child.ts';
 import { scaledTimeout } from '../../world/test-timeouts.ts';
 import { ALLOW_ALL, type Organisation, type World } from '../../world/world.ts';
@@ -109,8 +109,7 @@ export function limits(world: World, count: Count): Fuzzed {
         const [{ id, who, amount }] = model.held.splice(next, 1) as [Held];
         const { rule } = model;
         const isMade = rule?.effect !== 'deny' || roomFor(model, rule.limit, who, amount) >= 1;
-        const answer = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
-        expect(answer.status, answer.text).toBe(200);
+        await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
         const end = async () => {
           const { executed_at, execution_error } = (await agents[who].get(`/v1/approvals/${id}`)).body;
           return executed_at === null ? (execution_error ?? 'under way') : 'made';

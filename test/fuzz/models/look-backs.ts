@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import type { TestAgent } from '../../world/agent.ts';
+import { expectStatus, type TestAgent } from '../../world/agent.ts';
 import { childOf } from '../../world/child.ts';
 import { scaledTimeout } from '../../world/test-timeouts.ts';
 import { ALLOW_ALL, type Organisation, type World } from '../../world/world.ts';
@@ -107,8 +107,7 @@ export function lookBacks(world: World, count: Count): Fuzzed {
       async (model, { organisation, agents }) => {
         const [{ id, who }] = model.held.splice(model.held.findIndex(isDecidable), 1) as [Held];
         const isMade = !(model.rule?.effect === 'deny' && applies(model, who));
-        const answer = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
-        expect(answer.status, answer.text).toBe(200);
+        await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
         const end = async () => {
           const { executed_at, execution_error } = (await agents[who].get(`/v1/approvals/${id}`)).body;
           return executed_at === null ? (execution_error ?? 'under way') : 'made';

@@ -2,8 +2,7 @@
 import type { TestAgent } from '../../world/agent.ts';
 import { ALLOW_ALL } from '../../world/world.ts';
 import { type Invariants, itemOf } from '../invariants.ts';
-import type { Scene, Work } from '../scene.ts';
-import { workers } from '../scene.ts';
+import { type Scene, type Work, workers } from '../scene.ts';
 import { agentsOf, BODY, whenSeen } from './calls.ts';
 
 /** Number of pairs of a read and a change per agent, each with a rule of its own: what was read once counts as read for the whole run. */
