@@ -1,7 +1,6 @@
 /** Reads a broker's audit directly from its store: counts rows and verifies their receipts. */
 
-import type { KeyObject } from 'node:crypto';
-import { createPublicKey } from 'node:crypto';
+import { createPublicKey, type KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';

@@ -9,15 +9,13 @@ import { judge } from './goals.ts';
 import { benchMemory, MEMORY_USAGE, readMemoryOptions } from './memory.ts';
 import { benchNeighbours, NEIGHBOURS_USAGE, readNeighboursOptions } from './neighbours.ts';
 import { benchObservability, OBSERVABILITY_USAGE, readObservabilityOptions } from './observability.ts';
-import type { Plan } from './plan.ts';
-import { runPlan } from './plan.ts';
+import { type Plan, runPlan } from './plan.ts';
 import { benchLimits, LIMITS_USAGE, readLimitsOptions } from './rate-limits.ts';
 import { benchLog, LOG_USAGE, readLogOptions } from './receipt-log.ts';
 import { describe } from './report.ts';
 import { benchScale, readScaleOptions, SCALE_USAGE } from './scale.ts';
 import { readSoakOptions, SOAK_USAGE, soak } from './soak.ts';
-import type { StartBroker, Store } from './stage.ts';
-import { setStage } from './stage.ts';
+import { type StartBroker, type Store, setStage } from './stage.ts';
 import { benchVerify, readVerifyOptions, VERIFY_USAGE } from './verify-log.ts';
 
 const USAGE = `Usage: npm run bench -- [--quick] [--json FILE] [--calls N] [--rounds N] [--stores sqlite,postgres] [--strict]

@@ -13,8 +13,7 @@ import { freePort } from './free-port.ts';
 import { stopper, waitForHealth } from './process.ts';
 import { publishedPackage } from './published.ts';
 import { BENCH_OWNER, seed } from './seed.ts';
-import type { AgentKey, BenchAgent } from './tokens.ts';
-import { makeAgentKeys } from './tokens.ts';
+import { type AgentKey, type BenchAgent, makeAgentKeys } from './tokens.ts';
 
 export type BrokerOptions = {
   /** How many active agents are stored, each with a grant on the bench's platform. */

@@ -1,6 +1,5 @@
 /** A port for servers that do not report the port they listen on. */
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 
 /** Returns a loopback port that is free now. */
 export async function freePort(): Promise<number> {

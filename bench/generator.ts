@@ -1,7 +1,6 @@
 /** The client of the load generator process: starts it, sends orders and receives reports. */
 import type { Latency } from './histogram.ts';
-import type { Child } from './process.ts';
-import { forkChild } from './process.ts';
+import { type Child, forkChild } from './process.ts';
 
 export type LoadOrder = {
   host: string;

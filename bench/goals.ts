@@ -1,7 +1,6 @@
 /** The goals for speed and memory, each with the value of this run. */
 import { ROWS_OF_PUSHES } from './git.ts';
-import type { Sample } from './measure.ts';
-import { median, paired, quantile, typical } from './measure.ts';
+import { median, paired, quantile, type Sample, typical } from './measure.ts';
 import type { Findings } from './plan.ts';
 import { LARGE_MIB } from './raw-streams.ts';
 import { NAMES } from './stage.ts';

@@ -1,7 +1,6 @@
 /** Child processes and their figures in /proc (Linux: proc(5)). */
 
-import type { ChildProcess } from 'node:child_process';
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { present } from '../broker/runtime/present.ts';

@@ -1,12 +1,9 @@
 /** The findings as text for a terminal. */
 import type { AnswerCost } from './answers.ts';
 import type { GitFindings } from './git.ts';
-import type { Goal } from './goals.ts';
-import { milliseconds, percent, thousands } from './goals.ts';
-import type { Sample } from './measure.ts';
-import { median, paired, quantile, typical } from './measure.ts';
-import type { Findings } from './plan.ts';
-import { CONNECTIONS } from './plan.ts';
+import { type Goal, milliseconds, percent, thousands } from './goals.ts';
+import { median, paired, quantile, type Sample, typical } from './measure.ts';
+import { CONNECTIONS, type Findings } from './plan.ts';
 import { NAMES } from './stage.ts';
 import type { WaitingFindings } from './waiting.ts';
 

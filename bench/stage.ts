@@ -1,12 +1,10 @@
 /** Starts everything that is measured: upstream, nginx, forwarder, PostgreSQL and brokers. */
 import { present } from '../broker/runtime/present.ts';
 import type { BrokerOptions, BrokerTarget } from './broker-target.ts';
-import type { LoadGenerator } from './generator.ts';
-import { startLoadGenerator } from './generator.ts';
+import { type LoadGenerator, startLoadGenerator } from './generator.ts';
 import type { Sample, Target } from './measure.ts';
 import { startNginx } from './nginx.ts';
-import type { Postgres } from './postgres.ts';
-import { startPostgres } from './postgres.ts';
+import { type Postgres, startPostgres } from './postgres.ts';
 import { forkChild } from './process.ts';
 import { authzenQuestion, governedRead, permissionsQuestion, plainRead, rawRead, trqpQuestion } from './requests.ts';
 import { createTokenBatch } from './tokens.ts';

@@ -2,8 +2,7 @@
  * Agents' keys and agent tokens, created while nothing is measured: an RSA signature costs more than a governed call.
  */
 
-import type { KeyObject } from 'node:crypto';
-import { generateKeyPair, sign } from 'node:crypto';
+import { generateKeyPair, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
 import { present } from '../broker/runtime/present.ts';
 

@@ -1,6 +1,5 @@
 import { Argument, type Command } from 'commander';
-import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
-import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
+import { BUILTIN_NAMES, type BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import type { Added, AddOptions } from '../add-platform.ts';
 import { commandWith } from '../command-with.ts';
 import { print, withConnection } from '../connection.ts';

@@ -1,7 +1,6 @@
 /** Breakers around a call: strikes, closing, and the trial of a half-open one. */
 
-import type { Changing } from '../audit/record-change.ts';
-import { byBroker, recordChange } from '../audit/record-change.ts';
+import { byBroker, type Changing, recordChange } from '../audit/record-change.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker, Uses } from '../broker.ts';
 import { BREAKER_LIMITS, type BreakerCause } from '../policy/breaker.ts';

@@ -2,8 +2,7 @@
 import type { NotPassedOn } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { Secret } from '../crypto/secret.ts';
-import type { StreamRequest } from '../egress/outbound-request.ts';
-import { isHeaderValue } from '../egress/outbound-request.ts';
+import { isHeaderValue, type StreamRequest } from '../egress/outbound-request.ts';
 import type { StreamedAnswer } from '../egress/streamed-exchange.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';

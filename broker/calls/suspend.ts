@@ -1,7 +1,6 @@
 /** Suspends agents automatically: by a guardrail, or after too many refusals. */
 
-import type { Changing } from '../audit/record-change.ts';
-import { byBroker, recordChange } from '../audit/record-change.ts';
+import { byBroker, type Changing, recordChange } from '../audit/record-change.ts';
 import { hasStandingParent } from '../facts/facts.ts';
 import { AutoSuspend, countsAsAnomaly } from '../policy/auto-suspend.ts';
 import type { HaltCause, Verdict } from '../policy/facts.ts';

@@ -1,7 +1,6 @@
 /** Opens a plain guarded connection, for protocols that a library implements: mail. */
 import type { Socket } from 'node:net';
-import type { Lookup } from './connector.ts';
-import { makeConnector } from './connector.ts';
+import { type Lookup, makeConnector } from './connector.ts';
 import type { OutboundProxy } from './outbound-proxy.ts';
 import { checkHost, type TargetRules } from './target.ts';
 import { type Unreachable, unreachable, unreachableFrom } from './unreachable.ts';

@@ -11,8 +11,7 @@ import { effectivePermissions, nextChange, type PlatformPermissions } from '../p
 import { present } from '../runtime/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import { listUsableTools, type ToolPlace } from '../store/mcp-tools.ts';
-import type { FactsLoader } from './facts.ts';
-import { isSteady } from './facts.ts';
+import { type FactsLoader, isSteady } from './facts.ts';
 
 export type Permissions = {
   platforms: readonly PlatformPermissions[];

@@ -1,7 +1,6 @@
 /** Reads a JSON request body, bounded in size. */
 import type { IncomingMessage } from 'node:http';
-import type { Reply } from './route.ts';
-import { problem } from './route.ts';
+import { problem, type Reply } from './route.ts';
 
 const MOST_BYTES = 65_536;
 

@@ -1,9 +1,7 @@
 /** /issues and /issues/{number}/comments. */
 import { z } from 'zod';
-import type { Route } from './route.ts';
-import { full, notFound, PAGING, pageOf, route } from './route.ts';
-import type { Issue, World } from './world.ts';
-import { MOST_OF_A_KIND } from './world.ts';
+import { full, notFound, PAGING, pageOf, type Route, route } from './route.ts';
+import { type Issue, MOST_OF_A_KIND, type World } from './world.ts';
 
 const TITLE = z.string().trim().min(1).max(200);
 const TEXT = z.string().max(10_000);

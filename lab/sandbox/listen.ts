@@ -2,8 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readJson } from './body.ts';
-import type { Reply, Route } from './route.ts';
-import { problem } from './route.ts';
+import { problem, type Reply, type Route } from './route.ts';
 
 /** Returns the request listener of these routes. Every response is JSON or empty. */
 export function listenTo(routes: readonly Route[], token: string): RequestListener {

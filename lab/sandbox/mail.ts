@@ -1,9 +1,7 @@
 /** /mail. Sending only files the message under `sent`; nothing leaves the machine. */
 import { z } from 'zod';
-import type { Route } from './route.ts';
-import { full, notFound, PAGING, pageOf, route } from './route.ts';
-import type { Mail, World } from './world.ts';
-import { MOST_OF_A_KIND } from './world.ts';
+import { full, notFound, PAGING, pageOf, type Route, route } from './route.ts';
+import { type Mail, MOST_OF_A_KIND, type World } from './world.ts';
 
 const ListQuery = z.strictObject({ folder: z.enum(['inbox', 'sent', 'all']).default('inbox'), ...PAGING });
 

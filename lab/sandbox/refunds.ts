@@ -1,9 +1,7 @@
 /** /payments and /refunds. A payment is never refunded beyond what was paid. */
 import { z } from 'zod';
-import type { Route } from './route.ts';
-import { full, notFound, PAGING, pageOf, problem, route } from './route.ts';
-import type { Payment, Refund, World } from './world.ts';
-import { MOST_OF_A_KIND } from './world.ts';
+import { full, notFound, PAGING, pageOf, problem, type Route, route } from './route.ts';
+import { MOST_OF_A_KIND, type Payment, type Refund, type World } from './world.ts';
 
 const ListQuery = z.strictObject(PAGING);
 const NewRefund = z.strictObject({

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { GIT_PLATFORM, mediaTypeOf } from '../../git/git-call.ts';
 import { serveGit } from '../git-entry-point.ts';
 import { formatUnreadRefusal } from '../git-refusal.ts';
-import type { AnswerDeclaration, Context } from '../route.ts';
-import { route } from '../route.ts';
+import { type AnswerDeclaration, type Context, route } from '../route.ts';
 
 const LINE = 'text/plain';
 const line = (description: string): AnswerDeclaration => ({ description, type: LINE, schema: z.string() });
