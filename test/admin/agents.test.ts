@@ -3,7 +3,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -114,12 +114,9 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
 
   test('a change that cannot be recorded is not made', async () => {
     const agent = await organisation.agent();
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await organisation.ask('POST', `/owner/agents/${agent.id}/suspend`, {}), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('active');
   });
 

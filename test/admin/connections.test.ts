@@ -4,7 +4,7 @@ import { setCredentialStatus } from '../../broker/store/connections.ts';
 import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { everythingStored } from '../world/store-contents.ts';
@@ -250,17 +250,14 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
       .body;
     await fresh.ask('POST', `/owner/connections/${id}/secret`, { secret: SECOND });
     await fresh.ask('POST', `/owner/connections/${id}/test`);
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       const body = { platform: 'demo', label: 'n', secret: FIRST };
       expectEnvelope(await fresh.ask('POST', '/owner/connections', body), 503, 'audit_unavailable');
       expectEnvelope(await fresh.ask('DELETE', `/owner/connections/${id}`), 503, 'audit_unavailable');
       const secret = { secret: FIRST };
       expectEnvelope(await fresh.ask('POST', `/owner/connections/${id}/secret`, secret), 503, 'audit_unavailable');
       expectEnvelope(await fresh.ask('POST', `/owner/connections/${id}/test`), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     const { connections } = (await fresh.ask('GET', '/owner/connections')).body;
     expect(connections).toEqual([expect.objectContaining({ id, label: 'm', revision: 2 })]);
     await fresh.ask('DELETE', `/owner/connections/${id}`);

@@ -10,7 +10,7 @@ import { afterFile } from '../world/after-file.ts';
 import { expectStatus, makeKeyPair, send } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { shared } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
 import { givenSandbox } from '../world/sandbox.ts';
@@ -156,12 +156,9 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
 
   test('when it cannot be recorded, no call is made', async () => {
     const before = await rows();
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await demo(), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect(await rows()).toEqual(before);
   });
 

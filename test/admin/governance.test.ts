@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 
@@ -199,12 +199,9 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
   });
 
   test('an apply that cannot be recorded changes nothing', async () => {
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await apply(), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect((await organisation.ask('GET', '/owner/platforms')).body.platforms).toEqual([]);
     expect((await apply()).body.changes).not.toEqual([]);
   });

@@ -4,7 +4,7 @@ import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
@@ -345,13 +345,10 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
   test('a change that cannot be recorded is not made', async () => {
     const agent = await newAgent({ demo: { scopeList: ['demo:read'] } });
     const before = await list(agent);
-    const end = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await change(agent, { scopes: ['demo:write'] }), 503, 'audit_unavailable');
       expectEnvelope(await remove(agent), 503, 'audit_unavailable');
-    } finally {
-      await end();
-    }
+    });
     expect(await list(agent)).toEqual(before);
   });
 

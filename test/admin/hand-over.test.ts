@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -78,12 +78,9 @@ describe.each(STORES)(`handing agents over on %s${postgresNote}`, (store) => {
     expectEnvelope(await handOver({ ...between, to: between.from }), 400, 'invalid_request');
     expectEnvelope(await handOver({ ...between, agents: [] }), 400, 'invalid_request');
     expectEnvelope(await handOver({ ...between, agents: [mine.agentId, theirs.agentId] }), 409, 'conflict');
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await handOver(between), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect(await ownersOf()).toMatchObject({ mine: organisation.owner.id, theirs: bob.id });
     expect((await handOver(between)).status).toBe(200);
     expectEnvelope(await handOver(between), 409, 'conflict');

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { expectDenied, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -231,8 +231,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
   test('a change that cannot be recorded is not made', async () => {
     const agent = await organisation.agent();
     const { id } = (await post('/owner/policies', { name: 'unrecorded', rules: ALLOW })).body;
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       for (const [path, body] of [
         ['/owner/policies', { name: 'unmade', rules: ALLOW }],
         [`/owner/policies/${id}`, { rules: DENY }],
@@ -240,9 +239,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
         ['/owner/guardrails', { guardrails: [{ name: 'g', effect: 'deny' }] }],
       ] as const)
         expectEnvelope(await post(path, body), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect((await organisation.ask('GET', `/owner/policies/${id}`)).body).toMatchObject({ version: 1, agents: 0 });
     expectEnvelope(await organisation.ask('GET', '/owner/policies/unmade'), 404, 'not_found');
     expect((await organisation.ask('GET', '/owner/guardrails')).body).toEqual({

@@ -10,7 +10,7 @@ import type { Db } from '../../broker/store/store.ts';
 import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { storedRows } from '../world/full-organisation.ts';
 import { withLockContention } from '../world/lock-contention.ts';
@@ -394,8 +394,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent({ name: 'unrecorded' });
     const { authorization } = await authorize(agent.agentId);
     const before = await sentCredential(agent);
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await sendTo(agent.id, authorization), 503, 'audit_unavailable');
       const asked = await organisation.ask('POST', '/owner/secret-authorizations', {
         agent: agent.id,
@@ -403,9 +402,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
         label: 'never',
       });
       expectEnvelope(asked, 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect(await sentCredential(agent)).toBe(before);
     expect((await organisation.ask('GET', '/owner/secret-authorizations')).text).not.toContain('never');
     expect((await sendTo(agent.id, authorization)).status).toBe(200);

@@ -11,7 +11,7 @@ import type { Db } from '../../broker/store/store.ts';
 import { type Answer, expectStatus, type KeyPair, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
@@ -346,8 +346,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     const token = await newToken(agent.id);
     const { bind_secret, id } = await invite({ agent_name: `unrecorded ${store}` });
     const keys = makeKeyPair();
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await bind(token, keys), 503, 'audit_unavailable');
       expectEnvelope(await bindInvite(bind_secret, makeKeyPair()), 503, 'audit_unavailable');
       const asked = await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`);
@@ -355,9 +354,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
       const inviting = await organisation.ask('POST', '/owner/invites', { agent_name: 'never' });
       expectEnvelope(inviting, 503, 'audit_unavailable');
       expectEnvelope(await organisation.ask('DELETE', `/owner/invites/${id}`), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     agent.keys = keys;
     expect(await agent.act(READ)).toMatchObject({ status: 401, body: { error: 'invalid_signature' } });
     expect((await bind(token, keys)).status).toBe(200);

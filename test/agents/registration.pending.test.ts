@@ -12,7 +12,7 @@ import { type Answer, expectStatus, jsonPost, makeKeyPair, send, TestAgent } fro
 import { issue } from '../world/child.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
@@ -215,13 +215,10 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
 
   test('a claim that cannot be recorded has no effect: the key still exists, and the agent is pending', async () => {
     const newcomer = await approved();
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await claim(newcomer), 503, 'audit_unavailable');
       expectEnvelope(await owner('revoke', newcomer), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect((await listed(newcomer)).status).toBe('pending');
     expect((await claim(newcomer)).status).toBe(200);
   });
@@ -301,12 +298,9 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     test('stays pending while the revocation cannot be recorded, and is not deleted before', async () => {
       const newcomer = await approved();
       world.clock.skewMs = 72 * HOUR_MS;
-      const repair = await refuseAuditRows(world);
-      try {
+      await whileAuditRowsAreRefused(world, async () => {
         await sweep();
-      } finally {
-        await repair();
-      }
+      });
       expect((await listed(newcomer)).status).toBe('pending');
       await refused(newcomer);
       const now = world.running.broker.clock();

@@ -12,7 +12,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus, jsonPost, send, TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
 import { READ } from '../world/requests.ts';
@@ -236,12 +236,9 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   test('RG-03 the key is destroyed before it is sent: when that cannot be recorded, it still exists', async () => {
     const { token } = await approved();
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await claim(token), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect((await claim(token)).status).toBe(200);
     expectEnvelope(await claim(token), 410, 'key_gone');
   });
@@ -348,13 +345,10 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
       status === 'approved' ? 1 : 0,
     );
     const next = await registered();
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       for (const verb of ['approve', 'reject'])
         expectEnvelope(await decide(verb, next.token), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect((await statusOf(next.token)).body.status).toBe('pending');
     expect((await organisation.ask('GET', '/owner/agents')).text).not.toContain(next.agentId);
   });

@@ -5,7 +5,7 @@ import type { GrantTable } from '../../broker/store/tables/rules.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
@@ -410,12 +410,9 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
   test('a decision that cannot be recorded is not made', async () => {
     const agent = await newAgent();
     const id = await ask(agent);
-    const end = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       for (const answer of [await approve(id), await deny(id)]) expectEnvelope(answer, 503, 'audit_unavailable');
-    } finally {
-      await end();
-    }
+    });
     expect((await read(id)).body.status).toBe('pending');
     expect(JSON.parse((await grantOf(agent)).scopes)).toEqual(['demo:read']);
     expect((await approve(id)).status).toBe(200);

@@ -5,7 +5,7 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
@@ -176,13 +176,10 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
 
   test('a decision that cannot be recorded is not made, and is reported as such', async () => {
     const items = await hold(2);
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       const answer = await decide('approve', items);
       expect(outcomes(answer)).toEqual(['not_decided', 'not_decided']);
-    } finally {
-      await repair();
-    }
+    });
     expect(made()).toBe(0);
     expect(outcomes(await decide('approve', items))).toEqual(['approved', 'approved']);
   });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { moveAgent } from '../../broker/store/agents.ts';
 import { expectStatus, jsonPost } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { fresh } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning, HELD } from '../world/signing.ts';
@@ -81,12 +81,9 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
   test('a decision that cannot be recorded is not made, and consumes nothing', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       await refused(id, () => signFinish(world, response), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     await expectStatus(200, signFinish(world, response));
   });
 

@@ -5,7 +5,7 @@ import { usePasskey } from '../../broker/store/passkeys.ts';
 import type { PasskeyTable } from '../../broker/store/tables/approvals.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { fresh } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, registerBegin, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning } from '../world/signing.ts';
@@ -137,12 +137,9 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
     expect((await approveWith(world, await hold(), key)).status).toBe(200);
     const id = await hold();
     const response = await assertionFor(world, id, key, { counter: 1 });
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       await refused(id, () => signFinish(world, response), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     await refused(id, () => signFinish(world, response), 400, 'counter_regression');
     expect(await events('passkey_counter_regression')).toHaveLength(1);
   });

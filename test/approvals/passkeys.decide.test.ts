@@ -1,7 +1,7 @@
 /** Approving and denying by passkey: POST /owner/passkeys/assert/finish without a session, and the owner routes with one. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { assertBegin, assertFinish, assertion, decideWith, enrol } from '../world/passkeys.ts';
@@ -162,12 +162,9 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
   test('a decision that cannot be recorded is not made, and consumes nothing', async () => {
     const id = await hold();
     const response = await assertion(world, 'deny', key, { id });
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       await refused(id, () => assertFinish(world, 'deny', response), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect((await assertFinish(world, 'deny', response)).status).toBe(200);
   });
 });

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { fresh, givenWorld } from '../world/fixtures.ts';
 import { enrol, post, registerBegin, registerFinish, signInWith } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
@@ -180,13 +180,10 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
     await enrol(world, organisation);
     const response = made().create(await begin());
     const [{ id } = {}] = await own();
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await finish(response), 503, 'audit_unavailable');
       expectEnvelope(await organisation.ask('DELETE', `/owner/passkeys/${id}`), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     expect(await own()).toHaveLength(1);
     expect((await finish(response)).status).toBe(200);
   });

@@ -4,7 +4,7 @@ import { findOwner } from '../../broker/store/organisations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { assertBegin, assertFinish, assertion, enrol, registerBegin, signInWith } from '../world/passkeys.ts';
@@ -183,12 +183,9 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
 
   test('a decreased counter: no sign-in, the passkey is disabled, and this is recorded', async () => {
     expect((await signInWith(world, key)).status).toBe(200);
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       refused(await signInWith(world, key, { counter: 1 }), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     refused(await signInWith(world, key, { counter: 1 }), 400, 'counter_regression');
     expect(await own()).toMatchObject([{ status: 'disabled' }]);
     expect((await reasons()).filter((reason: string) => reason === 'passkey_counter_regression')).toHaveLength(1);

@@ -11,7 +11,7 @@ import { claimIdempotencyKey, purgeIdempotencyKeys } from '../../broker/store/id
 import { type Answer, expectStatus } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { refuseAuditRows } from '../world/faults.ts';
+import { refuseAuditRows, whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
@@ -277,12 +277,9 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
   test('a call that could not be recorded, and so was not made, leaves its key free', async () => {
     const agent = await organisation.agent();
     const key = newKey();
-    const repair = await refuseAuditRows(world);
-    try {
+    await whileAuditRowsAreRefused(world, async () => {
       expectEnvelope(await withoutCalls(world, () => agent.act(WRITE, key)), 503, 'audit_unavailable');
-    } finally {
-      await repair();
-    }
+    });
     await expect.poll(async () => (await agent.act(WRITE, key)).status).toBe(200);
     expect(world.upstream.seen).toHaveLength(1);
   });
