@@ -3,8 +3,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
 const SCOPES = ['codehost:contents.read'];
 const READ = { platform: 'codehost', method: 'GET', scope: 'codehost:contents.read' };
@@ -12,13 +13,11 @@ const APP = '/repos/acme/app/contents/README.md';
 const OTHER = '/repos/acme/other/contents/README.md';
 
 describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let limited: TestAgent;
   let free: TestAgent;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.organisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
     expect((await apply(file())).status).toBe(200);
     limited = await agent({ repos: ['acme/app', 'acme/web'] });
     free = await agent({});

@@ -11,10 +11,11 @@ import { ROUTES } from '../../broker/http/routes.ts';
 import type { Schema } from '../../broker/store/schema.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { furnish, organisationTables, type StoredRow, storedRows } from '../world/full-organisation.ts';
 import { sampleBodies } from '../world/sample-bodies.ts';
 import { sized, thorough } from '../world/thorough.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
 const ROLES = ['viewer', 'approver', 'admin'] as const;
 /** Owner routes that need no session: ways to get one, and those without organisation data. */
@@ -137,7 +138,6 @@ function paths(path: string, valuesOf: (name: string) => readonly Filling[]): Fi
 
 /** Both stores run the same statements, and these thousands of requests take half the time on SQLite. */
 describe('two organisations', () => {
-  let world: World;
   let alpha: Furnished;
   let agent: TestAgent;
   let beta: Furnished;
@@ -150,8 +150,8 @@ describe('two organisations', () => {
     organisation,
     rows: await storedRows(db, organisation.id),
   });
+  const world = givenWorld('sqlite');
   beforeAll(async () => {
-    world = await startWorld('sqlite');
     db = world.running.broker.store.db;
     const { organisation, owners: alphas, agent: alphasAgent } = await furnish(world, 'alpha');
     agent = alphasAgent;

@@ -9,22 +9,19 @@ import { approveAndDie } from '../world/after-crash.ts';
 import { TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres${postgresNote}`, () => {
-  let world: World;
-  let organisation: Organisation;
   let here: TestAgent;
   let there: TestAgent;
   let second: BrokerProcess;
+  const world = givenWorld('postgres');
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld('postgres');
-    organisation = await world.organisation();
-    await organisation.platform();
     second = spawnBroker({
       ...world.environment,
       PORT: '0',

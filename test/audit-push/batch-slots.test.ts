@@ -4,7 +4,7 @@ import { makeBatchSlots } from '../../broker/audit-push/batch-slots.ts';
 import { makeSharedSemaphore } from '../../broker/runtime/semaphore.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
-import { givenWorld } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -84,10 +84,9 @@ describe('slots for batches', () => {
   });
 });
 
-let receiver: AuditReceiver;
 let slow: AuditReceiver;
+const receiver = shared(() => startAuditReceiver());
 beforeAll(async () => {
-  receiver = await startAuditReceiver();
   slow = await startAuditReceiver();
   afterFile(async () => {
     await receiver.close();

@@ -1,8 +1,9 @@
 /** When the pushing process is killed, another continues: no row is lost, the order stays, and what is sent twice is the same batch. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { type AuditReceiver, rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
+import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { shared } from '../world/fixtures.ts';
 import { startReplica } from '../world/replica.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
@@ -12,9 +13,8 @@ import { type Organisation, startWorld, type World } from '../world/world.ts';
 /** Set KILLS for more of them in a manual run. */
 const KILLS = Number(process.env.KILLS ?? 1);
 
-let receiver: AuditReceiver;
+const receiver = shared(() => startAuditReceiver());
 beforeAll(async () => {
-  receiver = await startAuditReceiver();
   afterFile(() => receiver.close());
 });
 

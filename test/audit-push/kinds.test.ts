@@ -4,21 +4,19 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus } from '../world/agent.ts';
-import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
+import { startAuditReceiver } from '../world/audit-receiver.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { type S3Server, startS3Server } from '../world/s3-server.ts';
+import { startS3Server } from '../world/s3-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const REGION = 'eu-central-1';
 const KEY = { access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' };
 
-let receiver: AuditReceiver;
-let s3: S3Server;
+const s3 = shared(() => startS3Server(KEY, REGION));
+const receiver = shared(() => startAuditReceiver());
 beforeAll(async () => {
-  s3 = await startS3Server(KEY, REGION);
-  receiver = await startAuditReceiver();
   afterFile(() => receiver.close());
 });
 beforeEach(() => {

@@ -1,8 +1,8 @@
 /** A receiver that is down under load gets every row exactly once by id and in order; one that hangs delays nothing else. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { type AuditReceiver, type CameRow, startAuditReceiver } from '../world/audit-receiver.ts';
-import { givenWorld } from '../world/fixtures.ts';
+import { type CameRow, startAuditReceiver } from '../world/audit-receiver.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
@@ -12,13 +12,10 @@ const CALLERS = 4;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-let receiver: AuditReceiver;
-let hanging: AuditReceiver;
-let platform: AuditReceiver;
+const receiver = shared(() => startAuditReceiver());
+const hanging = shared(() => startAuditReceiver());
+const platform = shared(() => startAuditReceiver());
 beforeAll(async () => {
-  receiver = await startAuditReceiver();
-  hanging = await startAuditReceiver();
-  platform = await startAuditReceiver();
   hanging.answer = () => {};
   afterFile(async () => {
     await receiver.close();

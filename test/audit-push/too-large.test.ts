@@ -6,16 +6,15 @@ import { findSink } from '../../broker/store/audit-sinks.ts';
 import { recordReads } from '../receipt-log/read-log.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus } from '../world/agent.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { startUpstream, type Upstream } from '../world/upstream.ts';
+import { startUpstream } from '../world/upstream.ts';
 
 const CALLS = 60;
 
-let receiver: Upstream;
+const receiver = shared(() => startUpstream());
 beforeAll(async () => {
-  receiver = await startUpstream();
   afterFile(() => receiver.close());
 });
 

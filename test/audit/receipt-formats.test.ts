@@ -19,11 +19,10 @@ import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { afterFile } from '../world/after-file.ts';
-import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, verifyReceipt } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { auditRow } from '../world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const GOLDEN = join(import.meta.dirname, 'receipts');
 const KEY_SET = readFileSync(join(GOLDEN, 'keys.json'), 'utf8');
@@ -149,15 +148,9 @@ describe.each(STORES)(`rows of every format on %s${postgresNote}`, (kind) => {
 });
 
 describe.each(STORES)(`reading receipts on %s${postgresNote}`, (kind) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(kind);
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
-  });
+  const world = givenWorld(kind);
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
 
   const call = async () =>
     auditIdOf(await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' }));

@@ -4,8 +4,9 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
 const SCOPES = { 'demo:write': ['POST /**', 'PUT /**', 'DELETE /**'] };
 const BODIES = {
@@ -21,13 +22,10 @@ const PATCH = 'application/json-patch+json';
 const BYTES = Buffer.from([0, 1, 2, 0xff, 0xfe, 0x80]);
 
 describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let agent: TestAgent;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { scopes: SCOPES, bodies: BODIES } }));
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ manifest: { scopes: SCOPES, bodies: BODIES } });
     await organisation.platform({
       id: 'forms',
       manifest: { scopes: SCOPES, body: 'form', bodies: { 'POST /v2/**': 'json' } },

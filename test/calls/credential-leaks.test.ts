@@ -6,10 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { formsOf, leaksOf } from '../world/canary.ts';
+import { shared } from '../world/fixtures.ts';
 import { everythingStored } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { startWorld } from '../world/world.ts';
 
 /** Contains every character that some encoding writes differently, and is still a valid header value. */
 const SECRET = 'CANARY+7f3a/0123="x\\y?z&0123456789~abcdefghij';
@@ -94,8 +95,6 @@ const TOOLS: Record<string, (request: IncomingMessage) => object> = {
 const CLEAN = { name: 'other', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } };
 
 describe.each(ONE_STORE)(`CX a credential appears nowhere on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let agent: TestAgent;
   /** Agent that calls tools. */
   let caller: TestAgent;
@@ -107,9 +106,9 @@ describe.each(ONE_STORE)(`CX a credential appears nowhere on %s${postgresNote}`,
   const sent: Buffer[] = [];
   const answers: [string, string][] = [];
 
+  const world = shared(() => startWorld(store));
+  const organisation = shared(() => world.organisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
     for (const [id, { auth, secret }] of Object.entries(PLACEMENTS))
       await organisation.platform({ id, manifest: { auth }, secret });
     for (const id of ['tools', 'later']) {

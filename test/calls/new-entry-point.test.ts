@@ -2,15 +2,15 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { createInterface } from 'node:readline';
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Outcome } from '../../broker/audit/outcome.ts';
 import { type CallRequest, checkAction, perform } from '../../broker/calls/perform.ts';
 import type { Services } from '../../broker/services.ts';
 import { parseStrictJson } from '../../json/strict.ts';
 import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** A call as JSON text, as `POST /v1/actions` accepts it. */
 function readAction(text: string): CallRequest['asked'] {
@@ -58,13 +58,8 @@ const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'de
 const PATCH = { ...WRITE, method: 'PATCH', endpoint: '/items/1' };
 
 describe.each(ONE_STORE)(`an entry point over a raw socket on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
 
   async function ask(agent: TestAgent, call: unknown, key = '-'): Promise<[string, Record<string, unknown>]> {
     const server = openLineServer(world.running.services).listen(0, '127.0.0.1');

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { BIN } from '../world/checkout.ts';
-import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
+import { startCliWorld } from '../world/cli-world.ts';
+import { shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
 import { actingIn } from '../world/terminal.ts';
 
-let cli: CliWorld;
+const cli = shared(() => startCliWorld());
 beforeAll(async () => {
-  cli = await startCliWorld();
   await cli.agent('clerk');
   await cli.agent('reader');
   await cli.act('clerk', {});

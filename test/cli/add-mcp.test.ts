@@ -6,9 +6,10 @@ import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
 import { ownersBrowser, startConsenting } from '../world/consenting.ts';
+import { shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
-import { type SdkAuthServer, startSdkAuthServer } from '../world/sdk-auth-server.ts';
+import { startMcpServer } from '../world/mcp-server.ts';
+import { startSdkAuthServer } from '../world/sdk-auth-server.ts';
 import { newFolder } from '../world/stores.ts';
 
 const TOKEN = 'CANARY-mcp-token-0123456789-abcdefghij';
@@ -16,15 +17,12 @@ const TOKEN = 'CANARY-mcp-token-0123456789-abcdefghij';
 const folder = newFolder();
 const hosted = commandHost();
 const data = join(folder, 'data');
-let oauth: SdkAuthServer;
-let tools: TestMcp;
 let strict: string;
 let served: Served;
 
+const oauth = shared(() => startSdkAuthServer());
+const tools = shared(() => startMcpServer());
 beforeAll(async () => {
-  oauth = await startSdkAuthServer();
-  tools = await startMcpServer();
-  // Accepts only this API key; answers 401 to any other request.
   const gate = createServer((request, response) => {
     if (request.headers['x-api-key'] !== TOKEN) return void response.writeHead(401).end();
     fetch(tools.url, {

@@ -4,17 +4,17 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { placeOf } from '../../bin/add-entry.ts';
 import { afterFile } from '../world/after-file.ts';
 import { commandHost, startServe } from '../world/command.ts';
+import { shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
-import { startUpstream, type Upstream } from '../world/upstream.ts';
+import { startUpstream } from '../world/upstream.ts';
 
 const TOKEN = 'CANARY-model-0123456789-abcdefghij';
 const folder = newFolder();
 const hosted = commandHost();
 const data = join(folder, 'data');
-let upstream: Upstream;
 
+const upstream = shared(() => startUpstream());
 beforeAll(async () => {
-  upstream = await startUpstream();
   afterFile(() => upstream.close());
   const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: upstream.address };
   await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');

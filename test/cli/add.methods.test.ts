@@ -3,11 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { APP_ID, type AppPlatform, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
+import { APP_ID, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
 import { leaksOf } from '../world/canary.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
 import { ownersBrowser, startConsenting } from '../world/consenting.ts';
-import { type GitHubServer, startGitHub } from '../world/github-server.ts';
+import { shared } from '../world/fixtures.ts';
+import { startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 
 const TOKEN = 'gho_CANARYoauth0123456789abcdefghij12345';
@@ -16,13 +17,11 @@ const SECRET = 'CANARY-client-0123456789-abcdefghij-secret';
 const folder = newFolder();
 const hosted = commandHost();
 const data = join(folder, 'data');
-let github: GitHubServer;
-let apps: AppPlatform;
 let served: Served;
 
+const github = shared(() => startGitHub(new Map([[TOKEN, 'repo']]), { clientSecret: SECRET, token: TOKEN }));
+const apps = shared(() => startAppPlatform());
 beforeAll(async () => {
-  github = await startGitHub(new Map([[TOKEN, 'repo']]), { clientSecret: SECRET, token: TOKEN });
-  apps = await startAppPlatform();
   afterFile(() => github.close());
   const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: `${github.address},${apps.address}` };
   served = await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');

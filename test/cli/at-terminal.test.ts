@@ -5,7 +5,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { runCommand, startServe } from '../world/command.ts';
-import { type GitHubServer, startGitHub } from '../world/github-server.ts';
+import { shared } from '../world/fixtures.ts';
+import { startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 import { atTerminal, missingScript } from '../world/terminal.ts';
 
@@ -30,9 +31,8 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
   const folder = newFolder();
   const data = join(folder, 'data');
   const setting = { cwd: folder, env: { AGENT_BROKER_DATA: data, HOME: folder } };
-  let github: GitHubServer;
+  const github = shared(() => startGitHub(new Map([[TOKEN, 'repo, workflow']])));
   beforeAll(async () => {
-    github = await startGitHub(new Map([[TOKEN, 'repo, workflow']]));
     afterFile(() => github.close());
     const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: github.address };
     await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');

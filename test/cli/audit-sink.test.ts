@@ -3,8 +3,9 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
+import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { commandHost, startServe } from '../world/command.ts';
+import { shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
 import { startUpstream } from '../world/upstream.ts';
 
@@ -14,9 +15,8 @@ const env = { AGENT_BROKER_DATA: folder };
 const run = (words: string[], more: Record<string, string> = {}) =>
   hosted(['audit-sink', ...words], { cwd: folder, env: { ...env, ...more } });
 
-let receiver: AuditReceiver;
+const receiver = shared(() => startAuditReceiver());
 beforeAll(async () => {
-  receiver = await startAuditReceiver();
   afterFile(() => receiver.close());
   await startServe([], {
     cwd: folder,

@@ -1,8 +1,9 @@
 /** Notification channels on the command line: added, listed, tried, removed; a secret is never printed. */
 import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { startChannelServer } from '../world/channel-server.ts';
 import { commandHost, startServe } from '../world/command.ts';
+import { shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();
@@ -11,9 +12,8 @@ const env = { AGENT_BROKER_DATA: folder };
 const run = (words: string[], input?: string) =>
   hosted(['channel', ...words], { cwd: folder, env, ...(input !== undefined && { input }) });
 
-let server: ChannelServer;
+const server = shared(() => startChannelServer());
 beforeAll(async () => {
-  server = await startChannelServer();
   afterFile(() => server.close());
   await startServe([], { cwd: folder, env: { ...env, AGENT_BROKER_ALLOW_PRIVATE: server.address } });
 });

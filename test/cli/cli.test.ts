@@ -4,7 +4,8 @@ import jsqr from 'jsqr';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asQrCode, notForPhones, tooWide } from '../../bin/link-for-phone.ts';
 import { expectStatus, jsonPost, jsonRequest, makeKeyPair } from '../world/agent.ts';
-import { commandHost, runCommand, type Served, startServe } from '../world/command.ts';
+import { commandHost, runCommand, startServe } from '../world/command.ts';
+import { shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();
@@ -21,11 +22,10 @@ const run = (words: readonly string[], { env, input }: More = {}) =>
 const runApart = (words: readonly string[], env: Record<string, string> = {}) =>
   runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
 
-let served: Served;
 let greeting = '';
 let url = '';
+const served = shared(() => startServe(['--print-link'], { cwd: folder, env: { AGENT_BROKER_DATA: data } }));
 beforeAll(async () => {
-  served = await startServe(['--print-link'], { cwd: folder, env: { AGENT_BROKER_DATA: data } });
   ({ greeting, url } = served);
 });
 

@@ -15,7 +15,8 @@ import { afterFile } from '../world/after-file.ts';
 import { jsonRequest } from '../world/agent.ts';
 import { startBearerProxy } from '../world/bearer-proxy.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
-import { type GitHubServer, startGitHub } from '../world/github-server.ts';
+import { shared } from '../world/fixtures.ts';
+import { startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 
 const TOKEN = 'ghp_0123456789abcdefghij0123456789abcdef';
@@ -23,13 +24,12 @@ const TOKEN = 'ghp_0123456789abcdefghij0123456789abcdef';
 const folder = newFolder();
 const hosted = commandHost();
 const data = join(folder, 'data');
-let github: GitHubServer;
 let served: Served;
 /** An owner session. */
 let owner: string;
 
+const github = shared(() => startGitHub(new Map([[TOKEN, 'repo']])));
 beforeAll(async () => {
-  github = await startGitHub(new Map([[TOKEN, 'repo']]));
   afterFile(() => github.close());
   const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: github.address };
   served = await startServe(['--print-link'], { cwd: folder, env });

@@ -3,13 +3,13 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { jsonPost } from '../world/agent.ts';
-import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
+import { startCliWorld } from '../world/cli-world.ts';
+import { shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
-let cli: CliWorld;
+const cli = shared(() => startCliWorld());
 beforeAll(async () => {
-  cli = await startCliWorld();
   await cli.agent('clerk');
 });
 afterEach(() => {

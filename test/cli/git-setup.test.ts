@@ -8,16 +8,16 @@ import { parse } from 'yaml';
 import { answerGit } from '../../bin/git-credential.ts';
 import { PolicyRules } from '../../broker/config-file/schema.ts';
 import { commandHost, runCommand } from '../world/command.ts';
-import { type GitMachine, newGitMachine } from './git-machine.ts';
+import { fresh } from '../world/fixtures.ts';
+import { newGitMachine } from './git-machine.ts';
 
 const BROKER = 'https://broker.acme.example/base';
 
 const hosted = commandHost();
 let home: string;
 let env: Record<string, string>;
-let machine: GitMachine;
+const machine = fresh(() => newGitMachine(BROKER, hosted));
 beforeEach(() => {
-  machine = newGitMachine(BROKER, hosted);
   ({ home, env } = machine);
 });
 

@@ -2,13 +2,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
+import { startCliWorld } from '../world/cli-world.ts';
+import { shared } from '../world/fixtures.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
-let cli: CliWorld;
 let clerk = '';
+const cli = shared(() => startCliWorld());
 beforeAll(async () => {
-  cli = await startCliWorld();
   clerk = await cli.agent('clerk');
 });
 

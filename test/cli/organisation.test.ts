@@ -1,14 +1,12 @@
 /** A broker with several organisations, as its operator makes and uses them on the command line. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
+import { describe, expect, test } from 'vitest';
+import { startCliWorld } from '../world/cli-world.ts';
+import { shared } from '../world/fixtures.ts';
 
 const BETA = ['--organisation', 'Beta Ltd'];
-let cli: CliWorld;
-beforeAll(async () => {
-  cli = await startCliWorld();
-});
+const cli = shared(() => startCliWorld());
 
 const good = async (...words: string[]) => {
   const { code, stdout, stderr } = await cli.run(...words);

@@ -1,17 +1,15 @@
 /** Platforms on the command line: list, and updates of manifests that an earlier release created. */
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { listPlatforms } from '../../broker/store/platforms.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
-import { type CliWorld, startCliWorld } from '../world/cli-world.ts';
+import { startCliWorld } from '../world/cli-world.ts';
+import { shared } from '../world/fixtures.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
 describe('platform', () => {
-  let cli: CliWorld;
-  beforeAll(async () => {
-    cli = await startCliWorld();
-  });
+  const cli = shared(() => startCliWorld());
 
   const listed = async () => (await cli.json('platform', 'list'))[0];
   /** Stores a manifest as an earlier release created it: without masks, and without one scope. */

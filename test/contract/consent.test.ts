@@ -1,26 +1,25 @@
 /** The two routes of people's consents (specification, Per-person consent): every status that they declare. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
-import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
+import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { agentOfPeople, confirmAll, consentAsserted, documentOf, outlivePerson, statusOf } from '../world/people.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { type Organisation, startWorld } from '../world/world.ts';
 
 const ANN = { source: 'slack', id: 'U-ANN' };
 
 describe('consents of people', () => {
-  let server: AuthorizationServer;
-  let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
 
+  const server = shared(() => startAuthorizationServer());
+  const world = givenWorld('sqlite', () => ({
+    AGENT_BROKER_ALLOW_PRIVATE: server.address,
+    AGENT_BROKER_ENTITLEMENTS_OFF: 'per_person_tokens@00000000-0000-4000-8000-000000000000',
+  }));
   beforeAll(async () => {
-    server = await startAuthorizationServer();
-    world = await startWorld('sqlite', {
-      AGENT_BROKER_ALLOW_PRIVATE: server.address,
-      AGENT_BROKER_ENTITLEMENTS_OFF: 'per_person_tokens@00000000-0000-4000-8000-000000000000',
-    });
     server.serve(world.running.baseUrl);
     organisation = await world.organisation();
     expect((await govern(organisation, documentOf(server, { asserted: ['slack'] }))).status).toBe(200);

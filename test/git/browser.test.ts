@@ -2,15 +2,14 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
-import { type GitWorld, remoteOf, startGitWorld } from '../world/git-world.ts';
+import { shared } from '../world/fixtures.ts';
+import { remoteOf, startGitWorld } from '../world/git-world.ts';
 
 const ADVERTISEMENT = '/info/refs?service=git-upload-pack';
 
 describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
-  let given: GitWorld;
+  const given = shared(() => startGitWorld('sqlite'));
   beforeAll(async () => {
-    given = await startGitWorld('sqlite');
-    // Code that a hostile code host would run in the owner's browser.
     given.host.answer = (_, response) =>
       response
         .writeHead(200, { 'content-type': 'text/html' })

@@ -4,17 +4,17 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
+import { shared } from '../world/fixtures.ts';
 import { GIT_ENVIRONMENT, git, startGitHost } from '../world/git-host.ts';
-import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, startWorld } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
-  let given: GitWorld;
   let bare: string;
+  const given = shared(() => startGitWorld(store));
   beforeAll(async () => {
-    given = await startGitWorld(store);
     bare = given.host.repository('acme/app');
   });
   const rows = () => listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 100 });

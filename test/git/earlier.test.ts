@@ -3,17 +3,17 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
-import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const OUTSIDE = { scopes: ['codehost:contents.read'], endpoints: ['/git/outside/**'], within: '8h' };
 const NO_PUSH = { name: 'no-push', effect: 'deny', scopes: ['codehost:contents.write'], after: OUTSIDE };
 
 describe.each(ONE_STORE)(`git and rules that look back on %s${postgresNote}`, (store) => {
-  let given: GitWorld;
+  const given = shared(() => startGitWorld(store));
   beforeAll(async () => {
-    given = await startGitWorld(store);
     given.host.repository('acme/app');
     given.host.repository('outside/lib');
     await given.organisation.guardrails([NO_PUSH]);

@@ -7,8 +7,9 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { shared } from '../world/fixtures.ts';
 import { commandList, PROBE, pktLine, ZERO } from '../world/git-bytes.ts';
-import { type GitWorld, startGitWorld } from '../world/git-world.ts';
+import { startGitWorld } from '../world/git-world.ts';
 import { exchange } from '../world/raw.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
@@ -19,11 +20,10 @@ const RECEIVE = 'git-receive-pack';
 const A = 'a'.repeat(40);
 
 describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
-  let given: GitWorld;
   let agent: TestAgent;
   let port: number;
+  const given = shared(() => startGitWorld(store, { GIT_MAX_REQUEST_BYTES: String(LIMIT) }));
   beforeAll(async () => {
-    given = await startGitWorld(store, { GIT_MAX_REQUEST_BYTES: String(LIMIT) });
     given.host.repository('acme/app');
     agent = await given.agent();
     port = Number(new URL(given.world.running.baseUrl).port);
@@ -483,10 +483,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
   });
 
   describe('refs that a grant does not allow', () => {
-    let limited: TestAgent;
-    beforeAll(async () => {
-      limited = await given.agent({ constraints: { repos: ['acme/app'], refs: ['agent/*', 'größe/*'] } });
-    });
+    const limited = shared(() => given.agent({ constraints: { repos: ['acme/app'], refs: ['agent/*', 'größe/*'] } }));
     test.each([
       'refs/for/main',
       'refs/pull/1/head',

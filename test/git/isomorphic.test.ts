@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import iso from 'isomorphic-git';
 import http from 'isomorphic-git/http/node';
 import { beforeAll, expect, test } from 'vitest';
+import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
-import { type GitWorld, startGitWorld } from '../world/git-world.ts';
+import { startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder } from '../world/stores.ts';
 
-let given: GitWorld;
 let bare: string;
+const given = shared(() => startGitWorld('sqlite'));
 beforeAll(async () => {
-  given = await startGitWorld('sqlite');
   bare = given.host.repository('acme/app');
 });
 

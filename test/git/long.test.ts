@@ -11,9 +11,10 @@ import { mayHaveActed } from '../../broker/audit/row.ts';
 import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { shared } from '../world/fixtures.ts';
 import { commandList, ZERO } from '../world/git-bytes.ts';
 import { git } from '../world/git-host.ts';
-import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
@@ -55,10 +56,9 @@ function pushHead(agent: TestAgent, bytes: number): string {
 }
 
 describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
-  let given: GitWorld;
   let agent: TestAgent;
+  const given = shared(() => startGitWorld(store, { GIT_MAX_REQUEST_BYTES: '256MiB' }));
   beforeAll(async () => {
-    given = await startGitWorld(store, { GIT_MAX_REQUEST_BYTES: '256MiB' });
     given.host.repository('acme/app');
     agent = await given.agent();
   });
@@ -88,10 +88,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
 
   describe('a long push with a known length that is refused before its pack was read', () => {
     const BYTES = 20 * MIB;
-    let limited: TestAgent;
-    beforeAll(async () => {
-      limited = await given.agent({ constraints: { refs: ['main'] } });
-    });
+    const limited = shared(() => given.agent({ constraints: { refs: ['main'] } }));
 
     test('git shows the refusal, and why', async () => {
       const folder = await clone(limited, 'acme/app');

@@ -2,12 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
-import { clone, GIT_SCOPES, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { clone, GIT_SCOPES, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
@@ -20,10 +21,7 @@ function commit(folder: string, file: string, content: string | Buffer): void {
 }
 
 describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
-  let given: GitWorld;
-  beforeAll(async () => {
-    given = await startGitWorld(store);
-  });
+  const given = shared(() => startGitWorld(store));
 
   /** The rows of an agent's pushes, newest first. */
   async function pushes(agent: TestAgent) {

@@ -1,21 +1,19 @@
 /** A grant's refs and repositories, enforced for git itself and for REST calls on the same branches. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectDenied } from '../world/evidence.ts';
+import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
-import { clone, GIT_SCOPES, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { clone, GIT_SCOPES, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store) => {
-  let given: GitWorld;
   let repositories = 0;
-  beforeAll(async () => {
-    given = await startGitWorld(store, {}, { git_push_options: ['ci.skip', 'ci.variable'] });
-  });
+  const given = shared(() => startGitWorld(store, {}, { git_push_options: ['ci.skip', 'ci.variable'] }));
 
   /** Creates a repository with a clone that has one more commit. */
   async function cloned(agent: TestAgent) {

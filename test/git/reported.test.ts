@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { shared } from '../world/fixtures.ts';
 import { commandList, ZERO } from '../world/git-bytes.ts';
 import { git } from '../world/git-host.ts';
-import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
@@ -19,12 +20,11 @@ function refuseNo(bare: string): void {
 }
 
 describe.each(STORES)(`the report of a push, on %s${postgresNote}`, (store) => {
-  let given: GitWorld;
   let agent: TestAgent;
   let folder: string;
   let bare: string;
+  const given = shared(() => startGitWorld(store));
   beforeAll(async () => {
-    given = await startGitWorld(store);
     bare = given.host.repository('acme/app');
     refuseNo(bare);
     agent = await given.agent();

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
+import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
-import { clone, type GitWorld, runGit, startGitWorld } from '../world/git-world.ts';
+import { clone, runGit, startGitWorld } from '../world/git-world.ts';
 import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 describe('git after git-setup', () => {
-  let given: GitWorld;
+  const given = shared(() => startGitWorld('sqlite'));
   beforeAll(async () => {
-    given = await startGitWorld('sqlite');
     for (const name of ['acme/app', 'acme/lib', 'other/lib']) given.host.repository(name);
     const agent = await given.agent();
     const folder = await clone(agent, 'acme/app');

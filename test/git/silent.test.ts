@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
-import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { expectNothingLeft, rowsOf } from './nothing-left.ts';
 
@@ -15,11 +16,10 @@ import { expectNothingLeft, rowsOf } from './nothing-left.ts';
 const MOST_MS = 20_000;
 
 describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postgresNote}`, (store) => {
-  let given: GitWorld;
   let agent: TestAgent;
   let folder: string;
+  const given = shared(() => startGitWorld(store));
   beforeAll(async () => {
-    given = await startGitWorld(store);
     given.host.repository('acme/app');
     agent = await given.agent();
     folder = await clone(agent, 'acme/app');

@@ -2,26 +2,20 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { connectAgent } from '../../mcp/client/connect-agent.ts';
 import { AgentKeyError } from '../../mcp/client/signer.ts';
 import { expectStatus, makeKeyPair, type TestAgent } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { approveWith, enrol } from '../world/passkeys.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' } as const;
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } } as const;
 
-let world: World;
-let organisation: Organisation;
-let agent: TestAgent;
-beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.organisation();
-  await organisation.platform();
-  agent = await organisation.agent();
-});
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
+const agent = shared(() => organisation.agent());
 beforeEach(() => {
   world.upstream.answer = undefined;
 });

@@ -5,7 +5,6 @@ import { afterFile } from '../world/after-file.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import {
   type Body,
-  type ChatServer,
   SLACK_CHANNEL,
   SLACK_TOKEN,
   startChatServer,
@@ -21,14 +20,13 @@ import {
   slackButtons,
   telegramButtons,
 } from '../world/clicks.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 
-let server: ChatServer;
+const server = shared(() => startChatServer());
 beforeAll(async () => {
-  server = await startChatServer();
   afterFile(() => server.close());
 });
 beforeEach(() => server.clear());

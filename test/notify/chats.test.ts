@@ -11,7 +11,6 @@ import { valuePart } from '../../broker/sentences/readable.ts';
 import { afterFile } from '../world/after-file.ts';
 import {
   type Body,
-  type ChatServer,
   SLACK_CHANNEL,
   SLACK_TOKEN,
   startChatServer,
@@ -19,11 +18,11 @@ import {
   TELEGRAM_TOKEN,
   WORKFLOW_PATH,
 } from '../world/chat-servers.ts';
+import { shared } from '../world/fixtures.ts';
 
-let server: ChatServer;
 let outbound: Sending['outbound'];
+const server = shared(() => startChatServer());
 beforeAll(async () => {
-  server = await startChatServer();
   outbound = makeOutbound({ allowPrivate: [server.address], connectTimeoutMs: 2_000 });
   afterFile(() => Promise.all([server.close(), outbound.close()]));
 });

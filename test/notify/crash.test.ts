@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
-import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { startChannelServer } from '../world/channel-server.ts';
+import { shared } from '../world/fixtures.ts';
 import { startReplica } from '../world/replica.ts';
 import { WRITE } from '../world/requests.ts';
 import { query } from '../world/store-contents.ts';
@@ -14,9 +15,8 @@ import { startWorld } from '../world/world.ts';
 const HELD = 12;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-let server: ChannelServer;
+const server = shared(() => startChannelServer());
 beforeAll(async () => {
-  server = await startChannelServer();
   afterFile(() => server.close());
 });
 

@@ -1,7 +1,7 @@
 /** Sentences and names that imitate the channel's own text: what each kind of channel sends of them. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { startChannelServer } from '../world/channel-server.ts';
 import { givenWorld, shared } from '../world/fixtures.ts';
 import { CANARY } from '../world/world.ts';
 
@@ -16,9 +16,8 @@ const HOSTILE = [
 ];
 const HIDDEN = /[\u200b\u202e\u2066\u2028\r]|\n(?=second|third)/;
 
-let server: ChannelServer;
+const server = shared(() => startChannelServer());
 beforeAll(async () => {
-  server = await startChannelServer();
   afterFile(() => server.close());
 });
 beforeEach(() => {

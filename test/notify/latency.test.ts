@@ -5,8 +5,8 @@
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
-import { givenWorld } from '../world/fixtures.ts';
+import { startChannelServer } from '../world/channel-server.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
@@ -17,12 +17,11 @@ const AGENTS = 5;
 /** Calls per agent; more than 100 may not be pending. */
 const CALLS = Number(process.env.NOTICE_CALLS ?? sized(20, 60));
 
-let server: ChannelServer;
 const cameAt = new Map<string, number>();
 /** Callbacks of those who wait for the notice of an approval. */
 const waiting = new Map<string, () => void>();
+const server = shared(() => startChannelServer());
 beforeAll(async () => {
-  server = await startChannelServer();
   server.answer = (_request, response, body) => {
     const { id } = JSON.parse(body).data;
     cameAt.set(id, performance.now());

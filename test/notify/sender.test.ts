@@ -8,9 +8,9 @@ import { takeLease } from '../../broker/store/leases.ts';
 import { operatorNumbers } from '../../broker/store/operator-numbers.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
-import { type Came, type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { type Came, startChannelServer } from '../world/channel-server.ts';
 import { childOf } from '../world/child.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { type Mail, startMailServer } from '../world/mail-server.ts';
 import { enrol } from '../world/passkeys.ts';
@@ -23,16 +23,14 @@ const MINUTE = 60_000;
 /** Notices on a channel that is down. */
 const MANY = 10_000;
 
-let server: ChannelServer;
-let other: ChannelServer;
 /** A server that does not speak HTTP. */
 let garbage: string;
 /** A mail server, and the address that it refuses. */
 let mail: { port: number; mails: Mail[] };
 let refused = '';
+const server = shared(() => startChannelServer());
+const other = shared(() => startChannelServer());
 beforeAll(async () => {
-  server = await startChannelServer();
-  other = await startChannelServer();
   mail = await startMailServer('unused', {
     disabledCommands: ['STARTTLS'],
     onRcptTo: ({ address }, _session, done) =>

@@ -3,15 +3,14 @@ import { Webhook } from 'standardwebhooks';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus } from '../world/agent.ts';
-import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
+import { startChannelServer } from '../world/channel-server.ts';
+import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
 
-let server: ChannelServer;
+const server = shared(() => startChannelServer());
 beforeAll(async () => {
-  server = await startChannelServer();
   afterFile(() => server.close());
 });
 beforeEach(() => {

@@ -1,29 +1,23 @@
 /** Connections that an owner makes at a real OAuth server: from Connect to calls, refreshes, and Disconnect. */
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
-import {
-  type AuthorizationServer,
-  CLIENT_ID,
-  CLIENT_SECRET,
-  startAuthorizationServer,
-} from '../world/authorization-server.ts';
+import { CLIENT_ID, CLIENT_SECRET, startAuthorizationServer } from '../world/authorization-server.ts';
 import type { Browser } from '../world/browser.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
 import { govern as applyFile, docsManifest, READ_DOCS as READ } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (store) => {
-  let server: AuthorizationServer;
-  let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
   let connection: string;
 
+  const server = shared(() => startAuthorizationServer());
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
   beforeAll(async () => {
-    server = await startAuthorizationServer();
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
     server.serve(world.running.baseUrl);
   });
   beforeEach(async () => {

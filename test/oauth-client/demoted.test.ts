@@ -1,18 +1,17 @@
 /** An admin who loses the role while the authorization server issues the tokens connects nothing. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
+import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`an admin who loses the role while connecting on %s${postgresNote}`, (store) => {
-  let server: AuthorizationServer;
-  let world: World;
   let organisation: Organisation;
+  const server = shared(() => startAuthorizationServer());
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
   beforeAll(async () => {
-    server = await startAuthorizationServer();
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
     server.serve(world.running.baseUrl);
     organisation = await world.organisation();
     const document = {

@@ -2,16 +2,17 @@
  * Governance files and OAuth connections: refreshed tokens do not invalidate a plan, and an apply revokes the tokens that are current when it commits.
  */
 import { sql } from 'kysely';
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Db } from '../../broker/store/store.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { connectAtOnce, outlive } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { startLyingServer } from '../world/lying-authorization-server.ts';
 import { startReplica } from '../world/replica.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 const SECRET = 'CANARY-governed-0123456789';
@@ -22,16 +23,12 @@ const FREEZE = { guardrails: [{ name: 'freeze', effect: 'deny', methods: ['DELET
 const WHERE = thorough ? STORES : ONE_STORE;
 
 describe.each(WHERE)(`governance files and OAuth connections on %s${postgresNote}`, (store) => {
-  let server: LyingServer;
-  let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
   let connection: string;
   let revoked: string[];
-  beforeAll(async () => {
-    server = await startLyingServer();
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
-  });
+  const server = shared(() => startLyingServer());
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
   beforeEach(async () => {
     server.beHonest();
     revoked = [];

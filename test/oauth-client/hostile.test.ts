@@ -1,15 +1,16 @@
 /** Faulty or hostile OAuth servers and browsers: nothing is connected, nothing is disclosed, and the broker stays available. */
 
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -19,17 +20,12 @@ const declines = (error: string) => (parameters: URLSearchParams) => {
 };
 
 describe('connecting with a faulty or hostile party', () => {
-  let server: LyingServer;
-  let other: LyingServer;
-  let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
   let connection: string;
-  beforeAll(async () => {
-    server = await startLyingServer();
-    other = await startLyingServer();
-    world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${other.address}` });
-  });
+  const server = shared(() => startLyingServer());
+  const other = shared(() => startLyingServer());
+  const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${other.address}` }));
   beforeEach(async () => {
     // Cached discovery results have expired.
     world.clock.skewMs += 11 * MINUTE_MS;

@@ -4,25 +4,25 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
+import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { startLyingServer } from '../world/lying-authorization-server.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, type Organisation } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) => {
-  let server: AuthorizationServer;
-  let lying: LyingServer;
-  let world: World;
   let organisation: Organisation;
   let connection: string;
+  const server = shared(() => startAuthorizationServer());
+  const lying = shared(() => startLyingServer());
+  const world = givenWorld(store, () => ({
+    AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${lying.address},127.0.0.1:1`,
+  }));
   beforeAll(async () => {
-    server = await startAuthorizationServer();
-    lying = await startLyingServer();
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${lying.address},127.0.0.1:1` });
     server.serve(world.running.baseUrl);
   });
   beforeEach(async () => {

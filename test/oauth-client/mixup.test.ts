@@ -1,13 +1,14 @@
 /** Several authorization servers, one of which tries to obtain the code of another (mix-up attack, RFC 9700 section 4.4). */
 import { randomUUID } from 'node:crypto';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { type Organisation, startWorld } from '../world/world.ts';
 
 const MINUTE_MS = 60_000;
 const SHARED = '/console/connections/callback';
@@ -17,15 +18,10 @@ const EARLIER = SHARED;
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote}`, (store) => {
-  let honest: LyingServer;
-  let evil: LyingServer;
-  let world: World;
   let organisation: Organisation;
-  beforeAll(async () => {
-    honest = await startLyingServer();
-    evil = await startLyingServer();
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: `${honest.address},${evil.address}` });
-  });
+  const honest = shared(() => startLyingServer());
+  const evil = shared(() => startLyingServer());
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: `${honest.address},${evil.address}` }));
   beforeEach(async () => {
     // Cached discovery results have expired.
     world.clock.skewMs += 11 * MINUTE_MS;

@@ -1,27 +1,24 @@
 /** Registrations of the broker that expire, or that their server deletes: the affected owner or people have to consent again. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { connectAtOnce, outlive } from '../world/connecting.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { confirmAll, start } from '../world/people.ts';
-import { type SdkAuthServer, startSdkAuthServer } from '../world/sdk-auth-server.ts';
+import { startSdkAuthServer } from '../world/sdk-auth-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, type Organisation } from '../world/world.ts';
 
 const MINUTE_MS = 60_000;
 
 describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store) => {
-  let server: SdkAuthServer;
-  let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
   let connection: string;
-  beforeAll(async () => {
-    server = await startSdkAuthServer();
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
-  });
+  const server = shared(() => startSdkAuthServer());
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
   beforeEach(async () => {
     world.clock.skewMs = 0;
     organisation = await world.organisation();

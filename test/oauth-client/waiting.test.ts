@@ -1,29 +1,26 @@
 /** Calls that wait for a token, and refused tokens: decisions made during the wait apply, and errors are accurate. */
 import type { ServerResponse } from 'node:http';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { startLyingServer } from '../world/lying-authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 const OTHER = { ...READ, endpoint: '/others' };
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (store) => {
-  let server: LyingServer;
-  let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
   let connection: string;
-  beforeAll(async () => {
-    server = await startLyingServer();
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
-  });
+  const server = shared(() => startLyingServer());
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
   beforeEach(async () => {
     world.clock.skewMs += 11 * MINUTE_MS;
     server.beHonest();

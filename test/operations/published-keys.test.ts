@@ -10,8 +10,8 @@ import { generateNoteKey } from '../../broker/receipt-log/note.ts';
 import { verifierKeys } from '../../broker/receipt-log/read-log.ts';
 import { publishedSecretKeys } from '../../broker/secret-keys.ts';
 import { send } from '../world/agent.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { startWorld, type World } from '../world/world.ts';
 
 /** A log that collects its messages. */
 function collectingLog() {
@@ -21,9 +21,8 @@ function collectingLog() {
 }
 
 describe.each(STORES)(`keys written into the database without the master key, on %s${postgresNote}`, (store) => {
-  let world: World;
+  const world = givenWorld(store);
   beforeAll(async () => {
-    world = await startWorld(store);
     await world.demoOrganisation();
     await logSigner(world.running.broker);
   });

@@ -8,15 +8,15 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { onlyWith } from '../sidecar/tls-world.ts';
 import { readEvents } from '../world/event-stream.ts';
-import { type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { shared } from '../world/fixtures.ts';
+import { remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { REVERSE_PROXIES, startReverseProxy } from '../world/reverse-proxies.ts';
 import { newFolder } from '../world/stores.ts';
 
 const ABOVE_THE_LIMIT_OF_NGINX = 3 * 1024 * 1024;
 
-let given: GitWorld;
+const given = shared(() => startGitWorld('sqlite', { TRUSTED_PROXIES: '127.0.0.1' }));
 beforeAll(async () => {
-  given = await startGitWorld('sqlite', { TRUSTED_PROXIES: '127.0.0.1' });
   given.host.repository('acme/app');
 });
 

@@ -5,20 +5,20 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { BalancedLoad, startBehind } from '../world/balanced-load.ts';
 import { PROGRAMS } from '../world/checkout.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { NEXT_RELEASE, nextRelease, RELEASE } from '../world/next-release.ts';
 import { WRITE } from '../world/requests.ts';
 import { query } from '../world/store-contents.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
 const run = promisify(execFile);
 const exactly = (version: string): string => version.replaceAll('.', '\\.');
 
 describe.runIf(STORES.includes('postgres'))(`a rolling upgrade on postgres${postgresNote}`, () => {
-  let world: World;
   let next: string;
+  const world = givenWorld('postgres', { LOG_LEVEL: 'warn' });
   beforeAll(async () => {
-    world = await startWorld('postgres', { LOG_LEVEL: 'warn' });
     next = nextRelease();
   });
 

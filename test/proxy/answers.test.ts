@@ -1,18 +1,15 @@
 /** Which parts of an answer reach the agent. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
-import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 describe('answers', () => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld('sqlite');
-    organisation = await world.demoOrganisation();
-  });
+  const world = givenWorld('sqlite');
+  const organisation = shared(() => world.demoOrganisation());
   beforeEach(() => {
     world.upstream.answer = undefined;
   });

@@ -7,17 +7,15 @@ import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { type Asked, rawClient } from './raw-client.ts';
 
-let world: World;
-let organisation: Organisation;
 let agent: TestAgent;
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
 beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.organisation();
-  await organisation.platform();
   await organisation.platform({ id: 'other' });
   agent = await organisation.agent({
     rules: [...ALLOW_ALL, { effect: 'deny', when: 'request.body.to != "ann"', scopes: ['demo:write'] }],
@@ -166,10 +164,7 @@ describe('an agent that requests more than it is allowed', () => {
   });
 
   describe('the agent’s token in a streamed body', () => {
-    let writer: TestAgent;
-    beforeAll(async () => {
-      writer = await organisation.agent({ rules: ALLOW_ALL });
-    });
+    const writer = shared(() => organisation.agent({ rules: ALLOW_ALL }));
     const LONG = 'x'.repeat(1024 * 1024);
     const write = (body: string, token: string, type: string) =>
       rawClient(() => writer)('POST', '/proxy/demo-main/items', {

@@ -3,24 +3,19 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { storedAnswer } from '../../broker/proxy/stored-result.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import type { Answer } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
   const ask = rawClient(() => agent);
   let calls = 0;
   /** A write that no other test makes. */

@@ -6,20 +6,16 @@ import { connect } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { FORBIDDEN_HEADERS } from '../world/forbidden-headers.ts';
 import { exchange } from '../world/raw.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
-let world: World;
-let organisation: Organisation;
-let agent: TestAgent;
-beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.demoOrganisation();
-  agent = await organisation.agent({ rules: ALLOW_ALL });
-});
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
+const agent = shared(() => organisation.agent({ rules: ALLOW_ALL }));
 const port = () => Number(new URL(world.running.baseUrl).port);
 const head = (line: string, ...headers: string[]) =>
   [

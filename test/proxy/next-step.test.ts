@@ -1,18 +1,14 @@
 /** Refusals of /proxy say what the caller can do next, depending on its credential: not every caller can ask for access. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 import { type Asked, rawClient } from './raw-client.ts';
 
 describe.each(STORES)(`the next step in refusals of /proxy, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
   type Options = { rules?: readonly unknown[]; policy?: null; grant?: object };
   const agentWith = ({ rules = ALLOW_ALL, grant = {}, ...more }: Options) =>
     organisation.agent({

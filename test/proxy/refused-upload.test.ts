@@ -1,8 +1,8 @@
 /** A client that sends a whole large body before it reads gets the refusal instead of a reset, however it sends. */
 import { connect } from 'node:net';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 
 const PIECE = Buffer.alloc(64 * 1024, 120);
 const PIECES = 128;
@@ -59,16 +59,10 @@ function upload(agent: TestAgent, how: keyof typeof LENGTHS, connection: string)
 }
 
 describe('a refused upload gets its answer', () => {
-  let world: World;
-  let organisation: Organisation;
-  let denied: TestAgent;
-  let allowed: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld('sqlite');
-    organisation = await world.demoOrganisation();
-    denied = await organisation.agent({ rules: [{ effect: 'deny' }] });
-    allowed = await organisation.agent({ rules: [{ effect: 'allow' }] });
-  });
+  const world = givenWorld('sqlite');
+  const organisation = shared(() => world.demoOrganisation());
+  const denied = shared(() => organisation.agent({ rules: [{ effect: 'deny' }] }));
+  const allowed = shared(() => organisation.agent({ rules: [{ effect: 'allow' }] }));
 
   test.each(
     Object.keys(LENGTHS).flatMap((how) => ['keep-alive', 'close'].map((connection) => [how, connection] as const)),

@@ -1,20 +1,17 @@
 /** A held /proxy call on two replicas, one of which is killed: whatever the client repeats, the platform gets one call. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 describe.runIf(STORES.includes('postgres'))(`held /proxy calls and replicas on postgres${postgresNote}`, () => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
   let other: Replica;
+  const world = givenWorld('postgres');
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
   beforeAll(async () => {
-    world = await startWorld('postgres');
-    organisation = await world.demoOrganisation();
-    agent = await organisation.agent();
     other = await startReplica(world);
     return () => other.process.signal('SIGKILL');
   });

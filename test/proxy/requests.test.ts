@@ -1,24 +1,19 @@
 /** /proxy: requests of any client of a platform are decided, sent unchanged, and answered as the platform answers. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import { expectStatus, type TestAgent } from '../world/agent.ts';
+import { expectStatus } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { JSON_TYPE, rawClient } from './raw-client.ts';
 
 describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent({ rules: ALLOW_ALL });
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent({ rules: ALLOW_ALL }));
   const ask = rawClient(() => agent);
   const lastSeen = () => world.upstream.seen.at(-1);
 

@@ -2,14 +2,14 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { onlyWith } from '../sidecar/tls-world.ts';
 import type { TestAgent } from '../world/agent.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { REVERSE_PROXIES, type ReverseProxy, startReverseProxy } from '../world/reverse-proxies.ts';
-import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
 const TOLD = 'what the platform told';
-let world: World;
 let agent: TestAgent;
+const world = givenWorld();
 beforeAll(async () => {
-  world = await startWorld();
   const organisation = await world.organisation();
   const manifest = { base_url: world.upstream.url, scopes: { 'teller:read': ['GET /**'] } };
   await organisation.platform({ id: 'teller', manifest });

@@ -3,18 +3,14 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { exchange } from '../world/raw.ts';
-import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, startWorld } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
-let world: World;
-let organisation: Organisation;
-let agent: TestAgent;
-beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.demoOrganisation();
-  agent = await organisation.agent({ rules: ALLOW_ALL });
-});
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
+const agent = shared(() => organisation.agent({ rules: ALLOW_ALL }));
 const ask = rawClient(() => agent);
 
 /** The content of an answer, without the parts that always differ. */

@@ -3,8 +3,9 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 test('answers of models, and logs and watches of a cluster, may be idle for ten minutes', () => {
@@ -15,14 +16,11 @@ test('answers of models, and logs and watches of a cluster, may be idle for ten 
 });
 
 describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let agent: TestAgent;
   let id: string;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
     id = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
     await organisation.platform({ id: 'patient' });
     await organisation.platform({ id: 'hasty', manifest: { idle_seconds: 1 } });

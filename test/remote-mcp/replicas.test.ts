@@ -6,27 +6,25 @@ import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { expectStatus, jsonPost } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { envelope } from '../world/mcp.ts';
 import { writeWaiting } from '../world/mcp-held.ts';
 import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
 const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { name: 'x' } };
 
 describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresNote}`, () => {
-  let world: World;
-  let organisation: Organisation;
   let second: BrokerProcess;
   /** Addresses of the two replicas of one broker, as behind a load balancer. */
   let here: string;
   let there: string;
+  const world = givenWorld('postgres');
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld('postgres');
-    organisation = await world.organisation();
-    await organisation.platform();
     await organisation.policy(DEMO_RULES, 'default');
     here = world.running.baseUrl;
     const folder = newFolder();

@@ -2,10 +2,11 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { startGitWorld } from '../world/git-world.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, type Organisation } from '../world/world.ts';
 import { profileOf, run, type Started, sh, startRun } from './run-world.ts';
 
 const COMMAND = `'${process.execPath}' '${BIN}' request-access`;
@@ -27,13 +28,8 @@ async function decide(organisation: Organisation, agent: TestAgent, verb: 'appro
 }
 
 describe('a command that was refused', { timeout: 180_000 }, () => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
-    await organisation.platform();
-  });
+  const world = givenWorld();
+  const organisation = shared(() => world.demoOrganisation());
   const reader = (rules: readonly unknown[] = ALLOW_ALL) =>
     organisation.agent({ rules, grants: { demo: { scopeList: ['demo:read'] } } });
   const WRITE = `${CURL} -X POST -H "Content-Type: application/json" -d "{}" "$AGENT_BROKER_RUN_URL/proxy/demo-main/items"`;

@@ -2,17 +2,17 @@
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
+import { givenWorld } from '../world/fixtures.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 import { profileOf, sh, startRun } from './run-world.ts';
 
 type Answered = { status: number; type: string | undefined; text: string };
 
 describe('the sidecar of a run', () => {
-  let world: World;
   let sidecar: URL;
   let key: string;
+  const world = givenWorld();
   beforeAll(async () => {
-    world = await startWorld();
     const organisation = await world.organisation();
     for (const id of ['demo', 'openai']) await organisation.platform({ id });
     const agent = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: {}, openai: {} } });

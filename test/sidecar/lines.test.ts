@@ -4,9 +4,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { manifestOf } from '../platforms/classified.ts';
 import { awsProblem } from '../signing/aws-verifier.ts';
+import { givenWorld } from '../world/fixtures.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { startGitWorld } from '../world/git-world.ts';
-import { ALLOW_ALL, CANARY, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { python, ROWS, STORE_TOOLS, typed } from './page-lines.ts';
 import { profileOf } from './run-world.ts';
 import { onlyWith } from './tls-world.ts';
@@ -84,10 +85,9 @@ const CASES: Case[] = [
 ];
 
 describe('a line of the page', () => {
-  let world: World;
   let profile: string;
+  const world = givenWorld();
   beforeAll(async () => {
-    world = await startWorld();
     const organisation = await world.organisation();
     const at = (id: string) => `${world.upstream.url}/${id}`;
     const builtin: [string, BuiltinName][] = [

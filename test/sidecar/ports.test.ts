@@ -3,17 +3,16 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 import { js, profileOf, run, sh } from './run-world.ts';
 
 describe('the port of a connection', () => {
-  let world: World;
-  let organisation: Organisation;
   let agent: TestAgent;
   let profile: string;
+  const world = givenWorld();
+  const organisation = shared(() => world.organisation());
   beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
     for (const id of ['demo', 'demo_2']) await organisation.platform({ id });
     await organisation.platform({ id: 'whole', manifest: { base_url: world.upstream.url } });
     agent = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: {}, demo_2: {}, whole: {} } });

@@ -8,16 +8,16 @@ import { dirname, join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
+import { shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import type { Upstream } from '../world/upstream.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { profileOf, type Started, sh, startRun } from './run-world.ts';
-import { connectBy, exchange, HOST, startTlsWorld, startUntouched, type TlsWorld } from './tls-world.ts';
+import { connectBy, exchange, HOST, startTlsWorld, startUntouched } from './tls-world.ts';
 
 type Running = { started: Started; proxy: URL; folder: string; pid: string; authority: string };
 
 describe('the proxy of a run', () => {
-  let given: TlsWorld;
   let untouched: Upstream & { certificate: string };
   let open: Running;
   let strict: Running;
@@ -25,8 +25,8 @@ describe('the proxy of a run', () => {
   let profile: string;
   /** The headers of the requests that reached the broker. */
   const heard: string[][] = [];
+  const given = shared(() => startTlsWorld());
   beforeAll(async () => {
-    given = await startTlsWorld();
     untouched = await startUntouched();
     const organisation = await given.world.organisation();
     await organisation.platform({ manifest: { base_url: `${given.origin}/v1` } });

@@ -4,21 +4,20 @@ import { dirname } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
+import { shared } from '../world/fixtures.ts';
 import { startUpstream, type Upstream } from '../world/upstream.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 import { profileOf, type Started, sh, startRun } from './run-world.ts';
-import { HOST, startTlsWorld, type TlsWorld } from './tls-world.ts';
+import { HOST, startTlsWorld } from './tls-world.ts';
 
 type Running = { started: Started; proxy: URL; folder: string };
 
 describe('plain HTTP through the proxy of a run', () => {
-  let given: TlsWorld;
   let untouched: Upstream;
   let open: Running;
   let strict: Running;
+  const given = shared(() => startTlsWorld());
   beforeAll(async () => {
-    given = await startTlsWorld();
-    // 127.0.0.2, because NO_PROXY contains 127.0.0.1.
     untouched = await startUpstream(undefined, '127.0.0.2');
     afterFile(untouched.close);
     const organisation = await given.world.organisation();

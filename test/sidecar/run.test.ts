@@ -8,19 +8,18 @@ import { wholeNumber } from '../../bin/duration.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY, DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, DEMO_RULES } from '../world/world.ts';
 import { type Ended, js, profileOf, run, sh, startRun } from './run-world.ts';
 
 describe('a command that is run', () => {
-  let world: World;
-  let organisation: Organisation;
   let agent: TestAgent;
   let profile: string;
+  const world = givenWorld();
+  const organisation = shared(() => world.organisation());
   beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
     for (const id of ['openai', 'demo']) await organisation.platform({ id, manifest: { scopes: SCOPES } });
     agent = await organisation.agent({
       rules: ALLOW_ALL,

@@ -10,12 +10,13 @@ import { kubernetes } from '../../broker/platforms/builtin/kubernetes.ts';
 import { npm } from '../../broker/platforms/builtin/npm.ts';
 import { newPlaceholder } from '../../mcp/sidecar/placeholder.ts';
 import { startSidecar } from '../../mcp/sidecar/sidecar.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { type GitWorld, runGit, startGitWorld } from '../world/git-world.ts';
 import { newFolder } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
-import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { type ProcessEnviron, profileOf, run, sh, startRun, treeEnvirons } from './run-world.ts';
 import { onlyWith, pythonPath } from './tls-world.ts';
 
@@ -55,12 +56,10 @@ function packed(name: string): { bytes: Buffer; integrity: string } {
 }
 
 describe('tools', () => {
-  let world: World;
   let profile: string;
-  let organisation: Organisation;
+  const world = givenWorld();
+  const organisation = shared(() => world.organisation());
   beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
     for (const [id, manifest] of Object.entries(MANIFESTS))
       await organisation.platform({
         id,

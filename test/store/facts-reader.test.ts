@@ -10,19 +10,17 @@ import { type FactsReader, factsReaders } from '../../broker/store/facts-reader.
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { startWorld } from '../world/world.ts';
 
 const HERE = '127.0.0.1';
 
 describe.each(STORES)(`reads of facts on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let read: FactsReader;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
     read = factsReaders(world.running.broker.store).own;
   });
 

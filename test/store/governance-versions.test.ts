@@ -6,21 +6,16 @@ import { putGuardrails, putPolicy } from '../../broker/store/governed-versions.t
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { switchPlatform } from '../../broker/store/platforms.ts';
 import type { Store } from '../../broker/store/store.ts';
-import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
+import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
   let store: Store;
+  const world = givenWorld(kind);
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
   beforeAll(async () => {
-    world = await startWorld(kind);
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
     ({ store } = world.running.broker);
   });
   const version = (of = organisation) => findGovernanceVersion(store.db, of.id);

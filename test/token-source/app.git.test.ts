@@ -4,20 +4,20 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { type GitHost, git, startGitHost } from '../world/git-host.ts';
+import { shared } from '../world/fixtures.ts';
+import { git, startGitHost } from '../world/git-host.ts';
 import { clone, remoteOf, runGit } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type AppWorld, givenAppWorld, READ } from './app-world.ts';
 
 describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
-  let code: GitHost;
   let app: AppWorld;
   /** The local repository acme/app. */
   let bare: string;
   const taken: string[] = [];
-  beforeAll(async () => {
-    code = await startGitHost({
+  const code = shared(() =>
+    startGitHost({
       // As strict as GitHub: a token for another repository, or for reading only, is refused.
       takes: (token, { url = '' }) => {
         const issued = app.host.issued.get(token);
@@ -31,7 +31,9 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
         if (ok) taken.push(`${isPush ? 'write' : 'read'} ${owner}/${name}`);
         return ok;
       },
-    });
+    }),
+  );
+  beforeAll(async () => {
     bare = code.repository('acme/app');
     code.repository('acme/web');
   });

@@ -2,10 +2,10 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { shared } from '../world/fixtures.ts';
+import { startWorld } from '../world/world.ts';
 import { connected, SCOPES, SEARCH } from './connected.ts';
 
-let world: World;
 /** The server's result for a list of tools, as JSON text. */
 let list: () => string | Promise<string>;
 let agent: TestAgent;
@@ -15,8 +15,8 @@ const first = async (rules?: readonly unknown[]) => {
   agent = made.agent;
   return made;
 };
+const world = shared(() => startWorld());
 beforeAll(async () => {
-  world = await startWorld();
   world.upstream.answer = async (_request, response, body) => {
     const { id, method } = JSON.parse(body);
     const result = method === 'tools/list' ? await list() : '{"content":[]}';

@@ -14,14 +14,14 @@ import { unreachable } from '../../broker/egress/unreachable.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import { CANARY, startWorld, type World } from '../world/world.ts';
+import { CANARY, startWorld } from '../world/world.ts';
 import { connected, SEARCH } from './connected.ts';
 
 type Does = (response: ServerResponse, id: string, request: IncomingMessage) => void | Promise<void>;
 
-let world: World;
 let agent: TestAgent;
 /** The server's behaviour for a tool call, and for the requests that resume its stream: one for each, the last one repeatedly. */
 let called: Does;
@@ -59,8 +59,8 @@ const status =
   (response) =>
     void response.writeHead(code, { 'content-type': 'application/json' }).end(body);
 
+const world = shared(() => startWorld());
 beforeAll(async () => {
-  world = await startWorld();
   world.upstream.answer = async (request, response, body) => {
     const { headers } = request;
     const note = () => {

@@ -7,7 +7,8 @@ import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { shared } from '../world/fixtures.ts';
+import { startWorld } from '../world/world.ts';
 import { targetAt } from './connected.ts';
 
 const CALL = { platform: 'tools', endpoint: '/tools/echo', method: 'POST', scope: 'tools:all', data: { a: 1 } };
@@ -29,13 +30,12 @@ type Rpc = { id: string; method: string; params: { cursor?: string } };
 const ok = (id: string, result: object = { content: [] }) => ({ jsonrpc: '2.0', id, result });
 const notice = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1, progress: 1 } };
 
-let world: World;
 let agent: TestAgent;
 /** The server's behaviour when a tool is called, and when its tools are listed. */
 let called: (rpc: Rpc, response: ServerResponse) => void;
 let listed: ((rpc: Rpc, response: ServerResponse) => void) | undefined;
+const world = shared(() => startWorld());
 beforeAll(async () => {
-  world = await startWorld();
   world.upstream.answer = (_request, response, body) => {
     const rpc = JSON.parse(body) as Rpc;
     if (rpc.method === 'tools/call') return called(rpc, response);

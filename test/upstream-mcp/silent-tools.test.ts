@@ -6,17 +6,17 @@ import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { shared } from '../world/fixtures.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { type Organisation, startWorld } from '../world/world.ts';
 import { connected, SEARCH, targetAt } from './connected.ts';
 
-let world: World;
 let organisation: Organisation;
 let agent: TestAgent;
 /** How many milliseconds the server works silently on a request, by method. */
 let works: Record<string, number>;
+const world = shared(() => startWorld());
 beforeAll(async () => {
-  world = await startWorld();
   world.upstream.answer = async (_request, response, body) => {
     const { id, method } = JSON.parse(body);
     await sleep(works[method] ?? 0);

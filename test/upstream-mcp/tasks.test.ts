@@ -8,8 +8,9 @@ import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { shared } from '../world/fixtures.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { type Organisation, startWorld } from '../world/world.ts';
 import { targetAt } from './connected.ts';
 
 const EXTENSION = 'io.modelcontextprotocol/tasks';
@@ -20,7 +21,6 @@ type Rpc = { id: string; method: string; params: { taskId?: string; task?: objec
 /** The response to a poll: `status` and further members, or a handler. */
 type Poll = Record<string, unknown> | ((rpc: Rpc, response: ServerResponse) => void);
 
-let world: World;
 let organisation: Organisation;
 let agent: TestAgent;
 let isHandshake: boolean;
@@ -97,8 +97,8 @@ function serve(rpc: Rpc, response: ServerResponse): void {
   else json(response, { jsonrpc: '2.0', id: rpc.id, ...answer });
 }
 
+const world = shared(() => startWorld());
 beforeAll(async () => {
-  world = await startWorld();
   world.upstream.answer = (request, response, body) => {
     const rpc = JSON.parse(body) as Rpc;
     const name = request.headers['mcp-name'] as string | undefined;
