@@ -2,10 +2,8 @@
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
-import { useAnnounce } from '/console/shell/announce.js';
-import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
-import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { Question } from '/console/shell/question.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -13,20 +11,16 @@ import { visibleLine } from '/console/visible.js';
 export function PolicyDialog({ agent, onClose, onDone }) {
   const policies = useLoaded('/owner/policies', 60_000).answer?.policies ?? [];
   const [chosen, choose] = useState(agent.policy_id ?? '');
-  const { busy, problem, run } = useDoing();
-  const announce = useAnnounce();
   const name = visibleLine(agent.name);
   const policy = policies.find(({ id }) => id === chosen);
   const isOther = policy !== undefined && chosen !== agent.policy_id;
-  const save = () =>
-    run(async () => {
-      if (!isOther) return;
-      await ask('POST', /** @type {const} */ (`/owner/agents/${agent.agent_id}/policy`), { policy: chosen });
-      announce(`${name} is under the policy ${visibleLine(policy.name)}.`, 'good');
-      onClose();
-      onDone();
-    });
-  return html`<${Dialog} title=${`Policy of ${name}`} onClose=${onClose} onSubmit=${save}>
+  const save = async () => {
+    if (!isOther) return undefined;
+    await ask('POST', /** @type {const} */ (`/owner/agents/${agent.agent_id}/policy`), { policy: chosen });
+    onDone();
+    return `${name} is under the policy ${visibleLine(policy.name)}.`;
+  };
+  return html`<${Question} title=${`Policy of ${name}`} verb="Save" id="save-policy" disabled=${!isOther} work=${save} onClose=${onClose}>
     <div class="field">
       <label for="policy">Under which policy</label>
       <select id="policy" onChange=${valueTo(choose)}>
@@ -35,10 +29,5 @@ export function PolicyDialog({ agent, onClose, onDone }) {
       </select>
     </div>
     <p class="small" role="status">${isOther ? `From its next call on the rules of “${visibleLine(policy.name)}” apply${agent.policy_name ? ` instead of those of “${visibleLine(agent.policy_name)}”` : ''}, to its children, too. What it is granted stays.` : 'Nothing would change.'}</p>
-    <${Problem} problem=${problem} />
-    <div class="buttons">
-      <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="primary" id="save-policy" disabled=${busy || !isOther}>Save</button>
-    </div>
   <//>`;
 }

@@ -2,37 +2,23 @@
 /** @typedef {import('../../answers.ts').Agent} Agent */
 /** @typedef {import('/console/agents/status-labels.js').Verb} Verb */
 import { MOVE } from '/console/agents/status-labels.js';
-import { asError, ask } from '/console/api.js';
+import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
-import { useAnnounce } from '/console/shell/announce.js';
-import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Question } from '/console/shell/question.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @param {{ agent: Pick<Agent, 'agent_id' | 'name'>, verb: Verb, onClose: () => void, onMoved: () => void }} props */
 export function MoveDialog({ agent, verb, onClose, onMoved }) {
   const [reason, setReason] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
-  const announce = useAnnounce();
   const { title, what, done, kind } = MOVE[verb];
   const name = visibleLine(agent.name);
   const move = async () => {
-    if (busy) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      await ask('POST', `/owner/agents/${agent.agent_id}/${verb}`, reason.trim() ? { reason: reason.trim() } : {});
-      announce(`${name} ${done}`, 'good');
-      onClose();
-    } catch (error) {
-      setProblem(asError(error));
-      setBusy(false);
-    }
-    onMoved();
+    await ask('POST', `/owner/agents/${agent.agent_id}/${verb}`, reason.trim() ? { reason: reason.trim() } : {});
+    return `${name} ${done}`;
   };
   return html`
-    <${Dialog} title=${`${title} ${name}?`} onClose=${onClose} onSubmit=${move}>
+    <${Question} title=${`${title} ${name}?`} verb=${title} kind=${kind === 'danger' ? 'danger solid' : kind} id="move" work=${move} onClose=${onClose} onDone=${onMoved}>
       <p>${what}</p>
       ${
         verb !== 'resume' &&
@@ -42,11 +28,6 @@ export function MoveDialog({ agent, verb, onClose, onMoved }) {
           <p class="hint">The agent reads it.</p>
         </div>`
       }
-      ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
-      <div class="buttons">
-        <button type="button" onClick=${onClose}>Cancel</button>
-        <button type="submit" class=${kind === 'danger' ? 'danger solid' : kind} id="move" disabled=${busy}>${title}</button>
-      </div>
     <//>
   `;
 }

@@ -12,6 +12,7 @@ import { Command } from '/console/shell/command.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Question } from '/console/shell/question.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
@@ -65,16 +66,12 @@ export function Patience({ connection: { id, label, idle_seconds, wait_seconds, 
   const field = useId();
   const [idle, setIdle] = useState(shown(idle_seconds));
   const [wait, setWait] = useState(shown(wait_seconds));
-  const { busy, problem, run } = useDoing();
-  const announce = useAnnounce();
-  const save = () =>
-    run(async () => {
-      await ask('POST', `/owner/connections/${id}/settings`, { idle_seconds: sent(idle), wait_seconds: sent(wait) });
-      announce(`The settings of “${visibleLine(label)}” are changed.`, 'good');
-      onDone();
-      onClose();
-    });
-  return html`<${Dialog} title="Settings of a connection" onClose=${onClose} onSubmit=${save}>
+  const save = async () => {
+    await ask('POST', `/owner/connections/${id}/settings`, { idle_seconds: sent(idle), wait_seconds: sent(wait) });
+    onDone();
+    return `The settings of “${visibleLine(label)}” are changed.`;
+  };
+  return html`<${Question} title="Settings of a connection" verb="Save" id="save-settings" work=${save} onClose=${onClose}>
     <p><strong class="theirs">${visibleLine(label)}</strong></p>
     ${url && html`<p>Programs of this platform that are not modified get this address instead of its own:</p><${Command} text=${url} />`}
     <div class="field">
@@ -87,36 +84,20 @@ export function Patience({ connection: { id, label, idle_seconds, wait_seconds, 
       <input id="${field}-wait" data-setting="wait" type="number" min="0" max="120" step="1" placeholder="25" aria-describedby="${field}-wait-hint" value=${wait} onInput=${valueTo(setWait)} />
       <p class="hint" id="${field}-wait-hint">For unmodified clients, unless the client sets it itself. Empty: 25.</p>
     </div>
-    <${Problem} problem=${problem} />
-    <div class="buttons">
-      <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="primary" id="save-settings" disabled=${busy}>Save</button>
-    </div>
   <//>`;
 }
 
 /** Removes a connection and its credential. @param {Props} props */
 export function Remove({ connection: { id, label, platform, per_person }, onClose, onDone }) {
-  const { busy, problem, run } = useDoing();
-  const announce = useAnnounce();
   const name = visibleLine(label);
   const remove = async () => {
-    const done = await run(async () => {
-      await ask('DELETE', `/owner/connections/${id}`);
-      announce(`“${name}” is removed.`, 'good');
-    });
-    onDone();
-    if (done) onClose();
+    await ask('DELETE', `/owner/connections/${id}`);
+    return `“${name}” is removed.`;
   };
-  return html`<${Dialog} title="Remove this connection?" onClose=${onClose} onSubmit=${remove}>
+  return html`<${Question} title="Remove this connection?" verb="Remove" kind="danger solid" id="remove" work=${remove} onClose=${onClose} onDone=${onDone}>
     <p>The broker forgets <strong class="theirs">${name}</strong> with its credential, and calls to <code class="theirs">${visibleLine(platform)}</code> no longer use it. A credential that was
     pasted is still good at the platform: revoke it there.</p>
     ${per_person && html`<p class="notice" data-kind="wait">The tokens that people gave for it are revoked at the platform: each person has to consent again.</p>`}
     <p class="quiet small">A connection that a grant names cannot be removed: change the grant first.</p>
-    <${Problem} problem=${problem} />
-    <div class="buttons">
-      <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="danger solid" id="remove" disabled=${busy}>Remove</button>
-    </div>
   <//>`;
 }

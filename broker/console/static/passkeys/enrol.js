@@ -1,6 +1,5 @@
 // Adds a passkey of the device in use.
 /** @typedef {import('../../answers.ts').Passkey} Passkey */
-import { asError } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { enrol, suggestedName, wasCancelled, withoutPasskeys } from '/console/passkeys/ceremony.js';
 import { canDo } from '/console/passkeys/use-provider.js';
@@ -8,6 +7,7 @@ import { useAnnounce } from '/console/shell/announce.js';
 import { valueTo } from '/console/shell/fields.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
+import { useDoing } from '/console/shell/use-doing.js';
 
 /**
  * Returns an unused name: `Mac`, `Mac 2`.
@@ -29,8 +29,7 @@ export function Enrol({ passkeys, provider, enrolled }) {
   const taken = passkeys.map(({ device_name }) => device_name);
   // Undefined: the suggested name.
   const [written, setWritten] = useState(/** @type {string | undefined} */ (undefined));
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
+  const { busy, problem, run } = useDoing();
   const without = withoutPasskeys();
   if (!mayDecide(owner))
     return html`<p class="notice" data-kind="wait">Your role is ${owner.role}: you may look, and decide nothing. Ask an admin for the role
@@ -39,19 +38,13 @@ export function Enrol({ passkeys, provider, enrolled }) {
   const name = written ?? freeName(taken);
   const hasOne = passkeys.some(({ status }) => status === 'active');
   const add = async (byPasskey = false) => {
-    if (busy || name.trim() === '') return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
+    if (name.trim() === '') return;
+    await run(async () => {
       const { device_name } = await enrol(name.trim(), byPasskey);
       setWritten(undefined);
       announce(`“${device_name}” can ${canDo(provider)} from now on.`, 'good');
       await enrolled();
-    } catch (error) {
-      setProblem(asError(error));
-    } finally {
-      setBusy(false);
-    }
+    });
   };
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();

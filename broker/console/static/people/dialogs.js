@@ -4,35 +4,22 @@
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { callerOf } from '/console/people/caller.js';
-import { useAnnounce } from '/console/shell/announce.js';
-import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
-import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { Question } from '/console/shell/question.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @param {{ one: PersonTokens, onClose: () => void, onDone: () => void }} props */
 export function ConfirmAccount({ one: { id, account, named_by }, onClose, onDone }) {
   const [caller, setCaller] = useState('');
-  const { busy, problem, run } = useDoing();
-  const announce = useAnnounce();
   const confirm = async () => {
-    const done = await run(async () => {
-      await ask('POST', `/owner/people/tokens/${id}/confirm`, caller.trim() === '' ? {} : { caller: callerOf(caller) });
-      announce('The account is confirmed: agents can use it.', 'good');
-    });
-    if (done) onClose();
-    onDone();
+    await ask('POST', `/owner/people/tokens/${id}/confirm`, caller.trim() === '' ? {} : { caller: callerOf(caller) });
+    return 'The account is confirmed: agents can use it.';
   };
-  return html`<${Dialog} title="Confirm this account?" onClose=${onClose} onSubmit=${confirm}>
+  return html`<${Question} title="Confirm this account?" verb="Confirm" id="confirm-account" work=${confirm} onClose=${onClose} onDone=${onDone}>
     <p>A person whose identity only <strong class="theirs">${visibleLine(named_by)}</strong> asserts connected ${account === null ? 'an account that the platform does not name' : html`the account <strong class="theirs">${visibleLine(account)}</strong>`}.
       If it is not that person's own, agents read and write there for the wrong one.</p>
     <label for="compare">What agents call the person (optional; it is compared, and not stored)</label>
     <input id="compare" type="text" autocomplete="off" spellcheck="false" placeholder="slack:U024BE7LH" value=${caller} onInput=${valueTo(setCaller)} />
-    <${Problem} problem=${problem} />
-    <div class="buttons">
-      <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="primary" id="confirm-account" disabled=${busy}>Confirm</button>
-    </div>
   <//>`;
 }
 
@@ -40,23 +27,12 @@ export function ConfirmAccount({ one: { id, account, named_by }, onClose, onDone
 
 /** @param {{ ending: Ending, onClose: () => void, onDone: () => void }} props */
 export function EndDialog({ ending: { words, what }, onClose, onDone }) {
-  const { busy, problem, run } = useDoing();
-  const announce = useAnnounce();
   const end = async () => {
-    const done = await run(async () => {
-      const { ended, revoked } = await ask('POST', '/owner/people/end', what);
-      if (ended === 0) announce('Nothing was ended: no consent by that name was found.', 'wait');
-      else announce(`Ended ${ended}, and revoked ${revoked} of them at the platform.`, 'good');
-    });
-    if (done) onClose();
-    onDone();
+    const { ended, revoked } = await ask('POST', '/owner/people/end', what);
+    if (ended === 0) return ['Nothing was ended: no consent by that name was found.', 'wait'];
+    return `Ended ${ended}, and revoked ${revoked} of them at the platform.`;
   };
-  return html`<${Dialog} title="End this?" onClose=${onClose} onSubmit=${end}>
+  return html`<${Question} title="End this?" verb="End" kind="danger solid" id="end" work=${end} onClose=${onClose} onDone=${onDone}>
     <p>${words} Calls are answered with a request for consent, from the next one on.</p>
-    <${Problem} problem=${problem} />
-    <div class="buttons">
-      <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="danger solid" id="end" disabled=${busy}>End</button>
-    </div>
   <//>`;
 }

@@ -3,9 +3,9 @@
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { Dialog } from '/console/shell/dialog.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Question } from '/console/shell/question.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
@@ -88,22 +88,11 @@ function Add({ changed }) {
 
 /** @param {{ issuer: string, onClose: () => void, onDone: () => void }} props */
 function Remove({ issuer, onClose, onDone }) {
-  const { busy, problem, run } = useDoing();
-  const announce = useAnnounce();
   const remove = async () => {
-    const done = await run(async () => {
-      await ask('POST', '/owner/caller-issuers/remove', { issuer });
-      announce('It is no longer trusted.', 'good');
-    });
-    if (done) onClose();
-    onDone();
+    await ask('POST', '/owner/caller-issuers/remove', { issuer });
+    return 'It is no longer trusted.';
   };
-  return html`<${Dialog} title="Stop trusting this issuer?" onClose=${onClose} onSubmit=${remove}>
+  return html`<${Question} title="Stop trusting this issuer?" verb="Remove" kind="danger solid" id="distrust" work=${remove} onClose=${onClose} onDone=${onDone}>
     <p>Calls for people whose identity <strong class="theirs">${visibleLine(issuer)}</strong> asserts are refused from the next one on. Their consents stay until somebody ends them.</p>
-    <${Problem} problem=${problem} />
-    <div class="buttons">
-      <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="danger solid" id="distrust" disabled=${busy}>Remove</button>
-    </div>
   <//>`;
 }

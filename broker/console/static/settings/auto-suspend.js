@@ -1,9 +1,10 @@
 // The setting of how many refused calls suspend an agent automatically.
 /** @typedef {import('../../answers.ts').Organisation} Organisation */
-import { asError, ask } from '/console/api.js';
+import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
 
 const USUAL = { refusals: 100, within_seconds: 600 };
 
@@ -14,20 +15,13 @@ const inMinutes = (/** @type {number} */ seconds) => String(Math.round((seconds 
 export function AutoSuspend({ rule, may, changed }) {
   const [refusals, setRefusals] = useState(String((rule ?? USUAL).refusals));
   const [minutes, setMinutes] = useState(inMinutes((rule ?? USUAL).within_seconds));
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
+  const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   const set = async (/** @type {Organisation['auto_suspend']} */ next) => {
-    if (busy) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
+    await run(async () => {
       await ask('POST', '/owner/organisation', { auto_suspend: next });
       announce(next ? 'The rule is in force.' : 'The rule is off.', 'good');
-    } catch (error) {
-      setProblem(asError(error));
-    }
-    setBusy(false);
+    });
     changed();
   };
   const submit = (/** @type {Event} */ event) => {
@@ -55,7 +49,7 @@ export function AutoSuspend({ rule, may, changed }) {
           </div>
         </form>`
       }
-      ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
+      <${Problem} problem=${problem} />
     </section>
   `;
 }

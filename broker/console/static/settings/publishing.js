@@ -1,8 +1,7 @@
 // The setting that makes the identity documents of the organisation's agents public. A confirmation lists what becomes public.
-import { asError, ask } from '/console/api.js';
+import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
-import { useAnnounce } from '/console/shell/announce.js';
-import { Dialog } from '/console/shell/dialog.js';
+import { Question } from '/console/shell/question.js';
 
 /** @param {{ published: boolean, may: boolean, changed: () => void }} props */
 export function Publishing({ published, may, changed }) {
@@ -24,32 +23,14 @@ export function Publishing({ published, may, changed }) {
 
 /** @param {{ publish: boolean, onClose: () => void, changed: () => void }} props */
 function Ask({ publish, onClose, changed }) {
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
-  const announce = useAnnounce();
   const change = async () => {
-    if (busy) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      await ask('POST', '/owner/organisation', { publish_identity_documents: publish });
-      announce(publish ? 'Identity documents are published.' : 'Identity documents are no longer published.', 'good');
-      onClose();
-    } catch (error) {
-      setProblem(asError(error));
-      setBusy(false);
-    }
-    changed();
+    await ask('POST', '/owner/organisation', { publish_identity_documents: publish });
+    return publish ? 'Identity documents are published.' : 'Identity documents are no longer published.';
   };
   const title = publish ? 'Publish identity documents?' : 'Stop publishing identity documents?';
   return html`
-    <${Dialog} title=${title} onClose=${onClose} onSubmit=${change}>
+    <${Question} title=${title} verb=${publish ? 'Publish' : 'Stop publishing'} id="change" work=${change} onClose=${onClose} onDone=${changed}>
       ${publish ? html`<${WhatOpens} />` : html`<${WhatCloses} />`}
-      ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
-      <div class="buttons">
-        <button type="button" onClick=${onClose}>Cancel</button>
-        <button type="submit" class="primary" id="change" disabled=${busy}>${publish ? 'Publish' : 'Stop publishing'}</button>
-      </div>
     <//>
   `;
 }

@@ -8,26 +8,44 @@ import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `work` returns the text to announce afterwards; when it returns undefined, the dialog stays open, such as after a concurrent change.
+ * `work` returns the text to announce afterwards, with its kind unless that is good; when it returns undefined, the dialog stays open, such as after
+ * a concurrent change. `onDone` is called after each attempt, also after one that failed. `kind` and `id`: of the button that submits, which
+ * `disabled` disables.
  *
- * @param {{ title: string, verb: string, kind?: string, work: () => Promise<string | undefined>, onClose: () => void, children: Children }} props
+ * @param {{
+ *   title: string, verb: string, kind?: string, id?: string, disabled?: boolean,
+ *   work: () => Promise<string | readonly string[] | undefined>, onClose: () => void, onDone?: () => void, children: Children,
+ * }} props
  */
-export function Question({ title, verb, kind = 'primary', work, onClose, children }) {
+export function Question({
+  title,
+  verb,
+  kind = 'primary',
+  id = 'do-it',
+  disabled = false,
+  work,
+  onClose,
+  onDone,
+  children,
+}) {
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
-  const submit = () =>
-    run(async () => {
-      const words = await work();
-      if (words === undefined) return;
-      announce(words, 'good');
+  const submit = async () => {
+    await run(async () => {
+      const said = await work();
+      if (said === undefined) return;
+      const [words = '', tone = 'good'] = typeof said === 'string' ? [said] : said;
+      announce(words, tone);
       onClose();
     });
+    onDone?.();
+  };
   return html`<${Dialog} title=${title} onClose=${onClose} onSubmit=${submit}>
     ${children}
     <${Problem} problem=${problem} />
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class=${kind} id="do-it" disabled=${busy}>${verb}</button>
+      <button type="submit" class=${kind} id=${id} disabled=${busy || disabled}>${verb}</button>
     </div>
   <//>`;
 }

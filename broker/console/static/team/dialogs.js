@@ -3,9 +3,9 @@
 /** @typedef {import('/console/team/roles.js').Role} Role */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
-import { useAnnounce } from '/console/shell/announce.js';
 import { Command } from '/console/shell/command.js';
 import { Dialog } from '/console/shell/dialog.js';
+import { Question } from '/console/shell/question.js';
 import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { ROLE_RIGHTS, ROLES } from '/console/team/roles.js';
@@ -32,18 +32,12 @@ export function LinkFor({ member: { id, email }, onClose }) {
 /** @param {Props} props */
 export function RoleOf({ member: { email, role }, onClose, onDone }) {
   const [chosen, choose] = useState(/** @type {Role} */ (role));
-  const { busy, problem, run } = useDoing();
-  const announce = useAnnounce();
   const name = visibleLine(email);
   const save = async () => {
-    const done = await run(async () => {
-      await ask('POST', '/owner/owners', { email, role: chosen });
-      announce(`${name} is ${chosen} now.`, 'good');
-    });
-    onDone();
-    if (done) onClose();
+    await ask('POST', '/owner/owners', { email, role: chosen });
+    return `${name} is ${chosen} now.`;
   };
-  return html`<${Dialog} title="Change a role" onClose=${onClose} onSubmit=${save}>
+  return html`<${Question} title="Change a role" verb="Save" id="save-role" disabled=${chosen === role} work=${save} onClose=${onClose} onDone=${onDone}>
     <fieldset>
       <legend>What <span class="theirs">${name}</span> may</legend>
       ${ROLES.map(
@@ -53,34 +47,18 @@ export function RoleOf({ member: { email, role }, onClose, onDone }) {
         </label>`,
       )}
     </fieldset>
-    <${Problem} problem=${problem} />
-    <div class="buttons">
-      <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="primary" id="save-role" disabled=${busy || chosen === role}>Save</button>
-    </div>
   <//>`;
 }
 
 /** @param {Props} props */
 export function RemoveMember({ member: { id, email, origin }, onClose, onDone }) {
-  const { busy, problem, run } = useDoing();
-  const announce = useAnnounce();
   const name = visibleLine(email);
   const remove = async () => {
-    const done = await run(async () => {
-      await ask('DELETE', `/owner/owners/${id}`);
-      announce(`${name} is removed.`, 'good');
-    });
-    onDone();
-    if (done) onClose();
+    await ask('DELETE', `/owner/owners/${id}`);
+    return `${name} is removed.`;
   };
-  return html`<${Dialog} title="Remove this person?" onClose=${onClose} onSubmit=${remove}>
+  return html`<${Question} title="Remove this person?" verb="Remove" kind="danger solid" id="remove-member" work=${remove} onClose=${onClose} onDone=${onDone}>
     <p><strong class="theirs">${name}</strong> is signed out everywhere at the next request, and their passkeys can no longer decide. Links, invites and bootstrap tokens that they made and nobody has used end. What they did stays on record.</p>
     ${origin === 'governance' && html`<p class="small why">The governance file names them: its next apply brings them back. Take them out of it, too.</p>`}
-    <${Problem} problem=${problem} />
-    <div class="buttons">
-      <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="danger solid" id="remove-member" disabled=${busy}>Remove</button>
-    </div>
   <//>`;
 }

@@ -2,11 +2,9 @@
 /** @typedef {import('../../answers.ts').Pipeline} Pipeline */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
-import { useAnnounce } from '/console/shell/announce.js';
-import { Dialog } from '/console/shell/dialog.js';
 import { Failed } from '/console/shell/empty.js';
+import { Question } from '/console/shell/question.js';
 import { Ago } from '/console/shell/time.js';
-import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -39,22 +37,11 @@ export function Pipelines({ may }) {
 
 /** @param {{ pipeline: Pipeline, onClose: () => void, onDone: () => void }} props */
 function Remove({ pipeline: { id, name }, onClose, onDone }) {
-  const { busy, problem, run } = useDoing();
-  const announce = useAnnounce();
   const remove = async () => {
-    const done = await run(async () => {
-      await ask('DELETE', `/owner/pipelines/${id}`);
-      announce(`The pipeline ${name} is removed.`, 'good');
-    });
-    onDone();
-    if (done) onClose();
+    await ask('DELETE', `/owner/pipelines/${id}`);
+    return `The pipeline ${name} is removed.`;
   };
-  return html`<${Dialog} title="Remove this pipeline?" onClose=${onClose} onSubmit=${remove}>
+  return html`<${Question} title="Remove this pipeline?" verb="Remove" kind="danger solid" id="remove-pipeline" work=${remove} onClose=${onClose} onDone=${onDone}>
     <p>The next request of <strong class="theirs">${name}</strong> is refused. What it applied stays.</p>
-    <${Problem} problem=${problem} />
-    <div class="buttons">
-      <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="danger solid" id="remove-pipeline" disabled=${busy}>Remove</button>
-    </div>
   <//>`;
 }

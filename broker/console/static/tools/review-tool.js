@@ -1,10 +1,11 @@
 // The review of one tool of an MCP server: the accepted definition beside the offered one; only the shown definition can be accepted.
 /** @typedef {import('../../answers.ts').Tool} Tool */
-import { asError, ask } from '/console/api.js';
+import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { EFFECT } from '/console/tools/effects.js';
 import { visible } from '/console/visible.js';
 
@@ -14,22 +15,16 @@ const written = (/** @type {Tool['accepted']} */ definition) => visible(JSON.str
 export function ReviewTool({ platform, tool, may, onClose, onDone }) {
   const { name, state, accepted, offered, hash } = tool;
   const [effect, setEffect] = useState(/** @type {Tool['effect'] | ''} */ (''));
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
+  const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   const accept = async () => {
-    if (busy || !may) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
+    if (!may) return;
+    await run(async () => {
       const body = { hash, ...(effect && { effect }) };
       await ask('POST', `/owner/platforms/${platform}/tools/${encodeURIComponent(name)}/accept`, body);
       announce(`${name} is accepted as it is offered.`, 'good');
       onClose();
-    } catch (failed) {
-      setProblem(asError(failed));
-      setBusy(false);
-    }
+    });
     onDone();
   };
   return html`<${Dialog} title=${name} onClose=${onClose} onSubmit=${accept}>
@@ -44,7 +39,7 @@ export function ReviewTool({ platform, tool, may, onClose, onDone }) {
           ${Object.entries(EFFECT).map(([value, words]) => html`<option value=${value}>It ${words}</option>`)}
         </select></p>`
     }
-    ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
+    <${Problem} problem=${problem} />
     <div class="buttons">
       <button type="button" onClick=${onClose}>Close</button>
       ${may && html`<button type="submit" class="primary" id="accept" disabled=${busy || (state === 'accepted' && !effect)}>${state === 'accepted' ? 'Save' : 'Accept as offered'}</button>`}

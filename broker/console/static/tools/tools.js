@@ -1,11 +1,12 @@
 // The tools of the organisation's MCP servers: those that agents can call, and those held back until an owner reviewed them.
 /** @typedef {import('../../answers.ts').Platform} Platform */
 /** @typedef {import('../../answers.ts').Tool} OneTool */
-import { asError, ask } from '/console/api.js';
+import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Failed } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
+import { useDoing } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { EFFECT } from '/console/tools/effects.js';
 import { ReviewTool } from '/console/tools/review-tool.js';
@@ -31,23 +32,16 @@ export function ToolServer({ platform: { platform_id: id, name } }) {
   const path = /** @type {const} */ (`/owner/platforms/${id}/tools`);
   const { answer, error, reload } = useLoaded(path, EVERY_MS);
   const [looking, setLooking] = useState(/** @type {OneTool | undefined} */ (undefined));
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
+  const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   const may = mayChange(useOwner());
   const tools = answer && [...answer.tools].sort((a, b) => RANK[a.state] - RANK[b.state]);
   const heldBack = tools?.filter(({ state }) => state !== 'accepted').length ?? 0;
   const refresh = async () => {
-    if (busy) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
+    await run(async () => {
       await ask('POST', `${path}/refresh`);
       announce('The server listed its tools.', 'good');
-    } catch (failed) {
-      setProblem(asError(failed));
-    }
-    setBusy(false);
+    });
     reload();
   };
   return html`
