@@ -1,9 +1,8 @@
+/** @typedef {import('/console/activity/steps.js').Step} Step */
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
-
 import { eventText } from '/console/activity/event-text.js';
-import { History, Trail } from '/console/activity/history.js';
 import { actorOf, callInWords, HOW, reasonInWords, requesterOf } from '/console/activity/row-labels.js';
-import { outcomeOf } from '/console/activity/steps.js';
+import { outcomeOf, stepBadge, stepInWords } from '/console/activity/steps.js';
 import { html, useState } from '/console/html.js';
 import { receiptPath } from '/console/receipt/facts.js';
 import { Sentence } from '/console/request-view/sentence.js';
@@ -11,7 +10,7 @@ import { AgentName } from '/console/shell/agent-name.js';
 import { openTo } from '/console/shell/fields.js';
 import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
-import { visibleLine } from '/console/visible.js';
+import { visible, visibleLine } from '/console/visible.js';
 
 /**
  * One audit row, which expands to its details. `names`: names of agents and owners by id, when loaded.
@@ -145,3 +144,24 @@ function rulesOf({ rules }) {
       html`<div>${source} ${visibleLine(says ?? name)} <span class="quiet">${effect.replaceAll('_', ' ')}</span>${after && html` <${Link} to=${`/console/activity?words=${encodeURIComponent(after)}`}>after another call<//>`}</div>`,
   );
 }
+
+// The steps of a held call: in one line, and as a list.
+/** @typedef {{ steps: readonly Step[], names: ReadonlyMap<string, string> }} Props */
+
+/** `held → approved by ann@acme.example → made: status 201`. @param {Props} props */
+const Trail = ({ steps, names }) =>
+  html`<span class="small quiet trail theirs">${steps.map((step) => stepInWords(step, names)).join(' → ')}</span>`;
+
+/** @param {Props} props */
+const History = ({ steps, names }) => html`
+  <ol role="list" class="steps">
+    ${steps.map(
+      (step) => html`<li key=${step.step} data-step=${step.step} data-kind=${stepBadge(step).kind}>
+        <span>${stepInWords(step, names)}</span>
+        <time class="quiet" datetime=${step.at}>${exactly(step.at)}</time>
+        ${step.note && html`<span class="quiet theirs">“${visible(step.note)}”</span>`}
+        ${step.receipt_kid && html`<${Link} to=${receiptPath(step.audit_id ?? '')}>Receipt<//>`}
+      </li>`,
+    )}
+  </ol>
+`;

@@ -1,16 +1,20 @@
 // The facts of an agent: its owner, policy, key, and recent calls.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
-
-import { KeyDialog } from '/console/agent/key-dialog.js';
-import { LabelsDialog } from '/console/agent/labels-dialog.js';
-import { PolicyDialog } from '/console/agent/policy-dialog.js';
 import { WorkloadDialog } from '/console/agent/workload-dialog.js';
 import { callsInWords } from '/console/agents/status-labels.js';
+import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
+import { bindLine } from '/console/new-agent/lines.js';
 import { AgentLabels, pageOf } from '/console/shell/agent-name.js';
+import { Command } from '/console/shell/command.js';
 import { Copy } from '/console/shell/copy.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { valueTo } from '/console/shell/fields.js';
+import { Question } from '/console/shell/question.js';
 import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @type {Record<NonNullable<WholeAgent['agent_type']>, string>} */
@@ -73,3 +77,87 @@ export function Facts({ agent, may, changed }) {
 /** @param {{ at: string }} props */
 export const Day = ({ at }) =>
   html`<time datetime=${at} title=${exactly(at)}>${new Date(at).toLocaleDateString(undefined, { dateStyle: 'medium' })}</time>`;
+
+// Issues a bootstrap token with which an agent registers another key: how its key is replaced.
+/** @param {{ agent: WholeAgent, onClose: () => void, onDone: () => void }} props */
+function KeyDialog({ agent, onClose, onDone }) {
+  const [made, setMade] = useState(
+    /** @type {{ bootstrap_token: string, expires_at: string, bind_url: string } | undefined} */ (undefined),
+  );
+  const { busy, problem, run } = useDoing();
+  const name = visibleLine(agent.name);
+  const has = agent.key_fingerprint !== null;
+  const make = () =>
+    run(async () => {
+      setMade(
+        await ask(
+          'POST',
+          /** @type {const} */ (`/owner/agents/${agent.agent_id}/bootstrap-token`),
+          has ? { rotate: true } : {},
+        ),
+      );
+      onDone();
+    });
+  if (made)
+    return html`<${Dialog} title=${`A new key for ${name}`} onClose=${onClose}>
+      <p>Run this command where ${name} runs, before ${exactly(made.expires_at)}. It creates the key there and writes the profile. The command is shown only once.</p>
+      <${Command} text=${`npx ${bindLine({ name: agent.name, url: new URL(made.bind_url).origin, token: made.bootstrap_token })}`} />
+      <p class="small quiet">Or send the token <code>abt_…</code> in it and a public key to <code class="theirs">${made.bind_url}</code>.</p>
+      <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
+    <//>`;
+  return html`<${Dialog} title=${`A new key for ${name}?`} onClose=${onClose} onSubmit=${make}>
+    <p>You get a token with which the agent brings a new key. It can be used once, within a day. ${has ? 'The current key works until then; after that the key and the children that the agent created with it are refused.' : 'It has no key yet.'} Earlier tokens are no longer accepted.</p>
+    <${Problem} problem=${problem} />
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class="primary" id="make-token" disabled=${busy}>Make a token</button>
+    </div>
+  <//>`;
+}
+
+/** Edits the labels by which agents are filtered and grouped. @param {{ agent: WholeAgent, onClose: () => void, onDone: () => void }} props */
+function LabelsDialog({ agent, onClose, onDone }) {
+  const [text, setText] = useState(agent.labels.join(', '));
+  const name = visibleLine(agent.name);
+  const labels = text
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => one !== '');
+  const save = async () => {
+    await ask('POST', /** @type {const} */ (`/owner/agents/${agent.agent_id}/labels`), { labels });
+    onDone();
+    return `The labels of ${name} are changed.`;
+  };
+  return html`<${Question} title=${`Labels of ${name}`} verb="Save" id="save-labels" disabled=${text === agent.labels.join(', ')} work=${save} onClose=${onClose}>
+    <div class="field">
+      <label for="labels">Labels, separated by commas</label>
+      <input id="labels" value=${text} maxlength="500" autocomplete="off" autocapitalize="none" spellcheck=${false} placeholder="prod, team:billing" aria-describedby="labels-hint" onInput=${valueTo(setText)} />
+      <p class="hint" id="labels-hint">At most 10, of letters, digits, spaces and . _ : / -. Agents are found by them, and conditions of policies may read them (<code>'prod' in agent.labels</code>), from its next call on.</p>
+    </div>
+  <//>`;
+}
+
+/** Assigns an agent's policy. @param {{ agent: WholeAgent, onClose: () => void, onDone: () => void }} props */
+function PolicyDialog({ agent, onClose, onDone }) {
+  const policies = useLoaded('/owner/policies', 60_000).answer?.policies ?? [];
+  const [chosen, choose] = useState(agent.policy_id ?? '');
+  const name = visibleLine(agent.name);
+  const policy = policies.find(({ id }) => id === chosen);
+  const isOther = policy !== undefined && chosen !== agent.policy_id;
+  const save = async () => {
+    if (!isOther) return undefined;
+    await ask('POST', /** @type {const} */ (`/owner/agents/${agent.agent_id}/policy`), { policy: chosen });
+    onDone();
+    return `${name} is under the policy ${visibleLine(policy.name)}.`;
+  };
+  return html`<${Question} title=${`Policy of ${name}`} verb="Save" id="save-policy" disabled=${!isOther} work=${save} onClose=${onClose}>
+    <div class="field">
+      <label for="policy">Under which policy</label>
+      <select id="policy" onChange=${valueTo(choose)}>
+        ${agent.policy_id === null && html`<option value="">None</option>`}
+        ${policies.map(({ id, name: words }) => html`<option key=${id} value=${id} selected=${id === chosen}>${visibleLine(words)}</option>`)}
+      </select>
+    </div>
+    <p class="small" role="status">${isOther ? `From its next call on the rules of “${visibleLine(policy.name)}” apply${agent.policy_name ? ` instead of those of “${visibleLine(agent.policy_name)}”` : ''}, to its children, too. What it is granted stays.` : 'Nothing would change.'}</p>
+  <//>`;
+}

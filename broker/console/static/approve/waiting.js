@@ -4,19 +4,27 @@
 /** @typedef {import('/console/approve/held.js').WaitingState} WaitingState */
 /** @typedef {import('../../answers.ts').DecidedNow} DecidedNow */
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
+/** @typedef {import('/console/approve/decision-methods.js').Verb} Verb */
 import { asError, ask, Refused } from '/console/api.js';
 import { DecideBar } from '/console/approve/decide-bar.js';
 import { decisionMethodsOf, recordOf } from '/console/approve/decision-methods.js';
-import { Offer } from '/console/approve/offer.js';
 import { html, useMemo, useState } from '/console/html.js';
-import { approveWithOlderPasskey, decideWithPasskey, hasEnded } from '/console/passkeys/ceremony.js';
+import {
+  approveWithOlderPasskey,
+  decideWithPasskey,
+  enrol,
+  hasEnded,
+  suggestedName,
+  withoutPasskeys,
+} from '/console/passkeys/ceremony.js';
+import { canDo, useProvider } from '/console/passkeys/use-provider.js';
 import { CallTitle } from '/console/request-view/call-title.js';
 import { ConfirmCall } from '/console/request-view/confirm-call.js';
 import { RequestView } from '/console/request-view/request-view.js';
 import { useSecondsLeft } from '/console/request-view/time-left.js';
+import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
 import { sendStanding } from '/console/standing/send.js';
 
-/** @typedef {import('/console/approve/decision-methods.js').Verb} Verb */
 /** @type {Readonly<Record<Verb, Status>>} */
 const BECOMES = { approve: 'approved', deny: 'denied' };
 
@@ -107,4 +115,35 @@ export function Waiting({ id, state: { held, changed, stale }, me, answered, dec
         onClose=${() => setAsking(undefined)} />`
     }
   `;
+}
+
+/** Offers a signed-in owner without a passkey to add one. @param {{ done: () => Promise<unknown> }} props */
+function Offer({ done }) {
+  const provider = useProvider();
+  const [said, setSaid] = useState(/** @type {string | undefined} */ (undefined));
+  const [tooOld, setTooOld] = useState(/** @type {Error | undefined} */ (undefined));
+  if (withoutPasskeys()) return null;
+  const add = () =>
+    enrol(suggestedName()).then(
+      ({ device_name }) => {
+        setSaid(`“${device_name}” can ${canDo(provider)} from now on.`);
+        return done();
+      },
+      (thrown) => {
+        const error = asError(thrown);
+        if (wantsReauthentication(error)) setTooOld(error);
+        else setSaid(error.message);
+      },
+    );
+  return html`<aside class="sheet offer">
+    <div><h2>Decide with a passkey</h2>
+      <p class="quiet small">${
+        provider === null
+          ? 'With a passkey on this device you need not sign in next time.'
+          : 'A decision with a passkey of this device is recorded with that passkey.'
+      } ${provider && 'You can then decide calls of agents that you own without signing in.'}</p></div>
+    <button type="button" onClick=${add}>Add a passkey</button>
+    ${tooOld && html`<${Reauthenticate} error=${tooOld} />`}
+    <p class="small" role="status">${said}</p>
+  </aside>`;
 }

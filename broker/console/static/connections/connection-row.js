@@ -1,14 +1,13 @@
 /** @typedef {import('../../answers.ts').Connection} Connection */
 /** @typedef {'disconnect' | 'replace' | 'patience' | 'remove'} Change */
-
 import { asError, ask } from '/console/api.js';
-import { isOfPeople } from '/console/connections/connection-labels.js';
+import { badgeOf, isOfPeople, outcomeOf, STATE } from '/console/connections/connection-labels.js';
 import { LeaveDialog } from '/console/connections/leave-dialog.js';
-import { OutcomeBadge, OutcomeDetail } from '/console/connections/outcome.js';
-import { TestButton } from '/console/connections/test-button.js';
 import { html, useEffect, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
 import { Id } from '/console/shell/copy.js';
-import { day } from '/console/shell/time.js';
+import { Ago, day } from '/console/shell/time.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
@@ -109,4 +108,45 @@ function About({ connection }) {
       }</p>`
     }
   `;
+}
+
+/** What is known about a connection's state, in its row. @param {{ connection: Connection }} props */
+function OutcomeBadge({ connection }) {
+  const { kind, words, at } = badgeOf(connection);
+  return html`<span class="badge" data-kind=${kind}>${words}${at && html` <${Ago} at=${at} />`}</span>`;
+}
+
+/** The result of the last test or use, in words, and which scopes need further consent at the platform. @param {{ connection: Connection }} props */
+function OutcomeDetail({ connection }) {
+  const { state, lacks_consent_for: lacking } = connection;
+  const outcome = state === 'not_connected' ? undefined : outcomeOf(connection);
+  return html`
+    ${outcome && html`<p class="small ${outcome.kind === 'bad' ? 'why' : 'quiet'} outcome">${visibleLine(outcome.detail)}${STATE[state] && html` (<${Ago} at=${outcome.at} />)`}</p>`}
+    ${
+      lacking.length > 0 &&
+      html`<p class="small why lacking">The platform has not consented to what these scopes need: ${lacking.map((scope, at) => html`${at > 0 && ', '}<code class="theirs">${visibleLine(scope)}</code>`)}. Calls with them are refused until it is connected again with more.</p>`
+    }
+  `;
+}
+
+/**
+ * Tests the credential with a harmless request to the platform. `tested()` is called when the result is stored.
+ *
+ * @param {{ connection: Connection, tested: () => void }} props
+ */
+function TestButton({ connection: { id, label }, tested }) {
+  const announce = useAnnounce();
+  const { busy, problem, run } = useDoing();
+  const name = visibleLine(label);
+  const test = () =>
+    run(async () => {
+      const { ok, detail } = await ask('POST', `/owner/connections/${id}/test`, {});
+      // The row shows the result, too; this announcement is for screen readers.
+      announce(`“${name}”: ${detail}`, ok ? 'good' : 'wait');
+      tested();
+    });
+  return html`<button type="button" class="compact test" aria-disabled=${busy} onClick=${test}>
+      ${busy ? 'Testing…' : 'Test'}<span class="unseen"> ${name}</span>
+    </button>
+    <${Problem} problem=${problem} />`;
 }

@@ -1,11 +1,19 @@
 // The dialog that decides several calls: it lists each selected call before anything is decided.
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
-import { html, useState } from '/console/html.js';
+import { html, useEffect, useRef, useState } from '/console/html.js';
 import { sumsInWords } from '/console/inbox/amounts.js';
-import { SeveralEntry } from '/console/inbox/several-entry.js';
-import { useUnopened } from '/console/inbox/use-unopened.js';
+import { find } from '/console/inbox/decide.js';
+import { oneLine } from '/console/inbox/entry-text.js';
+import { useWhole } from '/console/inbox/use-whole.js';
+import { CallTitle } from '/console/request-view/call-title.js';
+import { hasToBeOpened } from '/console/request-view/has-to-be-opened.js';
 import { ReasonFields, useReason } from '/console/request-view/reason.js';
+import { RequestView } from '/console/request-view/request-view.js';
 import { Dialog } from '/console/shell/dialog.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { openTo } from '/console/shell/fields.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { visibleLine } from '/console/visible.js';
 
 const calls = (/** @type {number} */ count) => (count === 1 ? '1 call' : `${count} calls`);
 
@@ -46,4 +54,73 @@ export function Several({ what, entries: given, onDecide, onClose }) {
       </div>
     <//>
   `;
+}
+
+// One of several calls that are about to be decided: what it does and why, and its complete request on demand.
+/**
+ * `closed`: whether it still has to be opened. `seen(all)` receives whether all of its request was shown.
+ *
+ * @param {{ entry: CallEntry, closed: boolean, seen: (all: boolean) => void }} props
+ */
+function SeveralEntry({ entry, closed, seen }) {
+  const [open, setOpen] = useState(false);
+  return html`<li data-closed=${closed}>
+    <p><${CallTitle} held=${entry.item} /> ${closed && html`<span class="badge" data-kind="wait">Open it first</span>`}</p>
+    ${entry.item.reason && html`<p class="theirs quiet">“${visibleLine(entry.item.reason)}”</p>`}
+    <details onToggle=${openTo(setOpen)}>
+      <summary>The whole request<span class="unseen">: ${oneLine(entry)}</span></summary>
+      ${open && html`<${Whole} entry=${entry} seen=${seen} />`}
+    </details>
+  </li>`;
+}
+
+/** @param {{ entry: CallEntry, seen: (all: boolean) => void }} props */
+function Whole({ entry, seen }) {
+  const owner = useOwner();
+  const { whole: held, error, load } = useWhole(entry, 0);
+  if (error) return html`<${Failed} error=${error} again=${load} />`;
+  if (!held) return html`<${Loading} />`;
+  // The decision is for the listed request, by its hash: another request must not be shown in its place.
+  if (held.request_hash !== entry.item.request_hash)
+    return html`<p class="notice" data-kind="bad" role="alert">This is no longer the request that was listed. It will not be decided: close this, and look again.</p>`;
+  return html`<${RequestView} held=${held} onSeen=${seen} who=${mayDecide(owner) ? owner.email : 'the person who decides'} />`;
+}
+
+// Tracks which of several calls an owner still has to open before all of them are approved: key press and Enter approve nothing
+// that the card of a single call would not allow. Requests with folded or unusual content must be seen first.
+/** Maximum number of concurrent reads. */
+const AT_ONCE = 6;
+
+/**
+ * Reads each request once. `wanted`: whether requests have to be seen, as before an approval. `unread`: how many are not read yet; `closed`: keys
+ * of entries that have to be opened; `seen(key, all)` receives whether all of an opened entry was shown.
+ *
+ * @param {readonly CallEntry[]} entries
+ * @param {boolean} wanted
+ */
+function useUnopened(entries, wanted) {
+  const [unread, setUnread] = useState(wanted ? entries.length : 0);
+  const [closed, setClosed] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  const gone = useRef(false);
+  useEffect(() => {
+    if (!wanted) return;
+    const left = [...entries];
+    const readNext = async () => {
+      for (let entry = left.shift(); entry && !gone.current; entry = left.shift()) {
+        // A request that cannot be read now is read again when its entry is opened; a request that differs from the listed one is not decided.
+        const held = await find(entry).catch(() => undefined);
+        const { key } = entry;
+        if (!held || (held.request_hash === entry.item.request_hash && hasToBeOpened(held)))
+          setClosed((before) => new Set(before).add(key));
+        setUnread((before) => before - 1);
+      }
+    };
+    for (let reader = 0; reader < AT_ONCE; reader++) readNext();
+    return () => {
+      gone.current = true;
+    };
+  }, []);
+  const seen = (/** @type {string} */ key, /** @type {boolean} */ all) =>
+    all && setClosed((before) => new Set([...before].filter((other) => other !== key)));
+  return { unread, closed, seen };
 }

@@ -1,9 +1,10 @@
-/** @typedef {import('../../answers.ts').NewInvite} NewInvite */
 /** @typedef {import('/console/grants/terms.js').Terms} Terms */
+/** @typedef {import('../../answers.ts').NewInvite} NewInvite */
 import { ask } from '/console/api.js';
-import { bodyOf, termsOf } from '/console/grants/terms.js';
+import { bodyOf, listsOn, termsOf } from '/console/grants/terms.js';
+import { TermsFields } from '/console/grants/terms-fields.js';
 import { html, useState } from '/console/html.js';
-import { GrantPart } from '/console/new-agent/grant-part.js';
+import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
 import { Link } from '/console/shell/router.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
@@ -83,4 +84,18 @@ export function Form({ invited }) {
     <${Problem} problem=${problem} />
     <div class="buttons"><button type="submit" class="primary" id="invite" disabled=${busy || name.trim() === '' || empty !== undefined}>Create the invite</button></div>
   </form>`;
+}
+
+/** The grant of an invited agent on one platform; branches can be limited after it has joined. @param {{ platformId: string, terms: Terms, change: (more: Partial<Terms>) => void, drop: () => void }} props */
+function GrantPart({ platformId, terms, change, drop }) {
+  const { answer, error, reload } = useLoaded(/** @type {const} */ (`/owner/platforms/${platformId}`), 60_000);
+  return html`<section class="grant-part stack" data-platform=${platformId} aria-label=${`What it may do on ${platformId}`}>
+    <div class="section-head">
+      <h2>On <span class="theirs">${visibleLine(answer?.name ?? platformId)}</span></h2>
+      <button type="button" class="compact" onClick=${drop}>Leave out<span class="unseen"> ${platformId}</span></button>
+    </div>
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!answer && !error && html`<${Loading} />`}
+    ${answer && html`<${TermsFields} platform=${answer} terms=${terms} lists=${listsOn(answer).filter((name) => name !== 'refs')} change=${change} />`}
+  </section>`;
 }

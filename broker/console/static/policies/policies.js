@@ -4,11 +4,13 @@
 import { html, useState } from '/console/html.js';
 import { effectOf } from '/console/policies/effects.js';
 import { GUARDRAILS, LIST, pageOfPolicy } from '/console/policies/place.js';
-import { StartDialog } from '/console/policies/start-dialog.js';
+import { STARTS } from '/console/policies/starts.js';
 import { NewPolicy } from '/console/policy/new-policy.js';
+import { Dialog } from '/console/shell/dialog.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { valueTo } from '/console/shell/fields.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
-import { Link } from '/console/shell/router.js';
+import { Link, navigate } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
@@ -87,5 +89,42 @@ function Policies({ policies, may }) {
         </li>`,
       )}
     </ul>
+  `;
+}
+
+/** The dialog that starts a new policy from a template or from another policy's rules. @param {{ policies: readonly Policy[], onClose: () => void }} props */
+function StartDialog({ policies, onClose }) {
+  const [chosen, choose] = useState('careful');
+  const [from, setFrom] = useState(policies[0]?.name ?? '');
+  const begin = () =>
+    navigate(chosen === 'copy' ? `${LIST}?new=copy&from=${encodeURIComponent(from)}` : `${LIST}?new=${chosen}`);
+  const option = (/** @type {string} */ value, /** @type {string} */ title, /** @type {string} */ what) => html`
+    <label class="choice" key=${value}>
+      <input type="radio" name="start" value=${value} checked=${chosen === value} onChange=${() => choose(value)} />
+      <span><strong>${title}</strong><br /><span class="quiet small">${what}</span></span>
+    </label>
+  `;
+  return html`
+    <${Dialog} title="New policy" onClose=${onClose} onSubmit=${begin}>
+      <fieldset class="starts">
+        <legend>Begin with</legend>
+        ${Object.entries(STARTS).map(([value, { title, what }]) => option(value, title, what))}
+        ${policies.length > 0 && option('copy', 'The rules of another policy', 'A copy, which is changed separately from then on.')}
+      </fieldset>
+      ${
+        chosen === 'copy' &&
+        html`<div class="field">
+          <label for="copied">Which policy</label>
+          <select id="copied" onChange=${valueTo(setFrom)}>
+            ${policies.map(({ name }) => html`<option key=${name} value=${name} selected=${name === from}>${visibleLine(name)}</option>`)}
+          </select>
+        </div>`
+      }
+      <p class="small quiet">Nothing is in force until you save it and put an agent under it.</p>
+      <div class="buttons">
+        <button type="button" onClick=${onClose}>Cancel</button>
+        <button type="submit" class="primary" id="begin">Begin</button>
+      </div>
+    <//>
   `;
 }

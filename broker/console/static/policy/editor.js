@@ -1,27 +1,30 @@
 // The editor of rules, as cards or as text; nothing typed is lost.
+/** @typedef {import('/console/policy/draft.js').Draft} Draft */
+/** @typedef {import('/console/policy/subject.js').Subject} Subject */
+/** @typedef {import('/console/html.js').Children} Children */
 /** @typedef {import('/console/policy/problems.js').Problems} Problems */
 /** @typedef {import('/console/policy/subject.js').Saved} Saved */
-/** @typedef {import('/console/policy/subject.js').Subject} Subject */
 import { asError, Refused } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { LIST } from '/console/policies/place.js';
 import { Cards } from '/console/policy/cards.js';
 import { Conflict } from '/console/policy/conflict.js';
+import { DiffView } from '/console/policy/diff-view.js';
 import { isSame } from '/console/policy/differ.js';
 import { useDraft } from '/console/policy/draft.js';
 import { useKnown } from '/console/policy/known.js';
-import { LeaveDialog } from '/console/policy/leave-dialog.js';
 import { NONE, problemsIn } from '/console/policy/problems.js';
-import { SaveDialog } from '/console/policy/save-dialog.js';
 import { save } from '/console/policy/subject.js';
 import { FORMS, TextForm, useForms } from '/console/policy/text-form.js';
 import { LastTry, Try, useWhose } from '/console/policy/try.js';
 import { useTrying } from '/console/policy/use-trying.js';
 import { keepWarnings } from '/console/policy/warnings.js';
 import { useAnnounce } from '/console/shell/announce.js';
+import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link, navigate, useLeaving } from '/console/shell/router.js';
+import { Problem } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
@@ -140,4 +143,44 @@ export function Editor({ inForce, reload, back, onSaved }) {
       ${leaving && html`<${LeaveDialog} stay=${() => setLeaving(undefined)} keep=${leaving.go} drop=${dropAnd(leaving.go)} />`}
     </div>
   `;
+}
+
+/** Asks what to do with unsaved changes before the page is left. @param {{ stay: () => void, keep: () => void, drop: () => void }} props */
+const LeaveDialog = ({ stay, keep, drop }) => html`
+  <${Dialog} title="Leave without saving?" onClose=${stay} onSubmit=${keep}>
+    <p>Your changes are not in force. They can stay in this tab, until you come back or close it.</p>
+    <div class="buttons">
+      <button type="button" id="stay" onClick=${stay}>Stay</button>
+      <button type="button" class="danger" id="drop-draft" onClick=${drop}>Leave and drop them</button>
+      <button type="submit" class="primary" id="keep-draft">Leave and keep them</button>
+    </div>
+  <//>
+`;
+
+// Shows the changes before a new version is saved and takes effect.
+/** `tried`: the result of trying these rules, or a button to try them. @param {{ subject: Subject, draft: Draft, busy: boolean, problem: Error | undefined, tried: Children, onClose: () => void, save: () => void }} props */
+function SaveDialog({ subject, draft, busy, problem, tried, onClose, save }) {
+  const rules = draft.cards.map(({ rule }) => rule);
+  const fresh = subject.version === 0 && subject.kind === 'policy';
+  const name = visibleLine(fresh ? draft.name : subject.name);
+  return html`
+    <${Dialog} title=${fresh ? `Make the policy ${name}?` : `Save ${name}?`} onClose=${onClose} onSubmit=${save}>
+      <p>${whom(subject, fresh)}</p>
+      <div class="diff-box" role="group" aria-label="What changes" tabindex="0"><${DiffView} before=${fresh ? [] : draft.baseRules} after=${rules} none=${fresh ? 'It has no rules: every call of the agents under it is refused.' : 'The rules are those in force.'} /></div>
+      ${tried}
+      <${Problem} problem=${problem} />
+      <div class="buttons">
+        <button type="button" onClick=${onClose}>Back</button>
+        <button type="submit" class="primary" id="save-now" disabled=${busy}>${fresh ? 'Make it' : 'Save'}</button>
+      </div>
+    <//>
+  `;
+}
+
+/** @param {Subject} subject @param {boolean} fresh */
+function whom({ kind, agents }, fresh) {
+  if (fresh) return 'No agent is under it yet. You put agents under it afterwards, on its page.';
+  if (kind === 'guardrails') return 'In force for every agent, from its next call on.';
+  if (agents === 0) return 'No agent is under it, so it decides about nobody yet.';
+  return `In force for the ${agents === 1 ? 'agent' : `${agents} agents`} under it, from the next call on.`;
 }

@@ -1,14 +1,14 @@
 // The receipt page: shows a receipt and verifies it in the browser.
+/** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 /** @typedef {import('/console/receipt/verdict.js').Looked} Looked */
 import { asError, ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { ReceiptFacts } from '/console/receipt/facts.js';
-import { OtherReceipt } from '/console/receipt/other-receipt.js';
-import { rowHash } from '/console/receipt/row-hash.js';
 import { Limits, Verdict } from '/console/receipt/verdict.js';
-import { canVerify, receiptIn, verifyReceipt, withJson } from '/console/receipt/verify.js';
+import { canVerify, receiptIn, sha256Hex, verifyReceipt, withJson } from '/console/receipt/verify.js';
 import { useChangers } from '/console/shell/changers.js';
 import { Failed, Loading } from '/console/shell/empty.js';
+import { valueTo } from '/console/shell/fields.js';
 import { Link } from '/console/shell/router.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 
@@ -81,4 +81,76 @@ async function checked(jws) {
   if (!canVerify()) return { jws };
   const { keys } = await ask('GET', '/.well-known/svc-receipt-keys.json');
   return { jws, checked: await verifyReceipt(jws, keys) };
+}
+
+// The form to verify another receipt, pasted or from a file.
+/**
+ * @param {{ bring: (text: string) => void, first: boolean }} props `first`: whether nothing else is on the page
+ */
+function OtherReceipt({ bring, first }) {
+  const [text, setText] = useState('');
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (text.trim()) bring(text);
+  };
+  const read = async (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => {
+    const file = currentTarget.files?.[0];
+    if (file && file.size < 1_000_000) setText(await file.text());
+  };
+  return html`<form class="sheet part other" onSubmit=${submit}>
+    <h2>${first ? 'Check a receipt' : 'Check another one'}</h2>
+    ${first && html`<p class="quiet">Every decision and change leaves a signed receipt. Open one from the activity, or paste one that somebody sent you: it is checked in this page.</p>`}
+    <div class="field">
+      <label for="receipt-text">Receipt, or the JSON of one</label>
+      <textarea id="receipt-text" rows="3" spellcheck="false" autocomplete="off" value=${text} onInput=${valueTo(setText)}></textarea>
+    </div>
+    <div class="field">
+      <label for="receipt-file">or a file</label>
+      <input id="receipt-file" type="file" accept=".jws,.json,.txt,application/jose,application/json" onChange=${read} />
+    </div>
+    <div class="buttons"><button type="submit" class="primary" id="check" disabled=${!text.trim()}>Check</button></div>
+  </form>`;
+}
+
+// Computes the hash of an audit row, to check that the row is unchanged since its receipt was signed (docs/receipts.md, "The row hash").
+/** The columns that the hash covers, in alphabetical order. */
+const COLUMNS = /** @type {const} */ ([
+  'agent_id',
+  'agent_public_id',
+  'agent_reason',
+  'approval_id',
+  'connection_id',
+  'correlation_id',
+  'created_at',
+  'decision',
+  'detail',
+  'finished_at',
+  'flags',
+  'id',
+  'kind',
+  'method',
+  'organisation_id',
+  'path',
+  'pii',
+  'platform_id',
+  'reason',
+  'result',
+  'scope',
+  'session_id',
+  'upstream_status',
+  'violating',
+]);
+
+/**
+ * Returns the hash of a row as recorded now, in hexadecimal.
+ *
+ * @param {AuditRow} row
+ */
+function rowHash(row) {
+  const stored = COLUMNS.map((name) => {
+    const value = row[name];
+    if (value !== null && (name === 'created_at' || name === 'finished_at')) return [name, Date.parse(String(value))];
+    return [name, typeof value === 'object' && value !== null ? JSON.stringify(value) : value];
+  });
+  return sha256Hex(JSON.stringify(Object.fromEntries(stored)));
 }

@@ -1,10 +1,14 @@
 // The emergency stop for all agents or a platform, within two clicks of every page; and the banner on every page while all agents are stopped.
 /** @typedef {import('../../answers.ts').Organisation} Organisation */
+import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { valueTo } from '/console/shell/fields.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Ago } from '/console/shell/time.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
-import { StopDialog } from '/console/stop/dialog.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;
@@ -38,4 +42,92 @@ export function Stopped({ stop }) {
     }
     ${asking && html`<${StopDialog} stopped=${stopped} admins=${owners.filter(({ role }) => role === 'admin').map(({ email }) => email)} onClose=${() => ask(false)} onDone=${reload} />`}
   `;
+}
+
+// The dialog that stops agents and resumes them, and says what each does.
+/** @typedef {NonNullable<Organisation['agents_stopped']>} AgentsStopped */
+
+/** `admins`: e-mail addresses of the admins. @param {{ stopped: AgentsStopped | null, admins: readonly string[], onClose: () => void, onDone: () => void }} props */
+function StopDialog({ stopped, admins, onClose, onDone }) {
+  const owner = useOwner();
+  const announce = useAnnounce();
+  const { busy, problem, run } = useDoing();
+  const [reason, setReason] = useState('');
+  if (!mayChange(owner))
+    return html`<${Dialog} title="Stop agents or a platform" onClose=${onClose}>
+      <p>Your role is ${owner.role}: only an admin can stop all agents or a platform, and resume them.</p>
+      ${admins.length > 0 && html`<p>Ask ${admins.map((email, at) => html`${at > 0 && (at === admins.length - 1 ? ' or ' : ', ')}<strong class="theirs">${visibleLine(email)}</strong>`)}.</p>`}
+      <div class="buttons"><button type="button" onClick=${onClose}>Close</button></div>
+    <//>`;
+  const words = reason.trim() ? { reason: reason.trim() } : {};
+  const change = () =>
+    run(async () => {
+      if (stopped) await ask('POST', '/owner/agents/resume-all', words);
+      else await ask('POST', '/owner/agents/suspend-all', words);
+      announce(stopped ? 'All agents may call again.' : 'All agents are stopped.', 'good');
+      onClose();
+      onDone();
+    });
+  return html`<${Dialog} title=${stopped ? 'All agents are stopped' : 'Stop agents or a platform'} onClose=${onClose} onSubmit=${change}>
+    ${stopped ? html`<${Resuming} />` : html`<${Stopping} />`}
+    <div class="field">
+      <label for="stop-why">Why <span class="quiet">(optional)</span></label>
+      <input id="stop-why" maxlength="500" autocomplete="off" value=${reason} onInput=${valueTo(setReason)} />
+      <p class="hint">${stopped ? 'It stays on record.' : 'The agents read it, and it stays on record.'}</p>
+    </div>
+    <${Problem} problem=${problem} />
+    <button type="submit" id="stop-all" class=${stopped ? 'primary' : 'danger solid'} disabled=${busy}>${stopped ? 'Resume all agents' : 'Stop all agents'}</button>
+    <${Platforms} />
+    <div class="buttons"><button type="button" onClick=${onClose}>Close</button></div>
+  <//>`;
+}
+
+const Stopping = () => html`
+  <ul class="says">
+    <li>Every call of every agent is refused from the next one on, including agents that are added later.</li>
+    <li>Answers that agents are reading are cut within two seconds. What was already sent to a platform is not undone.</li>
+    <li>Held calls stay pending; one that is approved meanwhile is not made.</li>
+    <li>When you resume, agents that were suspended individually stay suspended.</li>
+  </ul>
+`;
+
+const Resuming = () => html`
+  <ul class="says">
+    <li>Agents may call again immediately, with everything that they are granted.</li>
+    <li>Agents that were suspended or revoked individually stay so.</li>
+  </ul>
+`;
+
+// Stops one platform: every call to it is refused, from any agent.
+
+/** Renders nothing when there are no platforms. */
+function Platforms() {
+  const { answer, reload } = useLoaded('/owner/platforms', EVERY_MS);
+  const announce = useAnnounce();
+  const { problem, run } = useDoing();
+  const platforms = answer?.platforms ?? [];
+  if (platforms.length === 0) return null;
+  const change = (/** @type {(typeof platforms)[number]} */ { platform_id, name, suspended }) =>
+    run(async () => {
+      await ask(
+        'POST',
+        /** @type {const} */ (`/owner/platforms/${platform_id}/${suspended ? 'resume' : 'suspend'}`),
+        {},
+      );
+      announce(`${visibleLine(name)} ${suspended ? 'takes calls again.' : 'is stopped.'}`, 'good');
+      await reload();
+    });
+  return html`<section>
+    <h3>One platform</h3>
+    <p class="small quiet">Calls to it are refused for every agent from the next one on; calls to others go on.</p>
+    <ul role="list" class="stop-platforms">
+      ${platforms.map(
+        (one) => html`<li key=${one.platform_id} data-platform=${one.platform_id}>
+          <span class="theirs">${visibleLine(one.name)}</span> ${one.suspended && html`<span class="badge" data-kind="bad">Stopped</span>`}
+          <button type="button" class=${`compact ${one.suspended ? '' : 'danger'}`} onClick=${() => change(one)}>${one.suspended ? 'Resume' : 'Stop'}<span class="unseen"> ${one.name}</span></button>
+        </li>`,
+      )}
+    </ul>
+    <${Problem} problem=${problem} />
+  </section>`;
 }

@@ -1,16 +1,21 @@
 // The team page: the owners of the organisation, their roles, how they sign in, and their passkeys.
+/** @typedef {import('../../answers.ts').Pipeline} Pipeline */
 /** @typedef {import('../../answers.ts').Member} Member */
+/** @typedef {import('/console/team/roles.js').Role} Role */
+import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
+import { valueTo } from '/console/shell/fields.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
+import { Question } from '/console/shell/question.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
-import { AddMember } from '/console/team/add-member.js';
 import { LinkFor, RemoveMember, RoleOf } from '/console/team/dialogs.js';
 import { HandOver } from '/console/team/hand-over.js';
-import { Pipelines } from '/console/team/pipelines.js';
-import { ROLE_RIGHTS } from '/console/team/roles.js';
+import { ROLE_RIGHTS, ROLES } from '/console/team/roles.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;
@@ -86,4 +91,84 @@ function Passkeys({ passkeys }) {
       </li>`,
     )}
   </ul>`;
+}
+
+/** `provider`: the host of the identity provider, if people sign in there. @param {{ members: readonly Member[], provider: string | undefined, added: () => void }} props */
+function AddMember({ members, provider, added }) {
+  const [email, setEmail] = useState('');
+  const [role, setRole] = useState(/** @type {Role} */ ('viewer'));
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const written = email.trim();
+  // Adding an existing member would change their role, which has a dialog of its own.
+  const known = members.find((member) => member.email === written.toLowerCase());
+  const submit = (/** @type {{ currentTarget: HTMLFormElement } & Event} */ event) => {
+    const form = event.currentTarget;
+    event.preventDefault();
+    if (known) return;
+    run(async () => {
+      await ask('POST', '/owner/owners', { email: written, role });
+      announce(`${visibleLine(written)} is added.`, 'good');
+      setEmail('');
+      setRole('viewer');
+      // Clears the validation state, since an untouched empty field is not an error.
+      form.reset();
+      added();
+    });
+  };
+  return html`<section class="sheet" aria-labelledby="add-member"><form class="add" id="add-form" onSubmit=${submit}>
+    <h2 id="add-member">Add somebody</h2>
+    <div class="fields">
+      <div class="field">
+        <label for="member-email">E-mail address</label>
+        <input id="member-email" type="email" required maxlength="254" autocomplete="off" placeholder="ann@acme.example" value=${email} onInput=${valueTo(setEmail)} />
+      </div>
+      <div class="field">
+        <label for="member-role">Role</label>
+        <select id="member-role" onChange=${valueTo((value) => setRole(/** @type {Role} */ (value)))}>
+          ${ROLES.map((one) => html`<option key=${one} value=${one} selected=${one === role}>${one}: ${ROLE_RIGHTS[one]}</option>`)}
+        </select>
+      </div>
+    </div>
+    <p class="small quiet">${provider ? `They sign in at ${provider} with this address.` : 'Nothing is sent: copy them a sign-in link afterwards. Once they have a passkey, they need no other link.'}</p>
+    ${known && html`<p class="small why" role="status">${visibleLine(known.email)} is a member already: change the role above.</p>`}
+    <${Problem} problem=${problem} />
+    <div class="buttons"><button type="submit" class="primary" id="add" disabled=${busy || written === '' || known !== undefined}>Add</button></div>
+  </form></section>`;
+}
+
+/** Pipelines that plan or apply governance files: not people, but their files take effect like those of an admin. @param {{ may: boolean }} props */
+function Pipelines({ may }) {
+  const { answer, error, reload } = useLoaded('/owner/pipelines', EVERY_MS);
+  const [removing, setRemoving] = useState(/** @type {Pipeline | undefined} */ (undefined));
+  if (error) return html`<${Failed} error=${error} again=${reload} />`;
+  if (!answer?.pipelines.length) return null;
+  return html`<section aria-labelledby="pipelines-head">
+    <h2 id="pipelines-head">Pipelines</h2>
+    <p class="quiet small">They plan or apply <a href="/docs/governance#from-a-pipeline" target="_blank" rel="noreferrer">governance files</a> with tokens of their own platform.</p>
+    <ul role="list" class="sheet rows" id="pipelines">
+      ${answer.pipelines.map(
+        (one) => html`<li class="row" key=${one.id} data-pipeline=${one.name}>
+          <div class="what">
+            <p class="name"><strong class="theirs">${one.name}</strong> <span class="badge" data-kind=${one.role === 'admin' ? 'accent' : ''}>${one.role}</span></p>
+            <p class="small quiet">${one.role === 'admin' ? 'Plans, applies and exports' : 'Plans and exports'} as <span class="theirs">${visibleLine(one.subject)}</span> of <span class="theirs">${visibleLine(one.issuer)}</span></p>
+            <p class="small quiet">${one.last_used_at ? html`Used last <${Ago} at=${one.last_used_at} />` : 'Never used'}</p>
+          </div>
+          ${may && html`<div class="buttons"><button type="button" class="compact danger" data-verb="remove" onClick=${() => setRemoving(one)}>Remove…<span class="unseen"> ${one.name}</span></button></div>`}
+        </li>`,
+      )}
+    </ul>
+    ${removing && html`<${Remove} pipeline=${removing} onClose=${() => setRemoving(undefined)} onDone=${reload} />`}
+  </section>`;
+}
+
+/** @param {{ pipeline: Pipeline, onClose: () => void, onDone: () => void }} props */
+function Remove({ pipeline: { id, name }, onClose, onDone }) {
+  const remove = async () => {
+    await ask('DELETE', `/owner/pipelines/${id}`);
+    return `The pipeline ${name} is removed.`;
+  };
+  return html`<${Question} title="Remove this pipeline?" verb="Remove" kind="danger solid" id="remove-pipeline" work=${remove} onClose=${onClose} onDone=${onDone}>
+    <p>The next request of <strong class="theirs">${name}</strong> is refused. What it applied stays.</p>
+  <//>`;
 }
