@@ -7,10 +7,10 @@ import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { shared } from '../world/fixtures.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import type { Organisation } from '../world/world.ts';
+import { type Organisation, startWorld } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -25,7 +25,10 @@ describe('connecting with a faulty or hostile party', () => {
   let connection: string;
   const server = shared(() => startLyingServer());
   const other = shared(() => startLyingServer());
-  const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${other.address}` }));
+  // Not givenWorld: the clock is not set back between the tests.
+  const world = shared(() =>
+    startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${other.address}` }),
+  );
   beforeEach(async () => {
     // Cached discovery results have expired.
     world.clock.skewMs += 11 * MINUTE_MS;

@@ -7,21 +7,24 @@ import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { shared } from '../world/fixtures.ts';
 import { startLyingServer } from '../world/lying-authorization-server.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { ALLOW_ALL, type Organisation } from '../world/world.ts';
+import { ALLOW_ALL, type Organisation, startWorld } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) => {
   let organisation: Organisation;
   let connection: string;
   const server = shared(() => startAuthorizationServer());
   const lying = shared(() => startLyingServer());
-  const world = givenWorld(store, () => ({
-    AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${lying.address},127.0.0.1:1`,
-  }));
+  // Not givenWorld: the clock is not set back between the tests.
+  const world = shared(() =>
+    startWorld(store, {
+      AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${lying.address},127.0.0.1:1`,
+    }),
+  );
   beforeAll(async () => {
     server.serve(world.running.baseUrl);
   });

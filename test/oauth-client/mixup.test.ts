@@ -5,7 +5,7 @@ import { expectStatus } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { shared } from '../world/fixtures.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld } from '../world/world.ts';
@@ -21,7 +21,8 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
   let organisation: Organisation;
   const honest = shared(() => startLyingServer());
   const evil = shared(() => startLyingServer());
-  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: `${honest.address},${evil.address}` }));
+  // Not givenWorld: the clock is not set back between the tests.
+  const world = shared(() => startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: `${honest.address},${evil.address}` }));
   beforeEach(async () => {
     // Cached discovery results have expired.
     world.clock.skewMs += 11 * MINUTE_MS;

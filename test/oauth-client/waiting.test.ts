@@ -5,11 +5,11 @@ import { rawClient } from '../proxy/raw-client.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { shared } from '../world/fixtures.ts';
 import { startLyingServer } from '../world/lying-authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import type { Organisation } from '../world/world.ts';
+import { type Organisation, startWorld } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 const OTHER = { ...READ, endpoint: '/others' };
@@ -20,7 +20,8 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
   let agent: TestAgent;
   let connection: string;
   const server = shared(() => startLyingServer());
-  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
+  // Not givenWorld: the clock is not set back between the tests.
+  const world = shared(() => startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address }));
   beforeEach(async () => {
     world.clock.skewMs += 11 * MINUTE_MS;
     server.beHonest();
