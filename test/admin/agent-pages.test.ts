@@ -4,10 +4,9 @@ import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import { expectStatus } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 type Listed = { name: string; agent_id: string; status: string; activity?: Record<string, unknown> };
 

@@ -4,11 +4,9 @@ import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, givenWorld, READ, shared } from '../world/world.ts';
 
 describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

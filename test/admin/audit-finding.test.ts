@@ -3,9 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { csvLine } from '../../broker/http/audit-csv.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 type Row = { id: string; reason: string; history?: Record<string, unknown>[] | null };
 

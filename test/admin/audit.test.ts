@@ -9,13 +9,11 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
 import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
 import { HOUR_MS } from '../world/times.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { CANARY, givenWorld, type Organisation, READ, shared, startWorld, type World } from '../world/world.ts';
 
 const LONGER_THAN_SOCKETS = 40_000;
 

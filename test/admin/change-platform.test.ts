@@ -3,11 +3,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectDenied, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { everythingStored } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, DEMO_SCOPES } from '../world/world.ts';
+import { CANARY, DEMO_SCOPES, fresh, givenWorld, READ, WRITE } from '../world/world.ts';
 
 const CLIENT_SECRET = 'CANARY-client-0123456789-abcdefghij';
 

@@ -5,11 +5,9 @@ import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { everythingStored } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, READ, shared } from '../world/world.ts';
 
 const FIRST = 'CANARY-1st-0123456789-abcdefghijklmno';
 const SECOND = 'CANARY-2nd-0123456789-abcdefghijklmno';

@@ -11,10 +11,10 @@ import { expectStatus, makeKeyPair, send } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { shared } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
 import { givenSandbox } from '../world/sandbox.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) => {
   const channel = shared(() => startChannelServer());

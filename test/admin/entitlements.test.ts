@@ -3,9 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 
 const SCOPES = ['codehost:contents.read'];
 const READ = { platform: 'codehost', method: 'GET', scope: 'codehost:contents.read' };

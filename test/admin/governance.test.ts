@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
+import { fresh, givenWorld } from '../world/world.ts';
 
 const FILE = `
 platforms:

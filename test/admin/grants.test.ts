@@ -5,11 +5,9 @@ import { expectStatus, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
-import { ALLOW_ALL, type Organisation, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, type Organisation, READ, shared, startWorld } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 const SEND = { platform: 'mail', endpoint: '/items', method: 'POST', scope: 'demo:write' };

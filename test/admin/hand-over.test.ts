@@ -5,10 +5,8 @@ import { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, fresh, givenWorld, READ } from '../world/world.ts';
 
 describe.each(STORES)(`handing agents over on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

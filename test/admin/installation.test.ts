@@ -1,9 +1,9 @@
 /** The state of the installation for admins. */
 import { describe, expect, test } from 'vitest';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startReplica } from '../world/replica.ts';
 import { STORES } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 describe.each(STORES)('GET /owner/installation on %s', (store) => {
   const world = givenWorld(store);

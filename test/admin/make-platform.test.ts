@@ -3,9 +3,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus, jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { everythingStored } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const GOOD = 'ghp_CANARYgoodgoodgoodgoodgoodgoodgood12';
 const BAD = 'ghp_CANARYbadbadbadbadbadbadbadbadbadbad1';

@@ -11,11 +11,10 @@ import { ROUTES } from '../../broker/http/routes.ts';
 import type { Schema } from '../../broker/store/schema.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { furnish, organisationTables, type StoredRow, storedRows } from '../world/full-organisation.ts';
 import { sampleBodies } from '../world/sample-bodies.ts';
 import { sized, thorough } from '../world/thorough.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation } from '../world/world.ts';
 
 const ROLES = ['viewer', 'approver', 'admin'] as const;
 /** Owner routes that need no session: ways to get one, and those without organisation data. */

@@ -9,9 +9,9 @@ import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus, jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh, givenWorld, shared } from '../world/world.ts';
 
 describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

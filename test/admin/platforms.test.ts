@@ -1,10 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { expectDenied, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, DEMO_SCOPES } from '../world/world.ts';
+import { CANARY, DEMO_SCOPES, givenWorld, READ, shared } from '../world/world.ts';
 
 describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

@@ -2,10 +2,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { expectDenied, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, READ, shared } from '../world/world.ts';
 
 const ALLOW = [{ effect: 'allow', scopes: ['demo:*'] }];
 const DENY = [{ name: 'no', effect: 'deny' }];

@@ -2,10 +2,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh, givenWorld, READ } from '../world/world.ts';
 
 const ROUNDS = 3;
 

@@ -2,11 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
-import { DEMO_RULES } from '../world/world.ts';
+import { DEMO_RULES, fresh, givenWorld, READ } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { amount: 40 } };
 const EDIT = {

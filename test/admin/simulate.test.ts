@@ -2,10 +2,8 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { DEMO_RULES, type Organisation } from '../world/world.ts';
+import { DEMO_RULES, fresh, givenWorld, type Organisation, READ, shared } from '../world/world.ts';
 
 const WRITE = {
   platform: 'demo',

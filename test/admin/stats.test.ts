@@ -8,12 +8,10 @@ import { decisionTimes } from '../../broker/store/activity-counts.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, READ, shared, WRITE } from '../world/world.ts';
 
 const DAY_MS = 24 * HOUR_MS;
 

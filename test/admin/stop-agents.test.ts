@@ -3,9 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { givenWorld } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, READ, WRITE } from '../world/world.ts';
 
 describe.each(STORES)(`stopping all agents on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

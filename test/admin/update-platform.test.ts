@@ -7,9 +7,8 @@ import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { Manifest } from '../../broker/platforms/manifest.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { expectStatus } from '../world/agent.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, fresh, givenWorld } from '../world/world.ts';
 
 /** A manifest of an earlier release: a scope had fewer operations, another did not exist, and no header was refused. */
 function earlier(manifest: Manifest): Manifest {

@@ -7,11 +7,9 @@ import { type Answer, expectStatus, makeKeyPair, signToken, TestAgent } from '..
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { childOf, issue } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, READ, shared, startWorld } from '../world/world.ts';
 
 const UNKNOWN = { ...READ, scope: 'demo:nothing' };
 const RULE = { refusals: 4, within_seconds: 60 };

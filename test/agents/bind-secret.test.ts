@@ -11,12 +11,11 @@ import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { storedRows } from '../world/full-organisation.ts';
 import { withLockContention } from '../world/lock-contention.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 const OWN = 'CANARY-own-secret-of-one-agent-0123456789';
 

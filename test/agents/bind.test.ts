@@ -12,12 +12,10 @@ import { type Answer, expectStatus, type KeyPair, makeKeyPair, send, TestAgent }
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
-import { CANARY, startWorld } from '../world/world.ts';
+import { CANARY, givenWorld, READ, shared, startWorld } from '../world/world.ts';
 
 const spki = (type: 'rsa' | 'rsa-pss' | 'ec' | 'ed25519', options: object = {}): string =>
   generateKeyPairSync(type as 'rsa', options as { modulusLength: number })

@@ -7,11 +7,10 @@ import { generateSigningKey, importSigningKey } from '../../broker/crypto/key-se
 import { type Answer, signToken } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 const TYPE = 'svc-child+jwt';
 const part = (value: unknown) =>

@@ -6,9 +6,8 @@ import type { Answer } from '../world/agent.ts';
 import { childOf, issue, type TestChild } from '../world/child.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh, givenWorld, READ, shared } from '../world/world.ts';
 
 const GRANTS = [{ platform: 'demo', scopes: ['demo:read'] }];
 

@@ -14,9 +14,8 @@ import { afterDenial } from '../../mcp/tools/advice.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { fresh, givenWorld, READ } from '../world/world.ts';
 
 const POST = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
 const CHANGE = { ...POST, method: 'PATCH', endpoint: '/items/1' };

@@ -8,12 +8,11 @@ import type { Db } from '../../broker/store/store.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf, issue } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
-import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { DAY_MS, HOUR_MS } from '../world/times.ts';
+import { fresh, givenWorld, READ } from '../world/world.ts';
 
 const POST = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
 

@@ -3,10 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES } from '../world/world.ts';
+import { DEMO_RULES, fresh, givenWorld, WRITE } from '../world/world.ts';
 
 describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

@@ -6,12 +6,10 @@ import { findAgent, listGrants } from '../../broker/store/agents.ts';
 import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { ALL_DEMO, childOf, issue } from '../world/child.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
-import { startWorld } from '../world/world.ts';
+import { givenWorld, READ, shared, startWorld } from '../world/world.ts';
 
 describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

@@ -5,9 +5,9 @@ import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/m
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh, givenWorld } from '../world/world.ts';
 
 const POST = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
 const READ_ONLY = [{ platform: 'demo', scopes: ['demo:read'] }];

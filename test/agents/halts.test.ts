@@ -2,9 +2,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, expectStatus, jsonPost, makeKeyPair, send, signToken, TestAgent } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 const SUSPENDING = { name: 'tripwire', effect: 'suspend', endpoints: ['/items/9'] };
 

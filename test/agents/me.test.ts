@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

@@ -13,11 +13,10 @@ import { issue } from '../world/child.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 type Newcomer = { token: string; agentId: string; name: string };
 

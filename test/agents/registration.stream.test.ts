@@ -8,11 +8,10 @@ import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { readEvents } from '../world/event-stream.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { HOUR_MS } from '../world/times.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared, startWorld, type World } from '../world/world.ts';
 
 const NOBODY = 'deadbeef-0000-4000-8000-000000000000';
 

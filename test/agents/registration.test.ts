@@ -13,13 +13,11 @@ import { type Answer, expectStatus, jsonPost, send, TestAgent } from '../world/a
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
-import { READ } from '../world/requests.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, type Organisation, READ, shared, startWorld, type World } from '../world/world.ts';
 
 const DEMO = [{ platformId: 'demo', scopes: ['demo:read', 'demo:write'] }];
 const NOBODY = 'deadbeef-0000-4000-8000-000000000000';

@@ -4,9 +4,9 @@ import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { slowCommits, untilCommitting } from '../world/slow-commits.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`an agent that is revoked meanwhile${postgresNote}`, () => {
   const world = givenWorld('postgres');

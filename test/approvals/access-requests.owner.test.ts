@@ -6,11 +6,9 @@ import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, READ, shared } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 const MANY = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`many:${i}`, [`GET /${i}`]]));

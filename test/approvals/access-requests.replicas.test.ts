@@ -4,8 +4,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, send, TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 

@@ -8,11 +8,10 @@ import type { BreakerTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, expectReportHint } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
-import { ALLOW_ALL, type Organisation, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, type Organisation, shared, startWorld } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 const READ_ONLY = { demo: { scopeList: ['demo:read'] } };

@@ -13,12 +13,11 @@ import { rewrapAll } from '../../broker/vault.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { exchange } from '../world/raw.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { CANARY, givenWorld, type Organisation, shared, startWorld, type World } from '../world/world.ts';
 
 const WRITE = {
   platform: 'demo',

@@ -5,12 +5,11 @@ import { findApproval } from '../../broker/store/approvals.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { verifyReceipt } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { enrol, post, signFinish } from '../world/passkeys.ts';
-import { WRITE } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { fresh, givenWorld, WRITE } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

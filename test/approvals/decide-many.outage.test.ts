@@ -2,9 +2,8 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { startFaultProxy } from '../world/fault-proxy.ts';
-import { WRITE } from '../world/requests.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
-import { startWorld } from '../world/world.ts';
+import { startWorld, WRITE } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(
   `the store is unavailable while several calls are decided${postgresNote}`,

@@ -6,9 +6,8 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
+import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 type Item = { approval_id: string; request_hash: string };
 type Result = { approval_id: string; outcome: string; detail: string | null; decided_by_email: string | null };

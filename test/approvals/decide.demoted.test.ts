@@ -7,10 +7,9 @@ import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
-import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(
   `a decision of somebody who loses the role meanwhile${postgresNote}`,

@@ -3,10 +3,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { axeFindings, expectAccessible, overflowing } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { signInByLink } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { hold, linkOf, lookAgain, openHeld, picture, signOut } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { DAY_MS } from '../world/times.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const LONG = {
   endpoint: `/items?${'subject='.padEnd(300, 'x')}`,

@@ -2,9 +2,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { signInByLink } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, hold, isDisabled, lookAgain, openHeld, PHONE, signOut, text } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 /** The confirmation repeats six members of the body; the corrected member is not among them. */
 const BODY = { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, amount: 500 };

@@ -2,10 +2,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { signInByLink } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, hold, isDisabled, linkOf, openHeld, PHONE, pictures, text } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const MARKUP = [
   `</p><script>document.title='owned'</script>`,

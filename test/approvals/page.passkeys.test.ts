@@ -4,9 +4,9 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Authenticator } from '../world/authenticator.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { signInByLink } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, hold, linkOf, openHeld, signOut, text } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const PHONE = { width: 360, height: 740 };
 

@@ -5,11 +5,10 @@ import { expectStatus, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { enrol } from '../world/passkeys.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
-import { CANARY, startWorld } from '../world/world.ts';
+import { CANARY, givenWorld, shared, startWorld } from '../world/world.ts';
 
 const WORDS = 'because-the-customer-asked';
 const WRITE = {

@@ -4,7 +4,6 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { signInByLink } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import {
   complaintsOf,
   DESK,
@@ -22,6 +21,7 @@ import {
 } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { DAY_MS } from '../world/times.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const REFUND = {
   platform: 'payments',

@@ -4,11 +4,10 @@ import { moveAgent } from '../../broker/store/agents.ts';
 import { expectStatus, jsonPost } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { fresh } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning, HELD } from '../world/signing.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { startWorld } from '../world/world.ts';
+import { fresh, startWorld } from '../world/world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 

@@ -5,8 +5,7 @@ import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { Authenticator } from '../world/authenticator.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
+import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 /** Runs in the page: calls our routes with the library that our pages use. */
 const CEREMONIES = `(async () => {

@@ -6,10 +6,10 @@ import type { PasskeyTable } from '../../broker/store/tables/approvals.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { fresh } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, registerBegin, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning } from '../world/signing.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh } from '../world/world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { fresh } from '../world/fixtures.ts';
 import {
   assertBegin,
   assertFinish,
@@ -17,6 +16,7 @@ import {
 import { givenSigning } from '../world/signing.ts';
 import { Authenticator, type Ceremony } from '../world/software-authenticator.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { fresh } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`refused decisions by passkey on %s${postgresNote}`, (store) => {
   const { world, organisation, db, hold, heldCall, refused } = givenSigning(store);

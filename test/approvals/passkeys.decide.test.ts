@@ -2,12 +2,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { assertBegin, assertFinish, assertion, decideWith, enrol } from '../world/passkeys.ts';
 import { givenSigning, HELD } from '../world/signing.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS, MINUTE_MS } from '../world/times.ts';
+import { fresh, givenWorld, shared } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => {
   const { world, organisation, agent, hold, heldCall, refused } = givenSigning(store);

@@ -5,11 +5,11 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { purgeUsedChallenges } from '../../broker/store/used-challenges.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { enrol, registerBegin, registerFinish, signBegin } from '../world/passkeys.ts';
 import { Authenticator, cbor } from '../world/software-authenticator.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
+import { fresh, givenWorld } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

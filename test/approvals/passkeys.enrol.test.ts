@@ -5,10 +5,10 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { enrol, post, registerBegin, registerFinish, signInWith } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { fresh, givenWorld } from '../world/world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 

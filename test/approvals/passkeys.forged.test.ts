@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { fresh } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, post, registerBegin, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning } from '../world/signing.ts';
 import { type Authenticator, type Ceremony, cbor } from '../world/software-authenticator.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { fresh } from '../world/world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 

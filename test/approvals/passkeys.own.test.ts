@@ -5,10 +5,9 @@ import { deleteOwner } from '../../broker/store/organisations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { approveWith, enrol, post, registerBegin } from '../world/passkeys.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { startWorld } from '../world/world.ts';
+import { fresh, givenWorld, startWorld } from '../world/world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 const ASSERT = '/owner/passkeys/assert';

@@ -2,9 +2,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, look, says, signInByLink } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, DESK, hold, openSignInLink, PHONE, pictures, signOut, text } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `the passkeys page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

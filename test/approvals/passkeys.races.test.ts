@@ -7,12 +7,11 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, registerFinish, signBegin, signFinish } from '../world/passkeys.ts';
-import { WRITE } from '../world/requests.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
+import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const MANY = sized(16, 50);
 const ROUNDS = sized(4, 10);

@@ -6,12 +6,12 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus, jsonPost, jsonRequest, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { assertion, enrol, post, registerFinish } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
+import { fresh, givenWorld, shared } from '../world/world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 const ASSERT = '/owner/passkeys/assert';

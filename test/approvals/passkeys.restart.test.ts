@@ -10,10 +10,10 @@ import { openPlainStore } from '../../broker/process/start.ts';
 import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { enrol } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 /** A fifth of the production value. A process that starts after a crash takes one and a half intervals to know that no other is alive. */
 const BEAT_MS = 1_000;

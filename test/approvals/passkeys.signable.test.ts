@@ -4,11 +4,11 @@ import { updateAgent } from '../../broker/store/agents.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh } from '../world/fixtures.ts';
 import { approveWith, assertionFor, enrol, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning } from '../world/signing.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS, MINUTE_MS } from '../world/times.ts';
+import { fresh } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`approvals that can be signed on %s${postgresNote}`, (store) => {
   const { world, organisation, agent, db, hold, own, refused } = givenSigning(store);

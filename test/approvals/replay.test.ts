@@ -8,11 +8,10 @@ import { putPlatform, putPolicy } from '../../broker/store/governed-versions.ts'
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
-import { CANARY, DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
+import { CANARY, DEMO_RULES, DEMO_SCOPES, fresh, givenWorld } from '../world/world.ts';
 
 const WRITE = {
   platform: 'demo',

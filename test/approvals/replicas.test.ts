@@ -9,11 +9,10 @@ import { approveAndDie } from '../world/after-crash.ts';
 import { TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
+import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres${postgresNote}`, () => {
   let here: TestAgent;

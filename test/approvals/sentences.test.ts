@@ -5,9 +5,8 @@ import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { rewrapAll } from '../../broker/vault.ts';
 import { expectStatus } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { DEMO_SCOPES } from '../world/world.ts';
+import { DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const TITLES = { 'POST /items': 'create **{/kind}** *{/title}*' };
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };

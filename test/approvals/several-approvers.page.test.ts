@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, look, openConsole, says, signInByLink } from '../world/console.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { complaintsOf, DESK, hold, isDisabled, openHeld, PHONE, signOut, text } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { fresh, givenWorld, shared } from '../world/world.ts';
 
 const RULES = [{ effect: 'allow' }, { effect: 'require_approval', methods: ['POST'], approvers: 2 }];
 

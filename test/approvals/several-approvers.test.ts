@@ -4,10 +4,9 @@ import { endOwner } from '../../broker/admin/owners.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { approveWith, assertFinish, assertion, decideWith, enrol } from '../world/passkeys.ts';
-import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
+import { fresh, givenWorld, WRITE } from '../world/world.ts';
 
 const TWO = { name: 'payments', effect: 'require_approval', methods: ['POST'], approvers: 2 };
 

@@ -1,9 +1,9 @@
 /** A scripted week: hundreds of realistic calls, and an owner who makes a standing approval for each wherever that is offered. */
 import { expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { makeRandom } from '../world/random.ts';
 import { sized } from '../world/thorough.ts';
+import { fresh, givenWorld } from '../world/world.ts';
 
 const CALLS = sized(200, 400);
 const SEED = Number(process.env.WEEK_SEED ?? 20261122);

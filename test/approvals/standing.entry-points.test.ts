@@ -10,13 +10,12 @@ import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { verifyReceipt } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { browserOf, connectClient } from '../world/mcp-person.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startUpstream } from '../world/upstream.ts';
-import { DEMO_SCOPES } from '../world/world.ts';
+import { DEMO_SCOPES, shared } from '../world/world.ts';
 
 const HOLD = [{ effect: 'require_approval', methods: ['POST'], name: 'writes-wait' }, { effect: 'allow' }];
 const ANN = slack('U-ann');

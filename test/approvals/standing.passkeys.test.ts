@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { jsonPost, send } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { fresh } from '../world/fixtures.ts';
 import { assertFinish, enrol } from '../world/passkeys.ts';
 import { givenSigning, HELD } from '../world/signing.ts';
+import { fresh } from '../world/world.ts';
 
 describe('a standing approval by passkey', () => {
   const { world, organisation, agent, hold, heldCall, refused } = givenSigning('sqlite');

@@ -1,9 +1,8 @@
 /** An agent is revoked while a standing approval for it is being made. */
 import { expect, test } from 'vitest';
-import { givenWorld } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { slowCommits, untilCommitting } from '../world/slow-commits.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, WRITE } from '../world/world.ts';
 
 const world = STORES.includes('postgres') ? givenWorld('postgres') : undefined;
 

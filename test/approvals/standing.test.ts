@@ -6,11 +6,11 @@ import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startReplica } from '../world/replica.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const FREE = { 'POST /items': ['/text', { member: '/amount', at_most: true }] };
 const HOUR = { for_seconds: 3600 };

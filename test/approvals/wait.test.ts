@@ -7,13 +7,11 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putApproval } from '../../broker/store/approvals.ts';
 import { expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, shared, WRITE } from '../world/world.ts';
 
 /** Agents that wait concurrently in one test. */
 const WAITERS = sized(1_000, 2_000);

@@ -4,8 +4,8 @@ import { makeBatchSlots } from '../../broker/audit-push/batch-slots.ts';
 import { makeSharedSemaphore } from '../../broker/runtime/semaphore.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 

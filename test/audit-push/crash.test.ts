@@ -3,12 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
-import { shared } from '../world/fixtures.ts';
 import { startReplica } from '../world/replica.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { type Organisation, READ, shared, startWorld, type World } from '../world/world.ts';
 
 /** Set KILLS for more of them in a manual run. */
 const KILLS = Number(process.env.KILLS ?? 1);

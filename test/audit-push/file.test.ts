@@ -16,9 +16,8 @@ import { file } from '../../broker/audit-push/file.ts';
 import type { Batch, Delivering, Line } from '../../broker/audit-push/sink.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { remoteFolder } from '../../broker/runtime/remote-folder.ts';
-import { givenWorld } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE } from '../world/stores.ts';
+import { givenWorld, READ } from '../world/world.ts';
 
 const ORGANISATION = '11111111-1111-4111-8111-111111111111';
 const outbound = makeOutbound({ allowPrivate: [] });

@@ -9,10 +9,9 @@ import { send } from '../world/agent.ts';
 import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { BIN } from '../world/checkout.ts';
 import { failingSync } from '../world/failing-sync.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
 import { startUpstream } from '../world/upstream.ts';
-import { startWorld } from '../world/world.ts';
+import { READ, startWorld } from '../world/world.ts';
 
 const folder = join(newFolder(), 'audit');
 mkdirSync(folder);

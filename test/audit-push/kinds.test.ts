@@ -5,11 +5,9 @@ import { changeSink } from '../../broker/store/audit-sinks.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus } from '../world/agent.ts';
 import { startAuditReceiver } from '../world/audit-receiver.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { startS3Server } from '../world/s3-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, fresh, givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const REGION = 'eu-central-1';
 const KEY = { access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' };

@@ -2,9 +2,8 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type CameRow, startAuditReceiver } from '../world/audit-receiver.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 /** Length of the outage: set OUTAGE_SECONDS to ten minutes in a manual run. */
 const OUTAGE_MS = Number(process.env.OUTAGE_SECONDS ?? 4) * 1000;

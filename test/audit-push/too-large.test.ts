@@ -6,10 +6,9 @@ import { findSink } from '../../broker/store/audit-sinks.ts';
 import { recordReads } from '../receipt-log/read-log.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus } from '../world/agent.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startUpstream } from '../world/upstream.ts';
+import { fresh, givenWorld, READ, shared } from '../world/world.ts';
 
 const CALLS = 60;
 

@@ -20,9 +20,9 @@ import { openSqlite } from '../../broker/store/sqlite.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { afterFile } from '../world/after-file.ts';
 import { auditIdOf, verifyReceipt } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { auditRow } from '../world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const GOLDEN = join(import.meta.dirname, 'receipts');
 const KEY_SET = readFileSync(join(GOLDEN, 'keys.json'), 'utf8');

@@ -4,12 +4,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { retireFollowedKeys } from '../../broker/keys.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, givenWorld, READ, shared } from '../world/world.ts';
 
 const MAY_CARRY = [
   ...[

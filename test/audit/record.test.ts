@@ -11,9 +11,9 @@ import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
 import { rollback } from '../../broker/store/transaction.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { auditRow } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES, testOnOne } from '../world/stores.ts';
+import { givenWorld } from '../world/world.ts';
 
 /** Result of one write: refused before it reached the store, written, or written with its answer lost. */
 type Fate = 'written' | 'refused' | 'answer lost' | { answerLostAfterMs: number };

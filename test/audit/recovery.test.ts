@@ -16,12 +16,10 @@ import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { hideTables } from '../world/fault-proxy.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
-import { startWorld } from '../world/world.ts';
+import { givenWorld, READ, shared, startWorld } from '../world/world.ts';
 
 /** A sixteenth of the production value, so that what takes 20 to 25 s there takes two here. */
 const BEAT_MS = 300;

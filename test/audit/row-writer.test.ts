@@ -7,10 +7,9 @@ import type { Broker } from '../../broker/broker.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
-import { shared } from '../world/fixtures.ts';
 import { auditRow } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { startWorld } from '../world/world.ts';
+import { shared, startWorld } from '../world/world.ts';
 
 const final = (over: Partial<AuditRow> = {}) =>
   auditRow({ state: 'final', finished_at: 1, result: 'allowed', ...over });

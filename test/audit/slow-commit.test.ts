@@ -2,10 +2,9 @@
 import net from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { WRITE } from '../world/requests.ts';
 import { slowCommits } from '../world/slow-commits.ts';
 import { newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
-import { ALLOW_ALL, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, startWorld, WRITE } from '../world/world.ts';
 
 const COMMIT = 'commit\0';
 

@@ -1,8 +1,8 @@
 /** Calls with texts of any content and length are recorded in the audit. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const LONG = 'x'.repeat(500_000);
 

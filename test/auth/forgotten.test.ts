@@ -3,12 +3,10 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { decideWith, enrol } from '../world/passkeys.ts';
-import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared, WRITE } from '../world/world.ts';
 
 describe.each(STORES)(`forgetting an identity, on %s${postgresNote}`, (store) => {
   const provider = shared(() => startLyingProvider());

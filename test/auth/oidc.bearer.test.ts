@@ -5,12 +5,11 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { startWorld } from '../world/world.ts';
+import { givenWorld, shared, startWorld } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`, (store) => {
   let ann: { id: string; sub: string; email: string };

@@ -5,15 +5,13 @@ import type { Db } from '../../broker/store/store.ts';
 import { type Answer, expectStatus, jsonPost, jsonRequest, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { decideWith, enrol } from '../world/passkeys.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
-import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { DEMO_RULES } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const ROLES = JSON.stringify({ admin: ['broker admins'], approver: ['on call'], viewer: ['staff'] });

@@ -8,13 +8,12 @@ import { expectStatus, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newFolder } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { shared, startWorld, type World } from '../world/world.ts';
 
 /** Starts a world whose provider has not been contacted yet. */
 async function worldOf(provider: { settings: Record<string, string> }) {

@@ -3,11 +3,11 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} };
 

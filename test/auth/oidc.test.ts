@@ -5,10 +5,10 @@ import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
+import { fresh, givenWorld, shared } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote}`, (store) => {
   let start: string;

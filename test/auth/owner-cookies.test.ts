@@ -10,8 +10,7 @@ import { runFile } from '../../broker/process/run-file.ts';
 import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { startWorld } from '../world/world.ts';
+import { givenWorld, shared, startWorld } from '../world/world.ts';
 
 describe('a session in a browser', () => {
   let cookie: string;

@@ -14,10 +14,9 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

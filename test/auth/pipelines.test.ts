@@ -11,13 +11,12 @@ import { OWNER_ROUTES } from '../../broker/http/owner-routes.ts';
 import { type Answer, expectStatus, jsonRequest, send } from '../world/agent.ts';
 import { commandHost } from '../world/command.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
-import { fresh, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newRsaPair } from '../world/rsa.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { type Organisation, startWorld } from '../world/world.ts';
+import { fresh, type Organisation, shared, startWorld } from '../world/world.ts';
 
 const hosted = commandHost();
 

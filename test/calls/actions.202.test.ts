@@ -5,11 +5,9 @@ import { findApproval, putApproval } from '../../broker/store/approvals.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
-import { ALLOW_ALL, CANARY, DEMO_SCOPES } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, DEMO_SCOPES, givenWorld, READ, shared } from '../world/world.ts';
 
 const WRITE = {
   platform: 'demo',

@@ -4,9 +4,8 @@ import { findAuditRow } from '../../broker/store/audit.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, expectMalformed } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 
 const ANY = { 'demo:any': ['GET /**', 'POST /**', 'DELETE /**'] };
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:any' };

@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectMalformed } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 
 const ANY = { 'demo:any': ['GET /**', 'POST /**', 'DELETE /**'] };
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:any' };

@@ -5,10 +5,9 @@ import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { bindKey } from '../../broker/store/agent-keys.ts';
 import { type Answer, expectStatus, makeKeyPair, signToken } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');

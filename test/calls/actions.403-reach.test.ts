@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectDenied, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, type Organisation } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, type Organisation, READ, shared } from '../world/world.ts';
 
 describe.each(ONE_STORE)(
   `POST /v1/actions answers 403 for forbidden endpoints, recipients and repositories, on %s${postgresNote}`,

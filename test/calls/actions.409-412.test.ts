@@ -2,10 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { listConnections } from '../../broker/store/connections.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, givenWorld, READ, shared } from '../world/world.ts';
 
 const PER_PERSON = {
   auth: {

@@ -2,9 +2,8 @@ import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { exchange } from '../world/raw.ts';
-import { READ } from '../world/requests.ts';
+import { givenWorld, READ } from '../world/world.ts';
 
 const BODY = JSON.stringify(READ);
 

@@ -7,10 +7,9 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, expectReportHint, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { CANARY, type Organisation, READ, startWorld, type World } from '../world/world.ts';
 
 const WRITE = { ...READ, method: 'POST', scope: 'demo:write', data: { a: 1 } };
 const HELD = { ...READ, endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' };

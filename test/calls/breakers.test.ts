@@ -4,11 +4,9 @@ import type { FactsRow } from '../../broker/store/facts-columns.ts';
 import type { BreakerTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, expectStatus, jsonPost, makeKeyPair, send, signToken, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
-import { ALLOW_ALL, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, READ, shared, startWorld } from '../world/world.ts';
 
 const MALFORMED = { ...READ, endpoint: '//x' };
 const HERE = '127.0.0.1';

@@ -6,8 +6,7 @@ import type { JsonObject } from '../../broker/policy/facts.ts';
 import { manifestOf } from '../platforms/classified.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 
 const SECRET = '/api/v1/namespaces/shop/secrets/db';
 

@@ -4,9 +4,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { listGrants } from '../../broker/store/agents.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 const SCOPES = { scopeList: ['demo:read', 'demo:write'] };
 

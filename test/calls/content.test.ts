@@ -4,7 +4,7 @@ import type { RuleSource } from '../../broker/policy/rule.ts';
 import { pause } from '../../broker/runtime/waits.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const TREES = { platform: 'forge', endpoint: '/trees', method: 'POST' };
 const SCOPE_LIST = ['forge:contents.write', 'forge:workflows.write', 'forge:owners.write'];

@@ -9,10 +9,9 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import { openReader, type Reader } from '../prove/store-reader.ts';
 import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, type Organisation, shared, startWorld, type World } from '../world/world.ts';
 
 const RULES = [
   { effect: 'allow', methods: ['GET', 'PATCH'] },

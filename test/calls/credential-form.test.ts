@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const BAD = [
   ['several lines', 'goodsecret9\nsecond-line', 'has several lines'],

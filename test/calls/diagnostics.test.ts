@@ -3,8 +3,8 @@ import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { countDiagnostics, purgeDiagnostics } from '../../broker/store/diagnostics.ts';
 import { expectStatus, makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const JSON_BODY = { 'content-type': 'application/json' };
 const send = (agent: TestAgent) =>

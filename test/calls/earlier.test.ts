@@ -10,12 +10,10 @@ import { purgeCallMarks } from '../../broker/store/call-marks.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { startReplica } from '../world/replica.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, fresh, givenWorld, READ, WRITE } from '../world/world.ts';
 
 const NOW = Date.parse('2026-11-25T12:00:00Z');
 const HOUR_MS = 3_600_000;

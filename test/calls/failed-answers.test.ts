@@ -3,9 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { callOf, connected } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
-import type { Organisation } from '../world/world.ts';
+import { fresh, givenWorld, type Organisation, shared } from '../world/world.ts';
 
 const HOLDS = [{ effect: 'require_approval' }];
 const FAILED = 'with an error in its body';

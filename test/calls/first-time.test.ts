@@ -6,9 +6,9 @@ import { agentDeeds } from '../../broker/calls/deeds.ts';
 import type { Log } from '../../broker/log/log.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const SCOPES = {
   'codehost:read': ['GET /repos/*/*/issues', 'GET /repos/*/*/issues/*'],

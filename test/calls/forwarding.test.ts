@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { FORBIDDEN_HEADERS } from '../world/forbidden-headers.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, givenWorld, READ, shared } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
 

@@ -12,10 +12,10 @@ import { type Answer, expectStatus } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows, whileAuditRowsAreRefused } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
 const scopes = { 'demo:read': ['GET /items'], 'demo:write': ['PATCH /items', 'POST /items'] };

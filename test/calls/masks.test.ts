@@ -8,12 +8,10 @@ import { afterFile } from '../world/after-file.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { callMcp } from '../world/oauth-client.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, fresh, givenWorld, READ, startWorld, WRITE } from '../world/world.ts';
 
 const CONTACT = { email: 'ann@x.example', phones: ['+49 30 1234567'], name: 'Ann', note: 'mail ann@x.example' };
 const NO_MAIL = { name: 'no-mail', effect: 'mask', mask: { members: ['email'], values: ['email'] } };

@@ -9,8 +9,8 @@ import type { Services } from '../../broker/services.ts';
 import { parseStrictJson } from '../../json/strict.ts';
 import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 /** A call as JSON text, as `POST /v1/actions` accepts it. */
 function readAction(text: string): CallRequest['asked'] {

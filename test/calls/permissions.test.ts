@@ -5,10 +5,8 @@ import { putGuardrails, putPlatform, putPolicy } from '../../broker/store/govern
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectReportHint } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, DEMO_SCOPES } from '../world/world.ts';
+import { CANARY, DEMO_SCOPES, givenWorld, READ, shared } from '../world/world.ts';
 
 const PATH = '/v1/agent/permissions';
 

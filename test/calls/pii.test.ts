@@ -4,9 +4,8 @@ import { payloadText1 } from '../../broker/audit/receipt-format-1.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 const DATA = { to: 'ann@acme.example', text: 'card 4111 1111 1111 1111 iban DE89370400440532013000' };
 const WRITE = { ...READ, method: 'PATCH', endpoint: '/items/1', scope: 'demo:write', data: DATA };

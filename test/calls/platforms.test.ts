@@ -4,7 +4,7 @@ import { manifestOf } from '../platforms/classified.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { expectStatus } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 /** How a manifest determines the requests that a platform receives. */
 describe('POST /v1/actions by the manifest of a platform', () => {

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { actThrough, ENTRY_POINTS } from '../proxy/entry-points.ts';
 import { rawClient } from '../proxy/raw-client.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
 const PURGE = '!has(request.body.dry_run) && has(request.body.purge) && request.body.purge == true';

@@ -4,9 +4,8 @@ import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { actThrough, deniedThrough, ENTRY_POINTS } from '../proxy/entry-points.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 
 const { scopes, refs, graphql, content_scopes } = BUILTIN_PLATFORMS.github;
 const R = '/repos/acme/app';

@@ -3,9 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { actThrough, deniedThrough, ENTRY_POINTS } from '../proxy/entry-points.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 
 const SCOPES = {
   'codehost:any': ['GET /**', 'POST /**', 'PUT /**', 'PATCH /**', 'DELETE /**', 'query *', 'mutation *'],

@@ -5,9 +5,9 @@ import { putKeysRestored } from '../../broker/store/restored.ts';
 import { newRepeat } from '../../mcp/tools/repeats.ts';
 import { expectStatus } from '../world/agent.ts';
 import { auditIdOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const WRITE = { ...READ, method: 'PATCH', scope: 'demo:write', data: { a: 1 } };

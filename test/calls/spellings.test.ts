@@ -4,10 +4,8 @@ import { actThrough, ENTRY_POINTS, type EntryPointCall } from '../proxy/entry-po
 import { rawClient } from '../proxy/raw-client.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { lenientServer, type Understood } from '../world/lenient-server.ts';
-import { READ } from '../world/requests.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, givenWorld, READ, shared } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} };
 

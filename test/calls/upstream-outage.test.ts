@@ -1,8 +1,7 @@
 /** What the log says about a platform outage: once when it begins, and once when it ends. */
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { givenWorld } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
+import { givenWorld, READ } from '../world/world.ts';
 
 describe('an outage of a platform', () => {
   let agent: TestAgent;

@@ -6,9 +6,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { BIN } from '../world/checkout.ts';
 import { startCliWorld } from '../world/cli-world.ts';
-import { shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
 import { actingIn } from '../world/terminal.ts';
+import { shared } from '../world/world.ts';
 
 const cli = shared(() => startCliWorld());
 beforeAll(async () => {

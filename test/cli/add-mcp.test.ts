@@ -6,11 +6,11 @@ import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
 import { ownersBrowser, startConsenting } from '../world/consenting.ts';
-import { shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { startSdkAuthServer } from '../world/sdk-auth-server.ts';
 import { newFolder } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 const TOKEN = 'CANARY-mcp-token-0123456789-abcdefghij';
 

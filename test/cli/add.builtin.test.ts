@@ -4,9 +4,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { placeOf } from '../../bin/add-entry.ts';
 import { afterFile } from '../world/after-file.ts';
 import { commandHost, startServe } from '../world/command.ts';
-import { shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
 import { startUpstream } from '../world/upstream.ts';
+import { shared } from '../world/world.ts';
 
 const TOKEN = 'CANARY-model-0123456789-abcdefghij';
 const folder = newFolder();

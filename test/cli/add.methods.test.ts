@@ -7,9 +7,9 @@ import { APP_ID, INSTALLATION, startAppPlatform } from '../world/app-platform.ts
 import { leaksOf } from '../world/canary.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
 import { ownersBrowser, startConsenting } from '../world/consenting.ts';
-import { shared } from '../world/fixtures.ts';
 import { startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 const TOKEN = 'gho_CANARYoauth0123456789abcdefghij12345';
 const SECRET = 'CANARY-client-0123456789-abcdefghij-secret';

@@ -5,10 +5,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { runCommand, startServe } from '../world/command.ts';
-import { shared } from '../world/fixtures.ts';
 import { startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 import { atTerminal, missingScript } from '../world/terminal.ts';
+import { shared } from '../world/world.ts';
 
 /** Runs the command and types each answer once the terminal shows its prompt. */
 async function answered(

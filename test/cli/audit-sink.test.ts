@@ -5,9 +5,9 @@ import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { commandHost, startServe } from '../world/command.ts';
-import { shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
 import { startUpstream } from '../world/upstream.ts';
+import { shared } from '../world/world.ts';
 
 const folder = newFolder();
 const hosted = commandHost();

@@ -3,8 +3,8 @@ import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { commandHost, startServe } from '../world/command.ts';
-import { shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 const folder = newFolder();
 const hosted = commandHost();

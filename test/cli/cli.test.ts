@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asQrCode, notForPhones, tooWide } from '../../bin/link-for-phone.ts';
 import { expectStatus, jsonPost, jsonRequest, makeKeyPair } from '../world/agent.ts';
 import { commandHost, runCommand, startServe } from '../world/command.ts';
-import { shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 const folder = newFolder();
 const hosted = commandHost();

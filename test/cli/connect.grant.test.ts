@@ -15,9 +15,9 @@ import { afterFile } from '../world/after-file.ts';
 import { jsonRequest } from '../world/agent.ts';
 import { startBearerProxy } from '../world/bearer-proxy.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
-import { shared } from '../world/fixtures.ts';
 import { startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 const TOKEN = 'ghp_0123456789abcdefghij0123456789abcdef';
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { jsonPost } from '../world/agent.ts';
 import { startCliWorld } from '../world/cli-world.ts';
-import { shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
+import { shared } from '../world/world.ts';
 
 const cli = shared(() => startCliWorld());
 beforeAll(async () => {

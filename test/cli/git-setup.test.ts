@@ -8,7 +8,7 @@ import { parse } from 'yaml';
 import { answerGit } from '../../bin/git-credential.ts';
 import { PolicyRules } from '../../broker/config-file/schema.ts';
 import { commandHost, runCommand } from '../world/command.ts';
-import { fresh } from '../world/fixtures.ts';
+import { fresh } from '../world/world.ts';
 import { newGitMachine } from './git-machine.ts';
 
 const BROKER = 'https://broker.acme.example/base';

@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startCliWorld } from '../world/cli-world.ts';
-import { shared } from '../world/fixtures.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
+import { shared } from '../world/world.ts';
 
 let clerk = '';
 const cli = shared(() => startCliWorld());

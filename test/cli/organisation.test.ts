@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startCliWorld } from '../world/cli-world.ts';
-import { shared } from '../world/fixtures.ts';
+import { shared } from '../world/world.ts';
 
 const BETA = ['--organisation', 'Beta Ltd'];
 const cli = shared(() => startCliWorld());

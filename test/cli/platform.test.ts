@@ -5,8 +5,8 @@ import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { listPlatforms } from '../../broker/store/platforms.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import { startCliWorld } from '../world/cli-world.ts';
-import { shared } from '../world/fixtures.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
+import { shared } from '../world/world.ts';
 
 describe('platform', () => {
   const cli = shared(() => startCliWorld());

@@ -3,10 +3,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { profileOf } from '../sidecar/run-world.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, consent } from '../world/mcp-person.ts';
-import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 import { startModelServer } from './model-server.ts';
 import { atHome, isInstalled, PROGRAMS } from './programs.ts';
 

@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { manifestOf } from '../platforms/classified.ts';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 import { startModelServer } from './model-server.ts';
 import { binOf, isInstalled } from './programs.ts';
 

@@ -1,6 +1,6 @@
 /** The platforms' npm clients, configured with the broker's URL as in their line of docs/unmodified.md. */
 import { describe, expect, test } from 'vitest';
-import { shared } from '../world/fixtures.ts';
+import { shared } from '../world/world.ts';
 import { CLIENTS, type Client, madeByLine } from './clients.ts';
 import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';

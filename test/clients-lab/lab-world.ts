@@ -4,9 +4,8 @@ import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { manifestOf } from '../platforms/classified.ts';
 import { awsProblem } from '../signing/aws-verifier.ts';
 import { expectStatus } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import type { StoreKind } from '../world/stores.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, givenWorld, shared } from '../world/world.ts';
 import { CLIENTS } from './clients.ts';
 import { answerOf } from './platform-answers.ts';
 

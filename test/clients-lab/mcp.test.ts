@@ -6,13 +6,12 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { BARE, writeProfile } from '../world/mcp.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, consent } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { newFolder } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 import { load, withoutLab } from './installed.ts';
 
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1?full=true' };

@@ -6,10 +6,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { npm } from '../../broker/platforms/builtin/npm.ts';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, givenWorld, shared } from '../world/world.ts';
 import { withoutLab } from './installed.ts';
 
 const PACKAGE = '{"name":"left","version":"1.0.0"}';

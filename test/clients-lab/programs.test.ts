@@ -1,7 +1,7 @@
 /** curl and Python's requests, configured with the broker's URL by their line in docs/unmodified.md. */
 import { execFile, spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { shared } from '../world/fixtures.ts';
+import { shared } from '../world/world.ts';
 import { lineOf } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 

@@ -5,8 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { manifestOf } from '../platforms/classified.ts';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
-import { shared } from '../world/fixtures.ts';
-import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, shared } from '../world/world.ts';
 import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { shared } from '../world/fixtures.ts';
+import { shared } from '../world/world.ts';
 import { CLIENTS, madeByLine } from './clients.ts';
 import { lineOf, load, withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';

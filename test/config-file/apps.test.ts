@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
-import { fresh, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh, shared } from '../world/world.ts';
 import { Governed, openBroker } from './governance-world.ts';
 
 const pairOf = (modulusLength: number) => generateKeyPairSync('rsa', { modulusLength });

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
 import { findGovernanceVersion } from '../../broker/store/governance.ts';
-import { fresh, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh, shared } from '../world/world.ts';
 import { Governed, openBroker, problemsOf } from './governance-world.ts';
 
 const KEY = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;

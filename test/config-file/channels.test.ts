@@ -1,8 +1,8 @@
 /** Channels in a governance file: the section is complete, secrets are sealed and exported as references. */
 import { describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
-import { fresh, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh, shared } from '../world/world.ts';
 import { Governed, openBroker, problemsOf } from './governance-world.ts';
 
 const KEY = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;

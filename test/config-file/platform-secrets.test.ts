@@ -8,8 +8,8 @@ import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { isProblem } from '../../broker/oauth-client/problem.ts';
 import { describedFor } from '../../broker/oauth-client/registered.ts';
 import { putTokens } from '../../broker/store/oauth-tokens.ts';
-import { fresh, shared } from '../world/fixtures.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
+import { fresh, shared } from '../world/world.ts';
 import { Governed, openBroker, problemsOf, read, warningsOf } from './governance-world.ts';
 
 const DOCS = `platforms:

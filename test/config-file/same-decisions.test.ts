@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { makeKeyPair } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
+import { givenWorld, shared } from '../world/world.ts';
 import { ByFile, type Outcome } from './world-from-file.ts';
 
 const NAMES = ['a', 'b', 'c'];

@@ -4,8 +4,8 @@ import { assignWorkload, newWorkload } from '../../broker/admin/workloads.ts';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { findGovernanceVersion } from '../../broker/store/governance.ts';
 import { setWorkloadsUsed } from '../../broker/store/workloads.ts';
-import { fresh, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh, shared } from '../world/world.ts';
 import { Governed, newPublicKey, openBroker, problemsOf, titles } from './governance-world.ts';
 
 const ISSUER = 'https://kubernetes.default.svc';

@@ -6,10 +6,9 @@ import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, PHONE } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { picture } from '../world/pictures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 /** A rule of each effect. */
 const CAREFUL = [

@@ -3,8 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `changing agents in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

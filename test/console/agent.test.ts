@@ -3,9 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { childOf } from '../world/child.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { mouse } from '../world/input-device.ts';
-import { READ, WRITE } from '../world/requests.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `agents in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

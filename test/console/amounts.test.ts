@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { openConsole } from '../world/console.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
+import { fresh, givenWorld, shared } from '../world/world.ts';
 
 const MANIFEST = {
   scopes: { 'pay:refund': ['POST /refunds'], 'pay:quote': ['POST /quotes'] },

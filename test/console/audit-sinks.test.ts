@@ -4,9 +4,9 @@ import { expectAccessible } from '../world/accessible.ts';
 import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `audit sinks in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

@@ -6,7 +6,7 @@ import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { readPages } from '../../broker/console/pages.ts';
 import { ROOT } from '../world/checkout.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 /** In the page: properties of rules within `@media` that a later rule with the same selector, outside of it, sets again. */
 const overriddenIn = `(files) => files.flatMap(({ name, text }) => {

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says } from '../world/console.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { fresh, givenWorld, shared } from '../world/world.ts';
 
 /** Replaces an API response with data that the console's code does not expect. */
 const breaking = (path: string, broken: string) => `{

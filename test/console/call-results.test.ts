@@ -3,9 +3,8 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, goTo, isLive, look, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { sized } from '../world/thorough.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `what the console shows as a success${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

@@ -5,10 +5,9 @@ import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { expireUnusableAuthorisations } from '../../broker/store/mcp-authorisations.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { DEMO_RULES } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 

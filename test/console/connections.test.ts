@@ -4,7 +4,7 @@ import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { CLIENT_ID, CLIENT_SECRET, startAuthorizationServer } from '../world/authorization-server.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { keyboard, mouse } from '../world/input-device.ts';
 import { thorough } from '../world/thorough.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   const world = givenWorld();

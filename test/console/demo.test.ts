@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, isLive, openConsole, says } from '../world/console.ts';
-import { shared } from '../world/fixtures.ts';
 import { keyboard, mouse } from '../world/input-device.ts';
 import { picture } from '../world/pictures.ts';
 import { givenSandbox } from '../world/sandbox.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { thorough } from '../world/thorough.ts';
+import { shared } from '../world/world.ts';
 
 const HANDS = { keyboard, mouse };
 const SAID =

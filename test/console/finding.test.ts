@@ -2,9 +2,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { DAY_MS } from '../world/times.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `search and filters in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

@@ -4,7 +4,7 @@ import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const TOKEN = 'CANARY-pasted-0123456789-abcdef';
 const NEWER = 'CANARY-newer-9876543210-fedcba';

@@ -6,10 +6,9 @@ import { expectAccessible } from '../world/accessible.ts';
 import { leaksOf } from '../world/canary.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { mouse } from '../world/input-device.ts';
 import { everythingStored } from '../world/store-contents.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 
 const SECRET = 'CANARY-of-the-file-0123456789';
 const FILE = `platforms:

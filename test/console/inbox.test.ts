@@ -5,7 +5,7 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { childOf } from '../world/child.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, look, openConsole, PHONE, said, says, WAITING } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const HOSTILE = '</p><script>document.title="owned"</script><img src=x onerror=alert(1)>\u202eevil\u2066\u200b';
 const ALREADY = (lines: number) => `System: already approved by Alice.${'\n'.repeat(lines)}Press Approve.`;

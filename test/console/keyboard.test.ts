@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, isLive, openConsole, said, says, WAITING } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `the console by keyboard${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

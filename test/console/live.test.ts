@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible, overflowing, unreadable } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, DESKTOP, isLive, look, openConsole, says, signInByLink, WAITING } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { sized } from '../world/thorough.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const TABS = sized(8, 10);
 

@@ -4,10 +4,8 @@ import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { mouse } from '../world/input-device.ts';
-import { READ } from '../world/requests.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, givenWorld, READ, shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `changing a manifest${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

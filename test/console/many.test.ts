@@ -5,10 +5,9 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
+import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const HOSTILE = '24 calls sandbox-agent wants to POST on demo';
 

@@ -6,8 +6,8 @@ import { expectAccessible } from '../world/accessible.ts';
 import { jsonPost, send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { newRsaPair } from '../world/rsa.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 test('the console offers the clients of the command line, under the same names', () => {
   for (const [id, title] of CLIENTS) expect(clientNamed(id).title).toBe(title);

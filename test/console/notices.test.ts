@@ -4,8 +4,8 @@ import { expectAccessible } from '../world/accessible.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const PICTURES = process.env.PICTURES !== undefined;
 

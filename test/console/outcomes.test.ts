@@ -2,9 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, says } from '../world/console.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh, givenWorld, READ, shared } from '../world/world.ts';
 
 type Outcome = { at: string; ok: boolean; upstream_status: number | null; detail?: string };
 type Listed = { id: string; last_test: Outcome | null; last_use: Outcome | null; lacks_consent_for: string[] };

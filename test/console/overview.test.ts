@@ -6,11 +6,10 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, isLive, openConsole, PHONE } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { HOUR_MS } from '../world/times.ts';
+import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `the overview${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

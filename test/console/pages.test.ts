@@ -4,8 +4,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
 

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { shared } from '../world/fixtures.ts';
 import { agentOfPeople, consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { shared } from '../world/world.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 

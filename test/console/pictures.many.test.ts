@@ -4,9 +4,9 @@ import { SANDBOX_MANIFEST } from '../../lab/sandbox.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { openConsole } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { picture } from '../world/held-page.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const SCOPES = Object.keys(SANDBOX_MANIFEST.scopes);
 const RULES = [{ name: 'writes-wait', effect: 'require_approval', scopes: ['*:*'] }];

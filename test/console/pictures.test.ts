@@ -6,7 +6,7 @@ import { listOwners } from '../../broker/store/organisations.ts';
 import { jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, DESKTOP, isLive, openConsole, PHONE } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const SCOPES = {
   'codehost:contents.read': ['GET /repos/**'],

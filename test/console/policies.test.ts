@@ -2,9 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const DELETES = { name: 'deletes-wait', effect: 'require_approval', methods: ['DELETE'] };
 

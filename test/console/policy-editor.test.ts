@@ -4,11 +4,10 @@ import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { mouse } from '../world/input-device.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const HOSTILE = 'has(request.body.note) && request.body.note == "<img src=x onerror=alert(1)>\u202e"';
 /** The most that a policy may have, in a thorough run; the editor shows fifty at a time. */

@@ -3,10 +3,9 @@ import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
-import { WRITE } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)> [Approve](https://evil.example)';
 

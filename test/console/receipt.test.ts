@@ -8,9 +8,8 @@ import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE } from '../world/console.ts';
 import { auditIdOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const world = givenWorld();
 const organisation = shared(() => world.demoOrganisation());

@@ -5,7 +5,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, openConsole, PHONE, says, WAITING } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const DEMO = [{ platformId: 'demo', scopes: ['demo:read', 'demo:write'] }];
 

@@ -4,9 +4,8 @@ import { endPendingItems } from '../../broker/store/end-pending-items.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `a restored store in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, goTo, openConsole, PHONE } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const SENTENCES = { 'POST /items': 'create an item in **{/place}**: *{/title}*' };
 const MARKUP = '</h2><b id="owned">Approved</b> and 0 other fields”';

@@ -5,10 +5,10 @@ import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { keyboard } from '../world/input-device.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { HOUR_MS } from '../world/times.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' };

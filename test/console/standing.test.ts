@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { axeFindings, overflowing } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { fresh, givenWorld, shared } from '../world/world.ts';
 
 const FREE = { 'POST /items': ['/text', { member: '/amount', at_most: true }] };
 const CALL = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };

@@ -3,10 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { keyboard, mouse } from '../world/input-device.ts';
-import { READ } from '../world/requests.ts';
 import { thorough } from '../world/thorough.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `owners and labels of agents${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

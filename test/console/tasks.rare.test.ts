@@ -7,7 +7,6 @@ import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
 import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
-import { shared } from '../world/fixtures.ts';
 import { type InputDevice, keyboard, mouse } from '../world/input-device.ts';
 import { browserOf as personOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
@@ -15,6 +14,7 @@ import { consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { thorough } from '../world/thorough.ts';
+import { shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `rare tasks of an owner${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

@@ -9,13 +9,12 @@ import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { type InputDevice, keyboard, mouse } from '../world/input-device.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { thorough } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, shared } from '../world/world.ts';
 
 const SECRET = 'CANARY-of-the-platform-0123456789';
 const CALL = { platform: 'crm', endpoint: '/contacts', method: 'POST', scope: 'crm:write' };

@@ -5,7 +5,7 @@ import { findPipeline, notePipelineUse } from '../../broker/store/pipelines.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const HOSTILE = "o'neil+img.src@acme.example";
 

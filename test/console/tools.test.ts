@@ -5,9 +5,8 @@ import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(`tools in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   let organisation: Organisation;

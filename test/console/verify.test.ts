@@ -6,10 +6,9 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `verifying a receipt log in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,

@@ -2,10 +2,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const JSON_BODY = { 'content-type': 'application/json' };
 

@@ -1,8 +1,7 @@
 /** Live answers of governed calls, permissions and the agent's own routes, checked against the document. */
 import { beforeAll, describe, expect } from 'vitest';
 import { send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ, WRITE } from '../world/requests.ts';
+import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 import { makeShow } from './shown.ts';
 
 let approvalId: string;

@@ -2,7 +2,7 @@
 import { CompactEncrypt, importJWK } from 'jose';
 import { describe } from 'vitest';
 import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 import { makeShow } from './shown.ts';
 
 const world = givenWorld();

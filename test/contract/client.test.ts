@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 import { servedDocument } from './document.ts';
 
 // Other processes do the work, and wait for a processor when many tests run concurrently.

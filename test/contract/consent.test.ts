@@ -4,9 +4,8 @@ import { expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts'
 import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { agentOfPeople, confirmAll, consentAsserted, documentOf, outlivePerson, statusOf } from '../world/people.ts';
-import { type Organisation, startWorld } from '../world/world.ts';
+import { givenWorld, type Organisation, shared, startWorld } from '../world/world.ts';
 
 const ANN = { source: 'slack', id: 'U-ANN' };
 

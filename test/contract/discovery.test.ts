@@ -1,7 +1,7 @@
 /** Live answers of the public documents, checked against the OpenAPI document and the headers that the specification fixes. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 import { NOT_YET_SERVED } from './not-yet-served.ts';
 import { makeShow } from './shown.ts';
 import { SPECIFICATION } from './specification.ts';

@@ -2,8 +2,8 @@
 import { beforeAll, describe } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
-import { shared } from '../world/fixtures.ts';
 import { type GitWorld, startGitWorld } from '../world/git-world.ts';
+import { shared } from '../world/world.ts';
 import { makeShow } from './shown.ts';
 
 const given: GitWorld = shared(() => startGitWorld('sqlite', { GIT_MAX_REQUEST_BYTES: '1024' }));

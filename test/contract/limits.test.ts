@@ -1,7 +1,7 @@
 /** Live 429s, checked against the document: each has Retry-After (specification, Errors 2). */
 import { describe } from 'vitest';
 import { type Answer, send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 import { makeShow } from './shown.ts';
 
 // With this factor every limit is one request a minute.

@@ -2,7 +2,6 @@
 import { describe } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, jsonPost, makeKeyPair, send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import {
   approveWith,
   assertionFor,
@@ -14,6 +13,7 @@ import {
 } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { HOUR_MS } from '../world/times.ts';
+import { givenWorld, shared } from '../world/world.ts';
 import { makeShow } from './shown.ts';
 
 const { publicPem } = makeKeyPair();

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { makeApp } from '../../broker/http/app.ts';
 import { servedRoutes } from '../../broker/process/served-routes.ts';
 import { send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 import { type Json, operationOf, operationsOf, servedDocument } from './document.ts';
 import { NOT_YET_SERVED } from './not-yet-served.ts';
 import { NEVER_DOCUMENTED, SPECIFICATION, type SpecAuth } from './specification.ts';

@@ -1,7 +1,7 @@
 /** Live answers of AuthZEN and TRQP, checked against the document. */
 import { beforeAll, describe } from 'vitest';
 import { jsonPost, send, type TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 import { makeShow } from './shown.ts';
 
 const world = givenWorld();

@@ -7,10 +7,9 @@ import { describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { BIN, ROOT } from '../world/checkout.ts';
 import { fencesOf } from '../world/markdown.ts';
-import { READ } from '../world/requests.ts';
 import { query } from '../world/store-contents.ts';
 import { administer, nameOf, newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { startWorld } from '../world/world.ts';
+import { READ, startWorld } from '../world/world.ts';
 
 const run = promisify(execFile);
 const FENCES = fencesOf(readFileSync(join(ROOT, 'docs', 'deploy.md'), 'utf8'));

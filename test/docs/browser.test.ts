@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible, overflowing } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { thorough } from '../world/thorough.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const world = givenWorld();
 const get = (path: string) => send(world.running.baseUrl + path, {});

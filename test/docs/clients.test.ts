@@ -19,12 +19,12 @@ import { CLIENTS } from '../../bin/clients.ts';
 import { ROOT } from '../world/checkout.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { commandHost } from '../world/command.ts';
-import { shared } from '../world/fixtures.ts';
 import { signOut } from '../world/held-page.ts';
 import { fencesOf } from '../world/markdown.ts';
 import { newcomer, withoutNewcomer } from '../world/new-user.ts';
 import { thorough } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
+import { shared } from '../world/world.ts';
 
 const ADDRESS = 'https://github.com/agent-broker/agent-broker.git';
 const CLONE = `git clone ${ADDRESS} && cd agent-broker`;

@@ -8,8 +8,8 @@ import { isPublic } from '../../broker/http/routes/openapi.ts';
 import { servedRoutes } from '../../broker/process/served-routes.ts';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { addressesOfPage, makeReader } from '../world/links.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const GUIDES = listGuides();
 const PAGES = ['/docs', '/docs/reference', '/docs/owner-reference', ...GUIDES.map(({ name }) => `/docs/${name}`)];

@@ -9,8 +9,7 @@ import { readConfig } from '../../broker/environment/config.ts';
 import { egressToCollector } from '../../broker/process/make-egress.ts';
 import { afterFile } from '../world/after-file.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { READ } from '../world/requests.ts';
-import { ALLOW_ALL, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, READ, startWorld } from '../world/world.ts';
 import { type Certificate, certificateFor } from './certificate.ts';
 import { fixedUpstream, get, lookupOf, rawUpstream, tlsUpstream } from './upstream.ts';
 

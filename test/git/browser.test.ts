@@ -2,8 +2,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
-import { shared } from '../world/fixtures.ts';
 import { remoteOf, startGitWorld } from '../world/git-world.ts';
+import { shared } from '../world/world.ts';
 
 const ADVERTISEMENT = '/info/refs?service=git-upload-pack';
 

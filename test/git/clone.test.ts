@@ -4,12 +4,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
-import { shared } from '../world/fixtures.ts';
 import { GIT_ENVIRONMENT, git, startGitHost } from '../world/git-host.ts';
 import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, shared, startWorld } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
   let bare: string;

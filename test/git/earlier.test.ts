@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
 import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 const OUTSIDE = { scopes: ['codehost:contents.read'], endpoints: ['/git/outside/**'], within: '8h' };
 const NO_PUSH = { name: 'no-push', effect: 'deny', scopes: ['codehost:contents.write'], after: OUTSIDE };

@@ -7,12 +7,11 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { commandList, PROBE, pktLine, ZERO } from '../world/git-bytes.ts';
 import { startGitWorld } from '../world/git-world.ts';
 import { exchange } from '../world/raw.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, shared } from '../world/world.ts';
 import { expectNothingLeft, rowsOf } from './nothing-left.ts';
 
 const LIMIT = 1024 * 1024;

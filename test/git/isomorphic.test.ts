@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import iso from 'isomorphic-git';
 import http from 'isomorphic-git/http/node';
 import { beforeAll, expect, test } from 'vitest';
-import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
 import { startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 let bare: string;
 const given = shared(() => startGitWorld('sqlite'));

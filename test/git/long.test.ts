@@ -11,14 +11,13 @@ import { mayHaveActed } from '../../broker/audit/row.ts';
 import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { commandList, ZERO } from '../world/git-bytes.ts';
 import { git } from '../world/git-host.ts';
 import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, shared } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
 /** Two seconds, plus a margin for a loaded machine. */

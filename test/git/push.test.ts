@@ -6,12 +6,11 @@ import { describe, expect, test } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
 import { clone, GIT_SCOPES, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, shared } from '../world/world.ts';
 
 /** Makes a commit in a clone. */
 function commit(folder: string, file: string, content: string | Buffer): void {

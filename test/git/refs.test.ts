@@ -5,11 +5,11 @@ import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectDenied } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
 import { clone, GIT_SCOPES, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store) => {
   let repositories = 0;

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { commandList, ZERO } from '../world/git-bytes.ts';
 import { git } from '../world/git-host.ts';
 import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 /** A hook of the bare repository that refuses refs with `no` in their names, and prints its reason. */
 function refuseNo(bare: string): void {

@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
-import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
 import { clone, runGit, startGitWorld } from '../world/git-world.ts';
 import { newFolder } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, shared } from '../world/world.ts';
 
 describe('git after git-setup', () => {
   const given = shared(() => startGitWorld('sqlite'));

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { git } from '../world/git-host.ts';
 import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 import { expectNothingLeft, rowsOf } from './nothing-left.ts';
 
 /** Far below the default idle timeout of 60 seconds. */

@@ -4,9 +4,8 @@ import { isPublic } from '../../broker/http/routes/openapi.ts';
 import { servedRoutes } from '../../broker/process/served-routes.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { furnish } from '../world/full-organisation.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, givenWorld } from '../world/world.ts';
 
 const ROUTES = servedRoutes();
 /** Documents at one address for everybody. */

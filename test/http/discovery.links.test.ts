@@ -7,8 +7,8 @@ import { isPublic } from '../../broker/http/routes/openapi.ts';
 import { servedRoutes } from '../../broker/process/served-routes.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { addressesIn, addressesOfText, makeReader } from '../world/links.ts';
+import { givenWorld } from '../world/world.ts';
 
 /** Documents at one address for everybody that name other addresses. */
 const DOCUMENTS = servedRoutes().filter(

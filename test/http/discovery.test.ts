@@ -2,8 +2,8 @@ import { createLocalJWKSet, jwtVerify, SignJWT } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { expectStatus, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`public documents on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);

@@ -6,10 +6,8 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { expectStatus, TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, shared, WRITE } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${postgresNote}`, () => {
   let there: TestAgent;

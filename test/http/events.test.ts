@@ -16,10 +16,8 @@ import { windowCounts } from '../../broker/runtime/window-counts.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import type { World } from '../world/world.ts';
+import { givenWorld, shared, type World, WRITE } from '../world/world.ts';
 
 const session = (world: World, owner: OwnerTable) => mintOwnerSession(world.running.broker, owner).token;
 const listen = (world: World, owner: OwnerTable, from?: string): Promise<EventReader> =>

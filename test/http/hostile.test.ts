@@ -3,9 +3,8 @@ import net from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { exchange, type RawAnswer } from '../world/raw.ts';
-import { READ } from '../world/requests.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 const BODY = JSON.stringify(READ);
 

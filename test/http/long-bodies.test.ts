@@ -10,13 +10,11 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { longJson } from '../../broker/http/reply.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { longestTurn, machineMs, parsingMs } from '../world/longest-turn.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { sized } from '../world/thorough.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
 const PIECE = 64 * 1024;

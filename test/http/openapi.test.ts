@@ -10,7 +10,7 @@ import { type Route, route } from '../../broker/http/route.ts';
 import { isOwners } from '../../broker/http/routes/owner/openapi.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 import { expectStatus, send } from '../world/agent.ts';
-import { givenWorld } from '../world/fixtures.ts';
+import { givenWorld } from '../world/world.ts';
 
 const ABOUT = { title: 'A title', description: 'A description.', baseUrl: 'https://broker.example' };
 

@@ -8,7 +8,7 @@ import type { Route } from '../../broker/http/route.ts';
 import { isOwners } from '../../broker/http/routes/owner/openapi.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const ABOUT = { title: 'A title', description: 'A description.', baseUrl: 'https://broker.example' };
 

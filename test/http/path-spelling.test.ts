@@ -3,8 +3,8 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Route } from '../../broker/http/route.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 import { send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { exchange } from '../world/raw.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const SPELLINGS: Record<string, (path: string, route: Route) => string[]> = {
   'upper case': (path) => [path.toUpperCase()],

@@ -3,9 +3,7 @@ import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, expectReportHint, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
-import { startWorld } from '../world/world.ts';
+import { givenWorld, READ, shared, startWorld } from '../world/world.ts';
 
 const basicOf = (by: TestAgent) => ({
   authorization: `Basic ${Buffer.from(`x:${by.token()}`).toString('base64')}`,

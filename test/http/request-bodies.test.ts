@@ -6,8 +6,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: any JSON.
 type Json = any;

@@ -7,14 +7,12 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { LONG_WAIT_MS, pause } from '../../broker/runtime/waits.ts';
 import { jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { ALL_DEMO } from '../world/child.ts';
-import { fresh, shared } from '../world/fixtures.ts';
 import { PROBE } from '../world/git-bytes.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, fresh, READ, shared, startWorld, WRITE } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`slow bodies on %s${postgresNote}`, (store) => {
   const issuer = shared(() => startLyingProvider());

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { ROOT } from '../world/checkout.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { newFolder } from '../world/stores.ts';
+import { givenWorld } from '../world/world.ts';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
 

@@ -9,9 +9,8 @@ import { LONGEST_NOTE, MOST_NOTES } from '../../lab/mcp/notes.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { exchange } from '../world/raw.ts';
-import { startWorld } from '../world/world.ts';
+import { givenWorld, startWorld } from '../world/world.ts';
 
 const ME = { name: 'test', version: '1' };
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };

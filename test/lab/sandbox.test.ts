@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { SANDBOX_MANIFEST, SANDBOX_POLICY, startSandbox } from '../../lab/sandbox.ts';
 import { expectStatus } from '../world/agent.ts';
-import { fresh } from '../world/fixtures.ts';
+import { fresh } from '../world/world.ts';
 
 const TOKEN = 'sandbox-token-for-these-tests';
 const NOW = Date.parse('2026-03-01T12:00:00Z');

@@ -6,9 +6,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { connectAgent } from '../../mcp/client/connect-agent.ts';
 import { AgentKeyError } from '../../mcp/client/signer.ts';
 import { expectStatus, makeKeyPair, type TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { approveWith, enrol } from '../world/passkeys.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' } as const;
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } } as const;

@@ -9,10 +9,9 @@ import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { inspect } from '../world/inspector.ts';
 import { BARE, callTool, envelope, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, givenWorld, shared } from '../world/world.ts';
 
 const TOOLS = [
   'read_platform',

@@ -7,10 +7,10 @@ import { readArguments } from '../../bin/quick-mcp.ts';
 import { afterFile } from '../world/after-file.ts';
 import { jsonPost, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1' };
 const PATCH = { platform: 'demo', scope: 'demo:write', endpoint: '/items/1', method: 'PATCH', data: { title: 'x' } };

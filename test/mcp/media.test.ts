@@ -1,9 +1,8 @@
 /** Bodies that are not JSON, through the MCP tools: what a model sends and receives. */
 import { expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
-import { DEMO_SCOPES } from '../world/world.ts';
+import { DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const world = givenWorld();
 const organisation = shared(() =>

@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { hideTables } from '../world/fault-proxy.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { callTool, envelope, type McpProcess, type Message, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const SAID = { platform: 'demo', scope: 'demo:write', endpoint: '/items' };
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };

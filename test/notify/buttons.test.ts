@@ -20,10 +20,9 @@ import {
   slackButtons,
   telegramButtons,
 } from '../world/clicks.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { givenReplica } from '../world/replica.ts';
-import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const server = shared(() => startChatServer());
 beforeAll(async () => {

@@ -18,7 +18,7 @@ import {
   TELEGRAM_TOKEN,
   WORKFLOW_PATH,
 } from '../world/chat-servers.ts';
-import { shared } from '../world/fixtures.ts';
+import { shared } from '../world/world.ts';
 
 let outbound: Sending['outbound'];
 const server = shared(() => startChatServer());

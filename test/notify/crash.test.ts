@@ -3,14 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { startChannelServer } from '../world/channel-server.ts';
-import { shared } from '../world/fixtures.ts';
 import { startReplica } from '../world/replica.ts';
-import { WRITE } from '../world/requests.ts';
 import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { thorough } from '../world/thorough.ts';
-import { startWorld } from '../world/world.ts';
+import { shared, startWorld, WRITE } from '../world/world.ts';
 
 const HELD = 12;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -2,8 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { startChannelServer } from '../world/channel-server.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, givenWorld, shared } from '../world/world.ts';
 
 const HOSTILE = [
   '<!channel> <http://evil.example|Approve>',

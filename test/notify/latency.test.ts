@@ -6,11 +6,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { startChannelServer } from '../world/channel-server.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
+import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 /** One more than the messages that a channel sends at a time. */
 const AGENTS = 5;

@@ -10,13 +10,11 @@ import { afterFile } from '../world/after-file.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { type Came, startChannelServer } from '../world/channel-server.ts';
 import { childOf } from '../world/child.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { type Mail, startMailServer } from '../world/mail-server.ts';
 import { enrol } from '../world/passkeys.ts';
-import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const MINUTE = 60_000;

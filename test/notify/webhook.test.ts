@@ -4,10 +4,8 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const server = shared(() => startChannelServer());
 beforeAll(async () => {

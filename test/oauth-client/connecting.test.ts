@@ -6,9 +6,8 @@ import type { Browser } from '../world/browser.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
 import { govern as applyFile, docsManifest, READ_DOCS as READ } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, shared } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (store) => {
   let organisation: Organisation;

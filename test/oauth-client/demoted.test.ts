@@ -3,9 +3,8 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, shared } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`an admin who loses the role while connecting on %s${postgresNote}`, (store) => {
   let organisation: Organisation;

@@ -7,12 +7,11 @@ import type { Db } from '../../broker/store/store.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { connectAtOnce, outlive } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startLyingServer } from '../world/lying-authorization-server.ts';
 import { startReplica } from '../world/replica.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, shared } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 const SECRET = 'CANARY-governed-0123456789';

@@ -7,10 +7,9 @@ import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { type Organisation, startWorld } from '../world/world.ts';
+import { type Organisation, shared, startWorld } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 const JSON_TYPE = { 'content-type': 'application/json' };

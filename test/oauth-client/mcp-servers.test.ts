@@ -7,12 +7,11 @@ import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { startLyingServer } from '../world/lying-authorization-server.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { ALLOW_ALL, type Organisation, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, type Organisation, shared, startWorld } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) => {
   let organisation: Organisation;

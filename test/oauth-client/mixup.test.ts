@@ -5,10 +5,9 @@ import { expectStatus } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { type Organisation, startWorld } from '../world/world.ts';
+import { type Organisation, shared, startWorld } from '../world/world.ts';
 
 const MINUTE_MS = 60_000;
 const SHARED = '/console/connections/callback';

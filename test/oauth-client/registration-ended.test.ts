@@ -5,11 +5,10 @@ import { callOf } from '../upstream-mcp/connected.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { connectAtOnce, outlive } from '../world/connecting.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { confirmAll, start } from '../world/people.ts';
 import { startSdkAuthServer } from '../world/sdk-auth-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, type Organisation } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, type Organisation, shared } from '../world/world.ts';
 
 const MINUTE_MS = 60_000;
 

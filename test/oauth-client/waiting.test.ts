@@ -5,11 +5,10 @@ import { rawClient } from '../proxy/raw-client.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { startLyingServer } from '../world/lying-authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { type Organisation, startWorld } from '../world/world.ts';
+import { type Organisation, shared, startWorld } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 const OTHER = { ...READ, endpoint: '/others' };

@@ -5,11 +5,10 @@ import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, PHONE } from '../world/console.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { browserOf, consent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { DEMO_RULES } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   let baseUrl: string;

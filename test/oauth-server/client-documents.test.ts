@@ -3,11 +3,10 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { startClientSite } from '../world/client-documents.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { DEMO_RULES, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared, startWorld, type World } from '../world/world.ts';
 
 const metadataOf = async ({ running }: World) =>
   (await send(`${running.baseUrl}/.well-known/oauth-authorization-server`, {})).body;

@@ -7,12 +7,11 @@ import { CLIENT_AUTH_ALGORITHMS } from '../../broker/oauth-server/metadata.ts';
 import { makeAuthorizationServer } from '../../broker/oauth-server/server.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import { startClientSite } from '../world/client-documents.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { serveHandler } from '../world/listen.ts';
 import { browserOf, CALLBACK, ClientMemory, connectClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { DEMO_RULES } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 
 const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 const seconds = () => Math.floor(Date.now() / 1000);

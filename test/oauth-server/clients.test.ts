@@ -10,12 +10,11 @@ import { capOAuthRecords, purgeIdleClients, purgeOAuthRecords } from '../../brok
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS, MINUTE_MS } from '../world/times.ts';
-import { DEMO_RULES, startWorld } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared, startWorld } from '../world/world.ts';
 
 const HOST = 'app.example';
 

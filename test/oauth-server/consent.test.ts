@@ -7,11 +7,10 @@ import { endSession } from '../../broker/store/ended-sessions.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import type { Browser } from '../world/browser.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { askConsent, browserOf, CALLBACK, openConsent, signIn } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const fresh = () => `client-${crypto.randomUUID().slice(0, 8)}`;
 

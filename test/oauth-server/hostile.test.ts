@@ -1,12 +1,11 @@
 /** Attacks on the authorization server: where codes are sent, how they are sent, and what is accepted as a token. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { expectStatus, send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { askConsent, browserOf, CALLBACK, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { DEMO_RULES, startWorld } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared, startWorld } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store) => {
   let baseUrl: string;

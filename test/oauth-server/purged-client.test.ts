@@ -10,8 +10,8 @@ import {
   putOAuthRecord,
 } from '../../broker/store/oauth-records.ts';
 import { inTransaction } from '../../broker/store/transaction.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld } from '../world/world.ts';
 
 const HOUR_MS = 3_600_000;
 type Remove = (db: Parameters<typeof purgeIdleClients>[0], now: number) => Promise<void>;

@@ -2,13 +2,12 @@
 import { Client } from '@modelcontextprotocol/client';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Answer } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { envelope } from '../world/mcp.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, connectClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { DEMO_SCOPES } from '../world/world.ts';
+import { DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items' };

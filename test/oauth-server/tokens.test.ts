@@ -9,12 +9,11 @@ import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { putOAuthRecord, useOAuthRecord } from '../../broker/store/oauth-records.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { DEMO_RULES, startWorld } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared, startWorld } from '../world/world.ts';
 
 const READS = [{ platformId: 'demo', scopes: ['demo:read'] }];
 const METADATA = [

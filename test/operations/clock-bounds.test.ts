@@ -4,8 +4,8 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { makeLog } from '../../broker/log/log.ts';
 import { postgresTime, storeNewestHeartbeat } from '../../broker/store/store-time.ts';
 import { type StoreClock, startStoreClock } from '../../broker/store-clock.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld } from '../world/world.ts';
 
 const log = makeLog('silent', new Writable({ write: (_chunk, _encoding, done) => done() }));
 

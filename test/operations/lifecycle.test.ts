@@ -15,12 +15,11 @@ import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { BIN, COMPILE_CACHE, CONSOLE_BUNDLE } from '../world/checkout.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { query } from '../world/store-contents.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind, testOnOne } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { givenWorld, startWorld, type World } from '../world/world.ts';
 
 const PATCH = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
 const GRACE_MS = 10_000;

@@ -3,9 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { makeMetrics } from '../../broker/telemetry/metrics.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { READ, startWorld, type World, WRITE } from '../world/world.ts';
 
 const TOKEN = 'metrics-token-0123456789';
 const STRANGER = { 'x-forwarded-for': '203.0.113.9' };

@@ -7,9 +7,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { STORES } from '../world/stores.ts';
-import { startWorld } from '../world/world.ts';
+import { READ, startWorld, WRITE } from '../world/world.ts';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 

@@ -17,11 +17,10 @@ import { listenOnLoopback } from '../world/listen.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
-import { READ } from '../world/requests.ts';
 import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { CANARY, type Organisation, READ, startWorld, type World } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
 const JSON_TYPE = { 'content-type': 'application/json' };

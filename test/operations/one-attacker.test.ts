@@ -13,11 +13,10 @@ import { startGitHost } from '../world/git-host.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
-import { CANARY, DEMO_SCOPES, startWorld, type World } from '../world/world.ts';
+import { CANARY, DEMO_SCOPES, READ, startWorld, type World } from '../world/world.ts';
 
 /** Lowers all limits, so that they are reached soon; the neighbour stays below its own. */
 const FACTOR = 0.1;

@@ -10,8 +10,8 @@ import { generateNoteKey } from '../../broker/receipt-log/note.ts';
 import { verifierKeys } from '../../broker/receipt-log/read-log.ts';
 import { publishedSecretKeys } from '../../broker/secret-keys.ts';
 import { send } from '../world/agent.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld } from '../world/world.ts';
 
 /** A log that collects its messages. */
 function collectingLog() {

@@ -9,13 +9,11 @@ import { ALLOWANCE } from '../../broker/runtime/window-counts.ts';
 import { type Answer, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { hasRedis, startRedis } from '../world/redis.ts';
-import { READ } from '../world/requests.ts';
 import { query } from '../world/store-contents.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
-import type { World } from '../world/world.ts';
+import { fresh, givenWorld, READ, shared, type World } from '../world/world.ts';
 
 const FACTOR = 0.1;
 /** Limit of `POST /v1/actions`. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { addressWarning, reachWarnings } from '../../broker/reach.ts';
 import { expectStatus, send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 test.each([
   ['http://localhost:8787', 'loopback'],

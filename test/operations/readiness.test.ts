@@ -6,9 +6,8 @@ import { spawnBroker } from '../world/broker-process.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { withoutCalls } from '../world/evidence.ts';
 import { startFaultProxy } from '../world/fault-proxy.ts';
-import { READ } from '../world/requests.ts';
 import { newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { READ, startWorld, type World } from '../world/world.ts';
 
 const TOKEN = 'metrics-token-0123456789';
 

@@ -5,8 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { makeRefusalLog } from '../../broker/log/refusals.ts';
 import { jsonPost, send } from '../world/agent.ts';
-import { READ } from '../world/requests.ts';
-import { startWorld } from '../world/world.ts';
+import { READ, startWorld } from '../world/world.ts';
 
 const BEGINS = 'a limit starts to refuse requests';
 const GOES_ON = 'a limit refused requests in the last minute';

@@ -7,9 +7,8 @@ import { jsonPost, makeKeyPair, send, signToken, TestAgent } from '../world/agen
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { childOf, TestChild } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { fresh, givenWorld, READ, shared } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}`, () => {
   let policy: string;

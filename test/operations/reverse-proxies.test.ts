@@ -8,10 +8,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { onlyWith } from '../sidecar/tls-world.ts';
 import { readEvents } from '../world/event-stream.ts';
-import { shared } from '../world/fixtures.ts';
 import { remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { REVERSE_PROXIES, startReverseProxy } from '../world/reverse-proxies.ts';
 import { newFolder } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 const ABOVE_THE_LIMIT_OF_NGINX = 3 * 1024 * 1024;
 

@@ -5,12 +5,10 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { BalancedLoad, startBehind } from '../world/balanced-load.ts';
 import { PROGRAMS } from '../world/checkout.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { NEXT_RELEASE, nextRelease, RELEASE } from '../world/next-release.ts';
-import { WRITE } from '../world/requests.ts';
 import { query } from '../world/store-contents.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, WRITE } from '../world/world.ts';
 
 const run = promisify(execFile);
 const exactly = (version: string): string => version.replaceAll('.', '\\.');

@@ -2,8 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
-import { READ } from '../world/requests.ts';
-import { startWorld } from '../world/world.ts';
+import { READ, startWorld } from '../world/world.ts';
 
 const WRITE_MS = 200;
 

@@ -4,9 +4,8 @@ import { expect, test, vi } from 'vitest';
 import { startPostgres } from '../../bench/postgres.ts';
 import { afterFile } from '../world/after-file.ts';
 import { startFaultProxy } from '../world/fault-proxy.ts';
-import { READ } from '../world/requests.ts';
 import { STORES } from '../world/stores.ts';
-import { startWorld } from '../world/world.ts';
+import { READ, startWorld } from '../world/world.ts';
 
 test.runIf(STORES.includes('postgres'))(
   'connections to a standby are refused: nothing is read from it, and calls continue at the primary',

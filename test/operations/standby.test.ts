@@ -7,9 +7,8 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { auditIdOf } from '../world/evidence.ts';
-import { READ } from '../world/requests.ts';
 import { STORES } from '../world/stores.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { CANARY, type Organisation, READ, startWorld, type World } from '../world/world.ts';
 
 const NOT_DURABLE = ['--fsync=off', '--full_page_writes=off'];
 

@@ -5,7 +5,6 @@ import { serve } from '../../broker/process/main.ts';
 import { send } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { hideTables, startFaultProxy } from '../world/fault-proxy.ts';
-import { READ } from '../world/requests.ts';
 import {
   administer,
   nameOf,
@@ -15,7 +14,7 @@ import {
   postgresNote,
   STORES,
 } from '../world/stores.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { READ, startWorld, type World } from '../world/world.ts';
 
 /** Waits for a readiness status; a write within the last second counts as current. */
 const readinessIs = ({ running }: World, status: number) =>

@@ -9,8 +9,7 @@ import { callTool, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { READ } from '../world/requests.ts';
-import { startWorld } from '../world/world.ts';
+import { READ, startWorld } from '../world/world.ts';
 
 const ASKED = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00';
 

@@ -4,12 +4,12 @@ import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, DESKTOP, look, openConsole } from '../world/console.ts';
 import { govern } from '../world/docs-platform.ts';
-import { fresh, shared } from '../world/fixtures.ts';
 import { linkOf, text } from '../world/held-page.ts';
 import { consentVerified } from '../world/mcp-people.ts';
 import { agentOfPeople, documentOf, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { fresh, shared } from '../world/world.ts';
 
 const ANN = slack('CANARY-ann-9876543210');
 const HOLD = [{ effect: 'require_approval' }];

@@ -7,9 +7,9 @@ import { addPersonTokens, listGivenTokens, lockPerson, putPerson } from '../../b
 import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { withLockContention } from '../world/lock-contention.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`an admin who loses the role while confirming${postgresNote}`, () => {
   const world = givenWorld('postgres');

@@ -5,12 +5,11 @@ import { beforeAll, beforeEach, expect } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
-import { fresh, shared } from '../world/fixtures.ts';
 import { CLIENT_ID, startLyingProvider } from '../world/lying-provider.ts';
 import { agentOfPeople, documentOf } from '../world/people.ts';
 import type { StoreKind } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { startWorld } from '../world/world.ts';
+import { fresh, shared, startWorld } from '../world/world.ts';
 
 export const JSON_TYPE = { 'content-type': 'application/json' };
 

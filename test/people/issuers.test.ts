@@ -7,9 +7,9 @@ import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner } from '../world/lying-provider.ts';
 import { agentOfPeople, documentOf } from '../world/people.ts';
-import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
+import { WRITE } from '../world/world.ts';
 import { givenLyingIssuer, JSON_TYPE } from './issuer-world.ts';
 
 /** A time so many seconds from now. */

@@ -4,12 +4,11 @@ import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
-import { shared } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, shared } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`MCP servers for people on %s${postgresNote}`, (store) => {
   const { server, world, organisation } = givenPeople(store);

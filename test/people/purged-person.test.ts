@@ -4,8 +4,8 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { findPersonId, purgePeople, putPerson } from '../../broker/store/people.ts';
 import { putPersonConsent } from '../../broker/store/person-consents.ts';
 import { inTransaction } from '../../broker/store/transaction.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld } from '../world/world.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 

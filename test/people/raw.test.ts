@@ -2,11 +2,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
-import { fresh } from '../world/fixtures.ts';
 import { consentVerified } from '../world/mcp-people.ts';
 import { agentOfPeople } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { fresh } from '../world/world.ts';
 
 const ANN = slack('U-ANN');
 const HOLD = [{ effect: 'require_approval' }];

@@ -4,8 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { presetsOf } from '../../broker/platforms/presets.ts';
 import { expectStatus } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { CANARY } from '../world/world.ts';
+import { CANARY, givenWorld, shared } from '../world/world.ts';
 import { manifestOf } from './classified.ts';
 
 type Call = { method: string; endpoint: string; scope: string; data?: unknown; headers?: Record<string, string> };

@@ -7,9 +7,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { storedAnswer } from '../../broker/proxy/stored-result.ts';
 import type { Answer } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, givenWorld, shared } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (store) => {

@@ -6,11 +6,10 @@ import { connect } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { FORBIDDEN_HEADERS } from '../world/forbidden-headers.ts';
 import { exchange } from '../world/raw.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { ALLOW_ALL, CANARY, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, givenWorld, shared, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 const world = givenWorld();

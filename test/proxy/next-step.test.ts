@@ -1,9 +1,8 @@
 /** Refusals of /proxy say what the caller can do next, depending on its credential: not every caller can ask for access. */
 import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 import { type Asked, rawClient } from './raw-client.ts';
 
 describe.each(STORES)(`the next step in refusals of /proxy, on %s${postgresNote}`, (store) => {

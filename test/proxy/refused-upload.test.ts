@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const PIECE = Buffer.alloc(64 * 1024, 120);
 const PIECES = 128;

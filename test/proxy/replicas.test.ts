@@ -1,9 +1,9 @@
 /** A held /proxy call on two replicas, one of which is killed: whatever the client repeats, the platform gets one call. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 describe.runIf(STORES.includes('postgres'))(`held /proxy calls and replicas on postgres${postgresNote}`, () => {

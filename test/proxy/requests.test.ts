@@ -4,10 +4,8 @@ import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, givenWorld, READ, shared } from '../world/world.ts';
 import { JSON_TYPE, rawClient } from './raw-client.ts';
 
 describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {

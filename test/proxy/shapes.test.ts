@@ -3,9 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { exchange } from '../world/raw.ts';
-import { ALLOW_ALL, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared, startWorld } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 const world = givenWorld();

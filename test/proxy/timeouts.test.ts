@@ -3,9 +3,8 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { DEMO_RULES } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 test('answers of models, and logs and watches of a cluster, may be idle for ten minutes', () => {

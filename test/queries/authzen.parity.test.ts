@@ -11,10 +11,9 @@ import { COVERED, constraints, guardRules, policyRules, SCOPES, some } from '../
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { auditIdOf } from '../world/evidence.ts';
-import { givenWorld } from '../world/fixtures.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation } from '../world/world.ts';
 
 const MANIFEST = {
   scopes: {

@@ -8,10 +8,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
 import { exchange } from '../world/raw.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const SINGLE = '/v1/authzen/access';
 const BATCH = '/access/v1/evaluations';

@@ -4,10 +4,9 @@ import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, shared } from '../world/world.ts';
 
 const PATH = '/v1/authzen/access';
 

@@ -7,11 +7,10 @@ import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { hideTables, startFaultProxy } from '../world/fault-proxy.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
 import { exchange } from '../world/raw.ts';
 import { newDatabase, ONE_STORE, postgresNote } from '../world/stores.ts';
-import { type Organisation, startWorld } from '../world/world.ts';
+import { givenWorld, type Organisation, shared, startWorld } from '../world/world.ts';
 
 const PATHS = [
   '/v1/authzen/access',

@@ -5,10 +5,9 @@ import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { expectProblem } from '../world/problem.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ALLOW_ALL, type Organisation } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, type Organisation, shared } from '../world/world.ts';
 
 const AUTHORIZATION = '/v1/trqp/authorization';
 const RECOGNITION = '/v1/trqp/recognition';

@@ -6,11 +6,10 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { rotateLogKey } from '../../broker/receipt-log/log-keys.ts';
 import { thinCheckpoints } from '../../broker/store/thin-checkpoints.ts';
 import { send } from '../world/agent.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { longestTurn } from '../world/longest-turn.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { leafOf, mth, sha256 } from '../world/rfc9162.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
+import { fresh, givenWorld, READ, WRITE } from '../world/world.ts';
 
 /** Poll interval: a log is signed every 5 s, and polling many times per second, as `expect.poll` does, would be most of the work here. */
 const POLLING = { interval: 500 };

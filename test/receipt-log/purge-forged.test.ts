@@ -6,9 +6,8 @@ import { describe, expect, test } from 'vitest';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { commandHost } from '../world/command.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
+import { fresh, givenWorld, READ } from '../world/world.ts';
 import { readAsOwner, settledLog } from './read-log.ts';
 import { hashOf } from './tampered.ts';
 

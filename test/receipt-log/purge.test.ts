@@ -8,11 +8,10 @@ import { exportLog } from '../../broker/receipt-log/export-log.ts';
 import { purgeChore } from '../../broker/receipt-log/purge.ts';
 import { adoptRetentions, isOwnRetention } from '../../broker/retention-authenticity.ts';
 import { expectStatus } from '../world/agent.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { makeRandom } from '../world/random.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
+import { fresh, givenWorld, READ, WRITE } from '../world/world.ts';
 import { readAsOwner, recordReads, settledLog } from './read-log.ts';
 
 const DAY_MS = 24 * 3600 * 1000;

@@ -3,9 +3,8 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { READ } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import type { Organisation, World } from '../world/world.ts';
+import { type Organisation, READ, type World } from '../world/world.ts';
 
 /** Returns the text of a path, read as an owner. */
 export async function readAsOwner(world: World, { owner }: Organisation, path: string): Promise<string> {

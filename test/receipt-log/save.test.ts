@@ -4,9 +4,8 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { commandHost } from '../world/command.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
-import { startWorld } from '../world/world.ts';
+import { READ, startWorld } from '../world/world.ts';
 
 const hosted = commandHost();
 

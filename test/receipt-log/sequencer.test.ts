@@ -4,9 +4,8 @@ import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { appendRows, readEdge } from '../../broker/receipt-log/tree.ts';
 import { send } from '../world/agent.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
-import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { fresh, givenWorld, READ } from '../world/world.ts';
 
 /** More logs than one round signs. */
 const MANY = 130;

@@ -15,11 +15,10 @@ import { logSigner } from '../../broker/receipt-log/log-keys.ts';
 import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { ROOT } from '../world/checkout.ts';
 import { commandHost, runCommand } from '../world/command.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { makeRandom } from '../world/random.ts';
-import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
 import { sized, thorough } from '../world/thorough.ts';
+import { givenWorld, READ, shared } from '../world/world.ts';
 import { readAsOwner, recordReads } from './read-log.ts';
 import {
   copyOf,

@@ -4,11 +4,10 @@ import { createServer } from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { afterFile } from '../world/after-file.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { READ } from '../world/requests.ts';
 import { isConsistent } from '../world/rfc9162.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { fresh, givenWorld, READ } from '../world/world.ts';
 
 const NAME = 'witness.example/w1';
 

@@ -5,11 +5,10 @@ import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { send, type TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { ALLOW_ALL, DEMO_SCOPES } from '../world/world.ts';
+import { ALLOW_ALL, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
 /** Levels of nesting that POST /v1/actions accepts, and how many of them are used before `data` begins. */

@@ -5,12 +5,11 @@ import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentPrincipal } from '../../broker/auth/principal.ts';
 import { whenCancelled } from '../../broker/http/mcp-cancel.ts';
 import { expectStatus, jsonPost } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { deskOf, writeWaiting } from '../world/mcp-held.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared, startWorld } from '../world/world.ts';
 
 const PATIENCE = { timeout: 15_000, interval: 5 };
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];

@@ -1,10 +1,8 @@
 /** Platform answers by `/mcp` that are larger than the limit of a tool result: truncated, and never parsed as a whole. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { callMcp } from '../world/oauth-client.ts';
-import { READ, WRITE } from '../world/requests.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, fresh, givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
 const TOLD = 256 * 1024;

@@ -5,14 +5,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { runFile } from '../../broker/process/run-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { fresh, shared } from '../world/fixtures.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { DEMO_RULES, startWorld } from '../world/world.ts';
+import { DEMO_RULES, fresh, shared, startWorld } from '../world/world.ts';
 
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items' };
 const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { name: 'x' }, reason: 'to see' };

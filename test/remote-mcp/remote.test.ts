@@ -3,11 +3,10 @@ import { Client, UnauthorizedError as NotAuthorized } from '@modelcontextprotoco
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, test } from 'vitest';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items' };

@@ -12,12 +12,11 @@ import { tolerantRepeats } from '../../mcp/stdio/tolerant-repeats.ts';
 import { type Repeats, repeatsInMemory } from '../../mcp/tools/repeats.ts';
 import { jsonPost } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
-import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared, startWorld } from '../world/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;

@@ -6,13 +6,12 @@ import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { expectStatus, jsonPost } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { envelope } from '../world/mcp.ts';
 import { writeWaiting } from '../world/mcp-held.ts';
 import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
 const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { name: 'x' } };

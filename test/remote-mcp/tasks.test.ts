@@ -7,12 +7,11 @@ import {
 } from '@modelcontextprotocol/ext-tasks/client';
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { browserOf, ClientMemory, connectClient } from '../world/mcp-person.ts';
 import { taskSession } from '../world/mcp-tasks.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
-import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;

@@ -2,8 +2,7 @@
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { givenWorld } from '../world/fixtures.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld } from '../world/world.ts';
 import { profileOf, sh, startRun } from './run-world.ts';
 
 type Answered = { status: number; type: string | undefined; text: string };

@@ -3,8 +3,7 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 import { js, profileOf, run, sh } from './run-world.ts';
 
 describe('the port of a connection', () => {

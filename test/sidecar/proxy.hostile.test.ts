@@ -8,10 +8,9 @@ import { dirname, join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import type { Upstream } from '../world/upstream.ts';
-import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, shared } from '../world/world.ts';
 import { profileOf, type Started, sh, startRun } from './run-world.ts';
 import { connectBy, exchange, HOST, startTlsWorld, startUntouched } from './tls-world.ts';
 

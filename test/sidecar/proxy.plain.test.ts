@@ -4,9 +4,8 @@ import { dirname } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { shared } from '../world/fixtures.ts';
 import { startUpstream, type Upstream } from '../world/upstream.ts';
-import { ALLOW_ALL } from '../world/world.ts';
+import { ALLOW_ALL, shared } from '../world/world.ts';
 import { profileOf, type Started, sh, startRun } from './run-world.ts';
 import { HOST, startTlsWorld } from './tls-world.ts';
 

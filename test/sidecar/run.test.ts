@@ -8,10 +8,9 @@ import { wholeNumber } from '../../bin/duration.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY, DEMO_RULES } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 import { type Ended, js, profileOf, run, sh, startRun } from './run-world.ts';
 
 describe('a command that is run', () => {

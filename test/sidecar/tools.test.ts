@@ -10,13 +10,12 @@ import { kubernetes } from '../../broker/platforms/builtin/kubernetes.ts';
 import { npm } from '../../broker/platforms/builtin/npm.ts';
 import { newPlaceholder } from '../../mcp/sidecar/placeholder.ts';
 import { startSidecar } from '../../mcp/sidecar/sidecar.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { type GitWorld, runGit, startGitWorld } from '../world/git-world.ts';
 import { newFolder } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
-import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, givenWorld, shared } from '../world/world.ts';
 import { type ProcessEnviron, profileOf, run, sh, startRun, treeEnvirons } from './run-world.ts';
 import { onlyWith, pythonPath } from './tls-world.ts';
 

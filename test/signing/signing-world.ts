@@ -3,10 +3,9 @@ import { createServer } from 'node:http';
 import { beforeEach } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import type { StoreKind } from '../world/stores.ts';
-import { ALLOW_ALL, type Organisation, type World } from '../world/world.ts';
+import { ALLOW_ALL, fresh, givenWorld, type Organisation, shared, type World } from '../world/world.ts';
 import type { Received } from './aws-verifier.ts';
 
 export type SignedPlatform = {

@@ -1,10 +1,9 @@
 /** Agents of one organisation do not occupy the connections to PostgreSQL at the expense of other organisations. */
 import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { givenWorld } from '../world/fixtures.ts';
-import { WRITE } from '../world/requests.ts';
 import { slowCommits, untilCommitting } from '../world/slow-commits.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, WRITE } from '../world/world.ts';
 
 const AGENTS = 12;
 const CHILD = JSON.stringify({ grants: [{ platform: 'demo', scopes: ['demo:read'] }] });

@@ -5,10 +5,10 @@ import { batchSize, findAuditRow } from '../../broker/store/audit.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import { afterFile } from '../world/after-file.ts';
-import { shared } from '../world/fixtures.ts';
 import { groupWriter } from '../world/row-groups.ts';
 import { auditRow } from '../world/rows.ts';
 import { copyMigratedStore, newFolder, newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 
 describe('the size of a group', () => {
   test.each(['sqlite', 'postgres'] as const)(

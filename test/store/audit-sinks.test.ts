@@ -14,9 +14,8 @@ import {
 } from '../../broker/store/audit-sinks.ts';
 import { takeLease } from '../../broker/store/leases.ts';
 import { moveHead } from '../../broker/store/receipt-logs.ts';
-import { shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { startWorld } from '../world/world.ts';
+import { shared, startWorld } from '../world/world.ts';
 
 describe.each(STORES)(`cursors of audit sinks on %s${postgresNote}`, (store) => {
   const world = shared(() => startWorld(store));

@@ -11,8 +11,8 @@ import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { afterFile } from '../world/after-file.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 const HERE = '127.0.0.1';
 const ELSEWHERE = '198.51.100.7';

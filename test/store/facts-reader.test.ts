@@ -10,9 +10,8 @@ import { type FactsReader, factsReaders } from '../../broker/store/facts-reader.
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { startWorld } from '../world/world.ts';
+import { givenWorld, shared, startWorld } from '../world/world.ts';
 
 const HERE = '127.0.0.1';
 

@@ -7,8 +7,8 @@ import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { switchPlatform } from '../../broker/store/platforms.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { givenWorld, shared } from '../world/world.ts';
 
 describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
   let store: Store;

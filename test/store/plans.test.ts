@@ -24,10 +24,10 @@ import { listStrandedClaims } from '../../broker/store/replays.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import type { Db, Store } from '../../broker/store/store.ts';
 import { afterFile } from '../world/after-file.ts';
-import { shared } from '../world/fixtures.ts';
 import { auditRow } from '../world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
+import { shared } from '../world/world.ts';
 
 const ORGANISATION = '00000000-0000-4000-8000-000000000001';
 const AGENT = { organisationId: 'o', agentUuid: 'a' };

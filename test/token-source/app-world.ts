@@ -2,9 +2,8 @@
 import { beforeEach } from 'vitest';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { APP_ID, type AppPlatform, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import type { StoreKind } from '../world/stores.ts';
-import { ALLOW_ALL, type Organisation, type World } from '../world/world.ts';
+import { ALLOW_ALL, fresh, givenWorld, type Organisation, shared, type World } from '../world/world.ts';
 
 export const SCOPES = [
   'contents.read',

@@ -4,11 +4,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { shared } from '../world/fixtures.ts';
 import { git, startGitHost } from '../world/git-host.ts';
 import { clone, remoteOf, runGit } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { shared } from '../world/world.ts';
 import { type AppWorld, givenAppWorld, READ } from './app-world.ts';
 
 describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {

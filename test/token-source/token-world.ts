@@ -1,9 +1,8 @@
 /** A broker whose owner connected it with a governance file to a platform that issues tokens to clients and service accounts. */
 import { beforeEach, expect } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
-import { fresh, givenWorld, shared } from '../world/fixtures.ts';
 import type { StoreKind } from '../world/stores.ts';
-import { ALLOW_ALL, type Organisation, type World } from '../world/world.ts';
+import { ALLOW_ALL, fresh, givenWorld, type Organisation, shared, type World } from '../world/world.ts';
 import { ACCOUNT, CLIENT_ID, CLIENT_SECRET, KEY_ID, startTokenPlatform, type TokenPlatform } from './token-platform.ts';
 
 export const READ = { platform: 'reports', endpoint: '/reports/1', method: 'GET', scope: 'reports:read' };

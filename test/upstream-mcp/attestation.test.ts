@@ -4,9 +4,8 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
-import { startWorld } from '../world/world.ts';
+import { givenWorld, shared, startWorld } from '../world/world.ts';
 import { callOf, connected, SCOPES, SEARCH } from './connected.ts';
 
 const mcp = shared(() => startMcpServer());

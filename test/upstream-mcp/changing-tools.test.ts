@@ -1,10 +1,10 @@
 /** A server whose description of a tool differs each time, such as by the time or the caller, causes an occasional event, and not one per call. */
 import { expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
+import { fresh, givenWorld } from '../world/world.ts';
 import { SCOPES } from './connected.ts';
 
 const READ = { platform: 'tools', endpoint: '/tools/search_issues', method: 'POST', scope: 'tools:search.read' };

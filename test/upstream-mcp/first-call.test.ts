@@ -2,8 +2,7 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
-import { startWorld } from '../world/world.ts';
+import { shared, startWorld } from '../world/world.ts';
 import { connected, SCOPES, SEARCH } from './connected.ts';
 
 /** The server's result for a list of tools, as JSON text. */

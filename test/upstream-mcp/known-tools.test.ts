@@ -1,9 +1,9 @@
 /** A server that lists different tools each time: the stored ones that nobody accepted are bounded, and replaced over time. */
 import { expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { fresh, givenWorld } from '../world/fixtures.ts';
 import { ONE_STORE } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
+import { fresh, givenWorld } from '../world/world.ts';
 
 const SCOPES = { 'tools:all': ['tool *'] };
 const callOf = (tool: string) => ({

@@ -14,10 +14,9 @@ import { unreachable } from '../../broker/egress/unreachable.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import { CANARY, startWorld } from '../world/world.ts';
+import { CANARY, shared, startWorld } from '../world/world.ts';
 import { connected, SEARCH } from './connected.ts';
 
 type Does = (response: ServerResponse, id: string, request: IncomingMessage) => void | Promise<void>;

@@ -7,8 +7,7 @@ import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
-import { startWorld } from '../world/world.ts';
+import { shared, startWorld } from '../world/world.ts';
 import { targetAt } from './connected.ts';
 
 const CALL = { platform: 'tools', endpoint: '/tools/echo', method: 'POST', scope: 'tools:all', data: { a: 1 } };

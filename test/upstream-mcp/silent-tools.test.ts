@@ -6,9 +6,8 @@ import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { shared } from '../world/fixtures.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
-import { type Organisation, startWorld } from '../world/world.ts';
+import { type Organisation, shared, startWorld } from '../world/world.ts';
 import { connected, SEARCH, targetAt } from './connected.ts';
 
 let organisation: Organisation;

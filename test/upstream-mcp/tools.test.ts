@@ -5,10 +5,9 @@ import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { refuseTools } from '../world/faults.ts';
-import { givenWorld, shared } from '../world/fixtures.ts';
 import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import type { Organisation } from '../world/world.ts';
+import { givenWorld, type Organisation, shared } from '../world/world.ts';
 import { callOf, connected, SCOPES, SEARCH } from './connected.ts';
 
 const LIST = { platform: 'tools', endpoint: '/tools', method: 'GET', scope: 'tools:search.read' };

@@ -3,11 +3,10 @@ import { beforeEach } from 'vitest';
 import { type Answer, expectStatus, type TestAgent } from './agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.ts';
 import { govern, READ_DOCS } from './docs-platform.ts';
-import { fresh, givenWorld, shared } from './fixtures.ts';
 import { CLIENT_ID, startIdentityProvider, type TestProvider } from './identity-provider.ts';
 import { agentOfPeople, confirmAll, consentAsserted, documentOf } from './people.ts';
 import type { StoreKind } from './stores.ts';
-import type { Organisation, World } from './world.ts';
+import { fresh, givenWorld, type Organisation, shared, type World } from './world.ts';
 
 /** A person asserted by a source that the platform accepts. */
 export const slack = (id: string) => ({ source: 'slack', id });

@@ -6,9 +6,8 @@ import { listOwners } from '../../broker/store/organisations.ts';
 import type { Sandbox } from '../../lab/sandbox.ts';
 import { afterFile } from './after-file.ts';
 import { type Answer, send } from './agent.ts';
-import { givenWorld, shared } from './fixtures.ts';
 import type { StoreKind } from './stores.ts';
-import { type Organisation, organisationOf, type World } from './world.ts';
+import { givenWorld, type Organisation, organisationOf, shared, type World } from './world.ts';
 
 export type SandboxWorld = {
   world: World;

@@ -3,9 +3,9 @@ import { expect } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus, type TestAgent } from './agent.ts';
 import { expectEnvelope, withoutCalls } from './evidence.ts';
-import { fresh, givenWorld } from './fixtures.ts';
 import { Authenticator } from './software-authenticator.ts';
 import type { StoreKind } from './stores.ts';
+import { fresh, givenWorld } from './world.ts';
 
 /** A held call whose body, query and reason must not be revealed to people who may only sign. */
 export const HELD = {

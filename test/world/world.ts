@@ -1,6 +1,7 @@
 /** A complete broker for a test: a real store, real keys, a real listener, a real platform to call. */
 
 import { join } from 'node:path';
+import { beforeAll, beforeEach } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
@@ -85,6 +86,18 @@ export const DEMO_RULES = [
 ];
 
 export const ALLOW_ALL = [{ effect: 'allow' }];
+
+/** A call that is allowed immediately. */
+export const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+
+/** A call that is held for an approval under DEMO_RULES. */
+export const WRITE = {
+  platform: 'demo',
+  endpoint: '/items',
+  method: 'POST',
+  scope: 'demo:write',
+  data: { title: 'x' },
+};
 
 const KEY_PAIRS = 3;
 
@@ -304,4 +317,74 @@ export function organisationOf(world: World, owner: OwnerTable): Organisation {
     },
   };
   return organisation;
+}
+
+/**
+ * Fixtures that hooks create and tests use as if they existed from the start:
+ *
+ *     const world = givenWorld(store);
+ *     const organisation = shared(() => world.demoOrganisation());
+ *     const agent = fresh(() => organisation.agent());
+ *
+ * Fixtures of `test.extend` are parameters of each test, which functions beside the tests cannot see; these are in scope for both.
+ */
+
+/** Created once, before the tests of this `describe`. */
+export function shared<T extends object>(make: () => T | Promise<T>): T {
+  let made: T | undefined;
+  beforeAll(async () => {
+    made = await make();
+  });
+  return standIn(() => made);
+}
+
+/** Created before each test of this `describe`. */
+export function fresh<T extends object>(make: () => T | Promise<T>): T {
+  let made: T | undefined;
+  beforeEach(async () => {
+    made = await make();
+  });
+  return standIn(() => made);
+}
+
+/**
+ * A broker for the tests of this `describe`. Before each test its clock is reset, and its platform has no requests and the default answer.
+ * `environment`: a function where earlier hooks determine its values.
+ */
+export function givenWorld(
+  store: StoreKind = 'sqlite',
+  environment: Record<string, string> | (() => Record<string, string>) = {},
+  options: WorldOptions = {},
+): World {
+  const world = shared(() =>
+    startWorld(store, typeof environment === 'function' ? environment() : environment, options),
+  );
+  beforeEach(() => {
+    world.clock.skewMs = 0;
+    world.upstream.seen.length = 0;
+    world.upstream.answer = undefined;
+  });
+  return world;
+}
+
+/** Returns a proxy of an object that does not exist yet. */
+function standIn<T extends object>(current: () => T | undefined): T {
+  const now = (): T => {
+    const made = current();
+    if (made === undefined) throw new Error('This is made when the tests run: use it in a test or a hook.');
+    return made;
+  };
+  return new Proxy({} as T, {
+    get: (_, key) => {
+      const made = now();
+      const value = Reflect.get(made, key);
+      // Bound, because private members of a class cannot be reached through a proxy.
+      return typeof value === 'function' ? value.bind(made) : value;
+    },
+    set: (_, key, value) => Reflect.set(now(), key, value),
+    has: (_, key) => Reflect.has(now(), key),
+    ownKeys: () => Reflect.ownKeys(now()),
+    getOwnPropertyDescriptor: (_, key) => Reflect.getOwnPropertyDescriptor(now(), key),
+    getPrototypeOf: () => Reflect.getPrototypeOf(now()),
+  });
 }
