@@ -7,9 +7,9 @@ import { MOST_COUNTED } from '../store/agent-activity.ts';
 import { AGENT_ORDERS, type AgentCursor, type AgentOrder, MOST_AGENTS_COUNTED } from '../store/agent-pages.ts';
 import { text } from '../wire/action.ts';
 import { Refusal } from './errors.ts';
-import { instant } from './instant.ts';
 import { AgentId, ListedAgent, listedAgentShown } from './owned-agent.ts';
 import { uuid, wholeNumber } from './query.ts';
+import { instant } from './reply.ts';
 import { WorkloadShown, workloadShown } from './workload.ts';
 
 const Activity = z.object({

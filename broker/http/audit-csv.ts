@@ -1,7 +1,7 @@
 /** Audit rows as comma-separated values (RFC 4180) that spreadsheets do not execute as formulas. */
 import { shownFlags } from '../audit/audit-flags.ts';
 import type { AuditRow } from '../store/audit.ts';
-import { instant } from './instant.ts';
+import { instant } from './reply.ts';
 
 /** Characters that start a formula in spreadsheets (OWASP, CSV Injection); Japanese and Chinese editions accept full-width characters, too. */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;

@@ -8,8 +8,8 @@ import type { ListedStanding } from '../store/standing-approvals.ts';
 import { text } from '../wire/action.ts';
 import { RESULTS } from './audit-result.ts';
 import { CallHistoryShown } from './call-history.ts';
-import { instant } from './instant.ts';
 import { moment } from './query.ts';
+import { instant } from './reply.ts';
 import { SentenceShown } from './sentence.ts';
 
 const opened = z.record(z.string(), z.unknown()).nullable();

@@ -2,8 +2,7 @@
 import { type Consent, changeOfConsent, consentStatusAt, findConsent } from '../people/consents.ts';
 import type { Instant } from '../policy/facts.ts';
 import { Refusal } from './errors.ts';
-import { instant } from './instant.ts';
-import { json, type Reply } from './reply.ts';
+import { instant, json, type Reply } from './reply.ts';
 import type { Context } from './route.ts';
 import { waitForNews } from './waiting.ts';
 

@@ -17,7 +17,7 @@ import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { parentNamed } from './agent-parent.ts';
 import { Refusal } from './errors.ts';
-import { instant } from './instant.ts';
+import { instant } from './reply.ts';
 import { shownSentence } from './sentence.ts';
 
 /** How long the answer to an approval waits for the replay, which continues without it. */

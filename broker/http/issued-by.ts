@@ -1,7 +1,7 @@
 /** The token issuer of a pipeline, or of an agent's workload, as owners see it. */
 import { z } from 'zod';
 import type { Trusted } from '../auth/issued-token.ts';
-import { instant } from './instant.ts';
+import { instant } from './reply.ts';
 
 /** Members of the schema in answers. */
 export const ISSUED_BY_SHOWN = {

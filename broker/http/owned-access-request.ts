@@ -8,8 +8,8 @@ import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
 import type { ShownRequest } from '../store/access-requests.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import { ParentNamed, parentNamed } from './agent-parent.ts';
-import { instant } from './instant.ts';
 import { Grant, NextSteps } from './owned-grant.ts';
+import { instant } from './reply.ts';
 
 export const REQUEST_STATUSES = ['pending', 'approved', 'denied', 'expired'] as const;
 

@@ -4,7 +4,7 @@ import type { ListedAgent as Listed } from '../admin/list-agents.ts';
 import { AGENT_STATUSES, HALT_CAUSES, type Instant } from '../policy/facts.ts';
 import { readLabels } from '../store/stored-terms.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
-import { instant } from './instant.ts';
+import { instant } from './reply.ts';
 
 /** Why an agent cannot act although its own status is active: its expiry, its parent, or a stop of all agents. */
 const CONTAINED = ['expired', 'parent_suspended', 'parent_revoked', 'parent_expired', 'all_stopped'] as const;

@@ -17,7 +17,7 @@ import { readStored, Texts } from '../store/stored-json.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import { isLasting, readFailing } from '../token-source/failing-tokens.ts';
 import { text } from '../wire/action.ts';
-import { instant } from './instant.ts';
+import { instant } from './reply.ts';
 
 export const Connection = z
   .object({

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { ReadRegistration } from '../admin/read-registration.ts';
 import { siteOf } from '../auth/client-address.ts';
 import type { Instant } from '../policy/facts.ts';
-import { instant } from './instant.ts';
 import { AgentName, REGISTRATION_STATUSES, ScopesOn, ScopesOnPlatforms } from './registration-request.ts';
+import { instant } from './reply.ts';
 
 export const Registration = z
   .object({

@@ -9,7 +9,7 @@ import type { Services } from '../services.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import { text } from '../wire/action.ts';
 import { Refusal } from './errors.ts';
-import { instant } from './instant.ts';
+import { instant } from './reply.ts';
 import { SentenceShown, shownSentence } from './sentence.ts';
 
 const Member = text(200).min(1);

@@ -2,8 +2,7 @@ import { didOfAgent } from '../../broker.ts';
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
 import { AgentIdentity } from '../governed-answers.ts';
-import { instant } from '../instant.ts';
-import { json } from '../reply.ts';
+import { instant, json } from '../reply.ts';
 import { route } from '../route.ts';
 
 /** GET /v1/agents/me (specification, Agent identity). Also answers halted agents, with the reason. */

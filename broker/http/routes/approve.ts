@@ -10,8 +10,7 @@ import { PasskeyDeciders, passkeyDecidersIn } from '../../policy/passkey-decider
 import { Refusal } from '../errors.ts';
 import { agentNamed, approversOf, heldBecause, secondsLeft } from '../held-call.ts';
 import { HeldCallOpened, HeldCallStated } from '../held-call-schema.ts';
-import { instant } from '../instant.ts';
-import { json } from '../reply.ts';
+import { instant, json } from '../reply.ts';
 import { route } from '../route.ts';
 import { takeLimit } from '../route-steps.ts';
 import { shownSentence } from '../sentence.ts';

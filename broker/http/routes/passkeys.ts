@@ -14,10 +14,9 @@ import {
 } from '../decision-answers.ts';
 import { Refusal } from '../errors.ts';
 import { noLongerPending, REPLAY_WAIT_MS } from '../held-call.ts';
-import { instant } from '../instant.ts';
 import { changingOwner } from '../owner-change.ts';
 import { Assertion, expectReauthenticated, REAUTHENTICATION_ERRORS } from '../reauthenticated.ts';
-import { json } from '../reply.ts';
+import { instant, json } from '../reply.ts';
 import { route } from '../route.ts';
 import { takeLimit } from '../route-steps.ts';
 import {

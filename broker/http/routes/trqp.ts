@@ -5,9 +5,8 @@ import { TrqpAuthorizationQuery, TrqpRecognitionQuery } from '../../queries/trqp
 import { DateTime, parseDateTime } from '../../wire/date-time.ts';
 import { bearerChallenge } from '../bearer-challenge.ts';
 import { Refusal } from '../errors.ts';
-import { instant } from '../instant.ts';
 import type { Limit } from '../rate-limits.ts';
-import { json } from '../reply.ts';
+import { instant, json } from '../reply.ts';
 import { route } from '../route.ts';
 
 const LIMIT: Limit = { name: 'trqp', perMinute: 1_200, per: 'agent' };

@@ -6,11 +6,10 @@ import { ask } from '/console/api.js';
 import { html, useEffect, useMemo, useRef, useState } from '/console/html.js';
 import { useChangers } from '/console/shell/changers.js';
 import { Demo } from '/console/shell/demo.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { filtersIn, isFiltered } from '/console/shell/filters.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { exactly } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 
 const EVERY_MS = 10_000;
 const PAGE = 50;

@@ -18,11 +18,10 @@ import { useChangers } from '/console/shell/changers.js';
 import { Id } from '/console/shell/copy.js';
 import { Demo } from '/console/shell/demo.js';
 import { inWords } from '/console/shell/duration.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link, navigate } from '/console/shell/router.js';
 import { exactly, useNow } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;

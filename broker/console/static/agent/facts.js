@@ -10,11 +10,11 @@ import { Command } from '/console/shell/command.js';
 import { Copy } from '/console/shell/copy.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
+import { useLoaded } from '/console/shell/loaded.js';
 import { Question } from '/console/shell/question.js';
 import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @type {Record<NonNullable<WholeAgent['agent_type']>, string>} */

@@ -4,9 +4,9 @@ import { Section } from '/console/agent/section.js';
 import { badgeOf } from '/console/agents/status-labels.js';
 import { html } from '/console/html.js';
 import { AgentName } from '/console/shell/agent-name.js';
+import { useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;

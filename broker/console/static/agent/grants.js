@@ -7,10 +7,9 @@ import { GrantDialog } from '/console/grants/grant-dialog.js';
 import { RemoveDialog } from '/console/grants/remove-dialog.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { pageOf } from '/console/shell/agent-name.js';
-import { Failed, Loading } from '/console/shell/empty.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Link, navigate } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;

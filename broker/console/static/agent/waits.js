@@ -3,9 +3,9 @@
 import { Section } from '/console/agent/section.js';
 import { html } from '/console/html.js';
 import { Sentence } from '/console/request-view/sentence.js';
+import { useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;

@@ -9,12 +9,11 @@ import { StatusReason } from '/console/agents/status-reason.js';
 import { html, useState } from '/console/html.js';
 import { AgentLabels, AgentName } from '/console/shell/agent-name.js';
 import { Command } from '/console/shell/command.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { applyFilters, filtersIn, isFiltered } from '/console/shell/filters.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 import { visibleLine } from '/console/visible.js';
 

@@ -5,12 +5,11 @@ import { SinkForm } from '/console/audit-sinks/sink-form.js';
 import { badgeOf, kindName, placeOf, rowsInWords, stateOf } from '/console/audit-sinks/sink-labels.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { MadeSecret, Question } from '/console/shell/question.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 5_000;

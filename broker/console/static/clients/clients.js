@@ -4,11 +4,10 @@ import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { AgentName } from '/console/shell/agent-name.js';
 import { Command } from '/console/shell/command.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Question } from '/console/shell/question.js';
 import { Ago } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;

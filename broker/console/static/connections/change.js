@@ -10,11 +10,10 @@ import { html, useId, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Command } from '/console/shell/command.js';
 import { Dialog } from '/console/shell/dialog.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Question } from '/console/shell/question.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @typedef {{ connection: Connection, onClose: () => void, onDone: () => void }} Props */

@@ -4,10 +4,9 @@
 import { ConnectForm } from '/console/connections/connect-form.js';
 import { Done } from '/console/connections/done.js';
 import { html, useState } from '/console/html.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @typedef {import('/console/connections/connect-form.js').Connected} Connected */

@@ -13,11 +13,10 @@ import { Changes } from '/console/connections/manifest.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link, navigate } from '/console/shell/router.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { ToolServers } from '/console/tools/tools.js';
 import { visibleLine } from '/console/visible.js';
 

@@ -4,8 +4,8 @@ import { testInWords } from '/console/connections/connection-labels.js';
 import { html, useEffect, useId, useRef, useState } from '/console/html.js';
 import { pageOf } from '/console/shell/agent-name.js';
 import { valueTo } from '/console/shell/fields.js';
+import { useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @param {{ platform: string, connection: { id: string, label: string }, test: Tested, another: () => void }} props */

@@ -7,10 +7,9 @@ import { badgeOfAll } from '/console/connections/connection-labels.js';
 import { OnOwn, OwnForm } from '/console/connections/own.js';
 import { waysInWords } from '/console/connections/ways.js';
 import { html, useEffect, useRef } from '/console/html.js';
-import { Failed, Loading } from '/console/shell/empty.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 30_000;

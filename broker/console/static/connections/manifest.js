@@ -9,7 +9,7 @@ import { html, useEffect, useId, useState } from '/console/html.js';
 import { Unseen } from '/console/policy/unseen.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
-import { Loading } from '/console/shell/empty.js';
+import { Loading } from '/console/shell/loaded.js';
 import { useDoing } from '/console/shell/use-doing.js';
 import { visible, visibleLine } from '/console/visible.js';
 

@@ -16,11 +16,10 @@ import { entryOf, membersIn, NOTHING } from '/console/connections/own-entry.js';
 import { Auth, FromOpenApi, Place, Scopes } from '/console/connections/own-fields.js';
 import { connect } from '/console/connections/steps.js';
 import { html, useState } from '/console/html.js';
-import { Failed, Loading } from '/console/shell/empty.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Question } from '/console/shell/question.js';
 import { navigate } from '/console/shell/router.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { ToolServer } from '/console/tools/tools.js';
 import { visibleLine } from '/console/visible.js';
 

@@ -5,12 +5,11 @@ import { Changes, sumOf } from '/console/governance/changes.js';
 import { html, useState } from '/console/html.js';
 import { whoMade } from '/console/policy/versions.js';
 import { useChangers } from '/console/shell/changers.js';
-import { Failed } from '/console/shell/empty.js';
 import { openTo } from '/console/shell/fields.js';
+import { Failed, useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 30_000;

@@ -12,7 +12,7 @@ import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { Lines, Unseen } from '/console/request-view/body.js';
 import { momentInWords } from '/console/request-view/time-left.js';
 import { AgentName } from '/console/shell/agent-name.js';
-import { Failed, Loading } from '/console/shell/empty.js';
+import { Failed, Loading } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { exactly } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';

@@ -6,7 +6,7 @@ import { Correct } from '/console/inbox/correct.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { approvedInPart } from '/console/request-view/approvers.js';
 import { RequestView } from '/console/request-view/request-view.js';
-import { Failed, Loading } from '/console/shell/empty.js';
+import { Failed, Loading } from '/console/shell/loaded.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 
 /**

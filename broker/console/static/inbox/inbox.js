@@ -26,9 +26,9 @@ import { useRows } from '/console/inbox/use-rows.js';
 import { useSelection } from '/console/inbox/use-selection.js';
 import { useSeveral } from '/console/inbox/use-several.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { filtersIn, isFiltered } from '/console/shell/filters.js';
 import { useKeys } from '/console/shell/keys.js';
+import { Failed, Loading } from '/console/shell/loaded.js';
 import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 

@@ -4,7 +4,7 @@ import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
 import { Demo } from '/console/shell/demo.js';
-import { Empty } from '/console/shell/empty.js';
+import { Empty } from '/console/shell/loaded.js';
 import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 

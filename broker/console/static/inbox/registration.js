@@ -9,7 +9,7 @@ import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { Lines, Unseen } from '/console/request-view/body.js';
 import { counted, countUnseen } from '/console/request-view/text.js';
 import { momentInWords } from '/console/request-view/time-left.js';
-import { Failed, Loading } from '/console/shell/empty.js';
+import { Failed, Loading } from '/console/shell/loaded.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { visibleLine } from '/console/visible.js';
 

@@ -10,8 +10,8 @@ import { hasToBeOpened } from '/console/request-view/has-to-be-opened.js';
 import { ReasonFields, useReason } from '/console/request-view/reason.js';
 import { RequestView } from '/console/request-view/request-view.js';
 import { Dialog } from '/console/shell/dialog.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { openTo } from '/console/shell/fields.js';
+import { Failed, Loading } from '/console/shell/loaded.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { visibleLine } from '/console/visible.js';
 

@@ -1,7 +1,7 @@
 // The note about updates of built-in platforms, in the inbox since admins open it daily: an update may bring rules that refuse, mask or limit more.
 import { html } from '/console/html.js';
+import { useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 
 /** Updates only come with a release of the broker. */
 const EVERY_MS = 3_600_000;

@@ -4,11 +4,10 @@ import { ask } from '/console/api.js';
 import { bodyOf, listsOn, termsOf } from '/console/grants/terms.js';
 import { TermsFields } from '/console/grants/terms-fields.js';
 import { html, useState } from '/console/html.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const SELDOM_MS = 60_000;

@@ -8,11 +8,11 @@ import { bindLine, CLIENTS, connectLine, fileNameOf } from '/console/new-agent/l
 import { pageOf } from '/console/shell/agent-name.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Command } from '/console/shell/command.js';
+import { useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 3_000;

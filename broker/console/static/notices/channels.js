@@ -8,13 +8,12 @@ import { kindName, rulesInWords, stateOf } from '/console/notices/channel-labels
 import { RemoveChannel } from '/console/notices/dialogs.js';
 import { RulesFields, rulesOf, writtenOf } from '/console/notices/rules-fields.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { MadeSecret, Question } from '/console/shell/question.js';
 import { Field, fieldsOf, givenOf, textOf } from '/console/shell/schema-fields.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;

@@ -7,9 +7,8 @@ import { RemoveDevice, RulesDialog } from '/console/notices/dialogs.js';
 import { ownHash, turnOff, turnOn, withoutPush } from '/console/notices/push.js';
 import { suggestedName } from '/console/passkeys/ceremony.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { Failed, Loading } from '/console/shell/empty.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;

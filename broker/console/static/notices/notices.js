@@ -3,7 +3,7 @@ import { html } from '/console/html.js';
 import { Channels } from '/console/notices/channels.js';
 import { Devices } from '/console/notices/devices.js';
 import { Command } from '/console/shell/command.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
+import { useLoaded } from '/console/shell/loaded.js';
 
 export const NoticesPage = () => html`
   <div class="page-head"><h1>Notices</h1></div>

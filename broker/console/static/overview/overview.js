@@ -7,11 +7,10 @@ import { CALLS, DECISIONS } from '/console/overview/series.js';
 import { Choice } from '/console/shell/choice.js';
 import { Demo } from '/console/shell/demo.js';
 import { inWords } from '/console/shell/duration.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { applyFilters } from '/console/shell/filters.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { exactly } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 30_000;

@@ -5,13 +5,12 @@ import { enrol, suggestedName, wasCancelled, withoutPasskeys } from '/console/pa
 import { Remove, Rename } from '/console/passkeys/dialogs.js';
 import { canDo, useProvider } from '/console/passkeys/use-provider.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
 import { day } from '/console/shell/time.js';
 import { useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;

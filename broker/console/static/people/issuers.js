@@ -3,11 +3,10 @@
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Question } from '/console/shell/question.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 30_000;

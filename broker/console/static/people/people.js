@@ -6,12 +6,11 @@ import { callerOf } from '/console/people/caller.js';
 import { ConfirmAccount, EndDialog } from '/console/people/dialogs.js';
 import { Issuers } from '/console/people/issuers.js';
 import { PlatformPeople } from '/console/people/platform.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 
 const EVERY_MS = 10_000;
 

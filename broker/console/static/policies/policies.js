@@ -7,12 +7,11 @@ import { GUARDRAILS, LIST, pageOfPolicy } from '/console/policies/place.js';
 import { STARTS } from '/console/policies/starts.js';
 import { NewPolicy } from '/console/policy/new-policy.js';
 import { Dialog } from '/console/shell/dialog.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link, navigate } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;

@@ -4,7 +4,7 @@ import { badgeOf } from '/console/agents/status-labels.js';
 import { html, useState } from '/console/html.js';
 import { AssignDialog } from '/console/policy/assign-dialog.js';
 import { AgentName } from '/console/shell/agent-name.js';
-import { Failed } from '/console/shell/empty.js';
+import { Failed } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 

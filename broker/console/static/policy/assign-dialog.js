@@ -5,8 +5,8 @@ import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
-import { Failed } from '/console/shell/empty.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
+import { Failed } from '/console/shell/loaded.js';
 import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 import { visibleLine } from '/console/visible.js';
 

@@ -7,7 +7,7 @@ import { LIST, pageOfPolicy } from '/console/policies/place.js';
 import { STARTS } from '/console/policies/starts.js';
 import { Editor } from '/console/policy/editor.js';
 import { useSubject } from '/console/policy/subject.js';
-import { Failed, Loading } from '/console/shell/empty.js';
+import { Failed, Loading } from '/console/shell/loaded.js';
 import { navigate } from '/console/shell/router.js';
 
 /** @param {{ begin: string, from: string | null }} props */

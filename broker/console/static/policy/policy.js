@@ -10,7 +10,7 @@ import { Editor } from '/console/policy/editor.js';
 import { useSubject } from '/console/policy/subject.js';
 import { Versions } from '/console/policy/versions.js';
 import { takeWarnings, Warnings } from '/console/policy/warnings.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { Empty, Failed, Loading } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link, navigate } from '/console/shell/router.js';
 import { visibleLine } from '/console/visible.js';

@@ -7,7 +7,7 @@
 /** @typedef {{ version: number, warnings: string[], name: string, id: string }} Saved */
 import { ask } from '/console/api.js';
 import { GUARDRAILS } from '/console/policies/place.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
+import { useLoaded } from '/console/shell/loaded.js';
 
 const EVERY_MS = 15_000;
 

@@ -11,10 +11,10 @@ import { Counts, Fate } from '/console/policy/use-trying.js';
 import { Warnings } from '/console/policy/warnings.js';
 import { pageOf } from '/console/shell/agent-name.js';
 import { valueTo } from '/console/shell/fields.js';
+import { useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
 import { Problem } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 /** Selects the policy on whose agents' calls a new policy without agents is tried. @param {Subject} subject */

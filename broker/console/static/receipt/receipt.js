@@ -7,10 +7,9 @@ import { ReceiptFacts } from '/console/receipt/facts.js';
 import { Limits, Verdict } from '/console/receipt/verdict.js';
 import { canVerify, receiptIn, sha256Hex, verifyReceipt, withJson } from '/console/receipt/verify.js';
 import { useChangers } from '/console/shell/changers.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 

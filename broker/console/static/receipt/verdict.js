@@ -3,8 +3,8 @@
 import { html } from '/console/html.js';
 import { Copy } from '/console/shell/copy.js';
 import { inWords } from '/console/shell/duration.js';
+import { useLoaded } from '/console/shell/loaded.js';
 import { exactly } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 
 /** `row`: whether the audit row is unchanged since it was signed; undefined: not checked. @typedef {{ jws: string, checked?: Checked, row?: boolean }} Looked */
 

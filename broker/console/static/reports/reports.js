@@ -4,11 +4,10 @@ import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { pageOf } from '/console/shell/agent-name.js';
 import { Demo } from '/console/shell/demo.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { openTo } from '/console/shell/fields.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visible, visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;

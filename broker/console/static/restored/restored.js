@@ -4,13 +4,12 @@ import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { pageOf } from '/console/shell/agent-name.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;

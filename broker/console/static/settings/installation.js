@@ -1,9 +1,9 @@
 // Facts about the installation, as far as owners may see them.
 import { html } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
+import { useLoaded } from '/console/shell/loaded.js';
 import { useOwner } from '/console/shell/owner.js';
 import { Ago } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const SELDOM_MS = 600_000;

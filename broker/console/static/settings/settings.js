@@ -8,13 +8,12 @@ import { Publishing } from '/console/settings/publishing.js';
 import { Retention } from '/console/settings/retention.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Command } from '/console/shell/command.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 30_000;

@@ -1,4 +1,4 @@
-import { useLoaded } from '/console/shell/use-loaded.js';
+import { useLoaded } from '/console/shell/loaded.js';
 
 const EVERY_MS = 60_000;
 

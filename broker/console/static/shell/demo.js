@@ -4,9 +4,9 @@ import { RESULTS } from '/console/activity/row-labels.js';
 import { ask } from '/console/api.js';
 import { html } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
+import { useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 
 const SELDOM_MS = 60_000;
 const HOW = '/docs/console#empty-pages';

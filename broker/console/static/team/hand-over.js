@@ -4,10 +4,9 @@ import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 /** Maximum number of agents listed to choose from; all agents can still be transferred in one step. */

@@ -5,14 +5,13 @@
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Question } from '/console/shell/question.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { LinkFor, RemoveMember, RoleOf } from '/console/team/dialogs.js';
 import { HandOver } from '/console/team/hand-over.js';
 import { ROLE_RIGHTS, ROLES } from '/console/team/roles.js';

@@ -6,11 +6,10 @@ import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
-import { Failed } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Failed, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { EFFECT } from '/console/tools/effects.js';
 import { visible, visibleLine } from '/console/visible.js';
 

@@ -17,10 +17,9 @@ import {
   sinkForm,
 } from '../../../config-file/audit-sinks.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
-import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { MadeSecret, ReceiverSecret, TestAnswers } from '../../receiver-schemas.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const Sink = z

@@ -13,10 +13,9 @@ import { CHANNEL_KINDS, ChannelName, ChannelRules, channelForm } from '../../../
 import { peopleIn } from '../../../config-file/chat-channels.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { clicksUrl } from '../../../notify/buttons.ts';
-import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { MadeSecret, ReceiverSecret, TestAnswers } from '../../receiver-schemas.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const Channel = z

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { readInstallation } from '../../../admin/installation.ts';
-import { instant } from '../../instant.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 /** GET /owner/installation: version and settings of the installation. It reveals nothing of any organisation. */

@@ -3,10 +3,9 @@ import { z } from 'zod';
 import { createInvite, listInvites, type ReadInvite, removeInvite } from '../../../admin/invites.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { Granted, GrantedShown, grantedShown } from '../../granted-scopes.ts';
-import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { AgentName } from '../../registration-request.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const Invite = z

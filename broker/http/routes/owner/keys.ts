@@ -4,8 +4,7 @@ import { rotateMasterKey } from '../../../master-key-rotation.ts';
 import { rotateLogKey } from '../../../receipt-log/log-keys.ts';
 import { OPENS_ON_MS, rotateSecretKey } from '../../../secret-keys.ts';
 import { Refusal } from '../../errors.ts';
-import { instant } from '../../instant.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 /** GET /owner/keys: which key signs receipts, and when. The public keys are published elsewhere. */

@@ -3,10 +3,9 @@
 import { z } from 'zod';
 import { endMcpClient, listMcpClients, type ReadMcpClient } from '../../../admin/mcp-clients.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
-import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { ScopesOn } from '../../registration-request.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const Authorisation = z

@@ -12,10 +12,9 @@ import {
 import type { ChangingOwner } from '../../../audit/record-change.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { Refusal } from '../../errors.ts';
-import { instant } from '../../instant.ts';
 import { changingOwner, howOf } from '../../owner-change.ts';
 import { expectReauthenticated } from '../../reauthenticated.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
 
 const Owner = z

@@ -3,10 +3,9 @@ import { z } from 'zod';
 import { listPasskeys, type ReadPasskey, removePasskey, renamePasskey } from '../../../approvals/passkeys.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { Refusal } from '../../errors.ts';
-import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { Assertion, expectReauthenticated, REAUTHENTICATION_ERRORS } from '../../reauthenticated.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { DeviceName, MAX_PASSKEY_BODY_BYTES } from '../../webauthn-json.ts';
 

@@ -3,9 +3,8 @@
 import { z } from 'zod';
 import { acceptTool, type ReadTool, readTools, refreshTools, type ToolsOfServer } from '../../../admin/mcp-tools.ts';
 import { TOOL_EFFECTS } from '../../../policy/tool.ts';
-import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const Definition = z.record(z.string(), z.unknown());

@@ -11,9 +11,8 @@ import {
 import { ChannelRules } from '../../../config-file/channels.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { pushKey } from '../../../push-key.ts';
-import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { DeviceName } from '../../webauthn-json.ts';
 

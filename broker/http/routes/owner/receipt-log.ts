@@ -3,10 +3,9 @@ import { z } from 'zod';
 import { exportLog } from '../../../receipt-log/export-log.ts';
 import { logStatus, proveConsistency } from '../../../receipt-log/read-log.ts';
 import { Refusal } from '../../errors.ts';
-import { instant } from '../../instant.ts';
 import { ndjson } from '../../ndjson.ts';
 import { wholeNumber } from '../../query.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const MOST = 2 ** 48;

@@ -9,9 +9,8 @@ import {
 import { ConnectionName } from '../../../config-file/schema.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { text } from '../../../wire/action.ts';
-import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { SECRET_KEYS_PATH } from '../bind-secret.ts';
 

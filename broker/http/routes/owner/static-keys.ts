@@ -10,10 +10,9 @@ import {
 import { storedUuid } from '../../../crypto/ids.ts';
 import { clientUrlOf } from '../../../proxy/raw-target.ts';
 import { text } from '../../../wire/action.ts';
-import { instant } from '../../instant.ts';
 import { AgentId } from '../../owned-agent.ts';
 import { changingOwner } from '../../owner-change.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const StaticKey = z

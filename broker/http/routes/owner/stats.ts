@@ -2,8 +2,7 @@
 import { z } from 'zod';
 import { type ActivityStats, type Numbers, RANGES } from '../../../admin/activity-stats.ts';
 import { isZone } from '../../../admin/time-buckets.ts';
-import { instant } from '../../instant.ts';
-import { json } from '../../reply.ts';
+import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const count = z.int().min(0);
