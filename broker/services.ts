@@ -25,7 +25,7 @@ import type { AuthenticateAgent } from './auth/principal.ts';
 import type { Broker } from './broker.ts';
 import { act } from './calls/act.ts';
 import { noteBreaker } from './calls/breakers.ts';
-import { familyOf } from './calls/call.ts';
+import { holderOf } from './calls/call.ts';
 import type { CallServices } from './calls/call-services.ts';
 import { credentialOpener } from './calls/credentials.ts';
 import { agentDeeds } from './calls/deeds.ts';
@@ -146,7 +146,7 @@ export function makeServices(broker: Broker, beatMs?: number): Services {
     inbox: makeInboxFeed(broker, changes),
     gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run'), keptLimits(broker.config.gitMaxRequestBytes)),
     replays: makeReplays(calls, async (who, action, { raw, ...options }) => {
-      const parsing = calls.longBodies.parsing(familyOf(who));
+      const parsing = calls.longBodies.parsing(holderOf(who));
       return await act(calls, who, action, { ...options, raw: raw && (await heldRaw(action, raw, parsing)) });
     }),
     authenticateAgent,

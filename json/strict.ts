@@ -2,7 +2,7 @@
  * Strict JSON of calls: what a person is shown, what a rule checks, what is hashed and what is sent must be the same value, so a text that two parsers could
  * read differently is refused (decisions, Calling).
  */
-import { type Checks, firstProblem, firstProblemInParts, type Problem } from './first-problem.ts';
+import { type Checked, type Checks, checkJson, checkJsonInParts, type Problem } from './first-problem.ts';
 import type { JsonValue } from './json-value.ts';
 
 export type StrictJsonLimits = {
@@ -16,7 +16,8 @@ export type StrictJsonLimits = {
   nulAllowedIn?: readonly string[];
 };
 
-export type StrictJson = { ok: true; value: JsonValue } | { ok: false; error: string };
+/** `bytes`: an estimate of the memory that the value takes; a text of many short values takes twenty times as much as its letters. */
+export type StrictJson = { ok: true; value: JsonValue; bytes: number } | { ok: false; error: string };
 
 /**
  * Parses one JSON text (RFC 8259). In addition to invalid grammar it refuses: more than 64 levels, a duplicate name in one object (compared after
@@ -28,19 +29,24 @@ export type StrictJson = { ok: true; value: JsonValue } | { ok: false; error: st
  */
 export function parseStrictJson(text: string, limits: StrictJsonLimits = {}): StrictJson {
   if (!text.isWellFormed()) return ILL_FORMED;
-  return parsed(text, firstProblem(text, checksOf(limits)), limits);
+  return parsed(text, checkJson(text, checksOf(limits)), limits);
 }
 
-/** Parses a long text in parts, and awaits `rest` after each, so that other requests are served in between. */
+/**
+ * Parses a long text in parts, and awaits `rest` after each, so that other requests are served in between. `takeRoom`: reserves memory for the value
+ * before it is built; undefined when it returns false.
+ */
 export async function parseStrictJsonInParts(
   text: string,
   limits: StrictJsonLimits,
   rest: () => Promise<void>,
-): Promise<StrictJson> {
+  takeRoom = async (_bytes: number): Promise<boolean> => true,
+): Promise<StrictJson | undefined> {
   if (!text.isWellFormed()) return ILL_FORMED;
-  const problem = await firstProblemInParts(text, checksOf(limits), rest);
+  const checked = await checkJsonInParts(text, checksOf(limits), rest);
+  if (checked.problem === undefined && !(await takeRoom(checked.bytes))) return undefined;
   await rest();
-  const done = parsed(text, problem, limits);
+  const done = parsed(text, checked, limits);
   await rest();
   return done;
 }
@@ -59,9 +65,9 @@ const checksOf = ({ maxDepth = MAX_DEPTH, maxMembers, maxValues, nulAllowedIn = 
   strings: { nulAllowedIn },
 });
 
-function parsed(text: string, problem: Problem | undefined, { maxDepth = MAX_DEPTH }: StrictJsonLimits): StrictJson {
+function parsed(text: string, { problem, bytes }: Checked, { maxDepth = MAX_DEPTH }: StrictJsonLimits): StrictJson {
   if (problem) return { ok: false, error: sentence(problem, maxDepth) };
-  return { ok: true, value: JSON.parse(text) as JsonValue };
+  return { ok: true, value: JSON.parse(text) as JsonValue, bytes };
 }
 
 function sentence({ kind, at, place, detail }: Problem, maxDepth: number): string {

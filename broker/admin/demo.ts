@@ -10,7 +10,7 @@ import { listOwnApprovals } from '../approvals/own-approvals.ts';
 import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { AgentPrincipal, AuthenticateAgent } from '../auth/principal.ts';
 import type { Broker, Uses } from '../broker.ts';
-import { familyOf } from '../calls/call.ts';
+import { holderOf } from '../calls/call.ts';
 import type { CallServices } from '../calls/call-services.ts';
 import { perform } from '../calls/perform.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -151,7 +151,7 @@ async function performOnce(
   who: AgentPrincipal,
   { call, correlationId }: { call: Action; correlationId: string },
 ): Promise<AuditRow> {
-  const lease = services.budget.lease(familyOf(who), who.agent.organisation_id);
+  const lease = services.budget.lease(holderOf(who));
   try {
     const request = { asked: { ok: true as const, action: call }, correlationId, lease };
     const done = await perform(services, who, request, ({ call }) => ({ status: 0, auditId: call.auditId }));

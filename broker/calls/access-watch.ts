@@ -1,6 +1,7 @@
 /** Stops calls in flight whose agent lost the access to make them: within two seconds, on every replica. */
 import type { Uses } from '../broker.ts';
-import type { Allowed, CallBudget } from '../egress/call-budget.ts';
+import type { CallBudget } from '../egress/call-budget.ts';
+import type { Allowed } from '../egress/call-lease.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { type AccessEnded, accessEnded, credentialEnded, KEY_REPLACED } from '../policy/access-ended.ts';
 import type { Instant } from '../policy/facts.ts';

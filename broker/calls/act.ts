@@ -9,7 +9,7 @@ import { ConcurrentUpdate } from '../store/store-fault.ts';
 import { CallWatch } from '../telemetry/call-watch.ts';
 import type { Action } from '../wire/action.ts';
 import { type Acted, type Attempt, attemptCall } from './attempt.ts';
-import { beginRecord, familyOf } from './call.ts';
+import { beginRecord, holderOf } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import type { EntryPointInput } from './entry-point-input.ts';
 import { gitRecord } from './git-request.ts';
@@ -46,7 +46,7 @@ export async function act(
     git: input.git && gitRecord(input.git),
     approval: replay && { id: replay.approvalId, provenance: replay.provenance },
   };
-  const lease = input.lease ?? services.budget.lease(familyOf(who), who.agent.organisation_id);
+  const lease = input.lease ?? services.budget.lease(holderOf(who));
   let attempt: Attempt = { ...input, who, now, asked: action, record, replay, watch, lease, spent: new Set() };
   let ended: Acted | undefined;
   try {

@@ -2,7 +2,7 @@
 import type { CallRecord, Decided } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Honoured, Unidentified } from '../people/people.ts';
@@ -10,6 +10,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Mask } from '../policy/mask.ts';
+import type { Holder } from '../runtime/shared-limit.ts';
 import { pause } from '../runtime/waits.ts';
 import type { CallWatch } from '../telemetry/call-watch.ts';
 import type { Action } from '../wire/action.ts';
@@ -96,6 +97,12 @@ export function beginRecord(
 
 /** The id under which a call is counted and scheduled: an agent and its children share their budget and turns. */
 export const familyOf = ({ agent }: Pick<AgentPrincipal, 'agent'>): string => agent.parent_id ?? agent.id;
+
+/** Whose share of the limits a call uses. */
+export const holderOf = (who: Pick<AgentPrincipal, 'agent'>): Holder => ({
+  family: familyOf(who),
+  organisation: who.agent.organisation_id,
+});
 
 /** How long an approved call waits for a slot. */
 const APPROVED_WAIT_MS = 60_000;

@@ -1,4 +1,4 @@
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import type { Identify } from './caller.ts';
 import type { GitRequest } from './git-request.ts';
 import type { RawRequest } from './raw-request.ts';

@@ -4,7 +4,7 @@ import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
 import type { NameList } from '../policy/names.ts';
 import type { BodyKind } from '../policy/platform-rules.ts';
-import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
+import { LONG_BODY, NO_ROOM, type Parsing, UNLIMITED } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
 import { isUtf8Name } from '../wire/media-type.ts';
 import { methodMember } from './method-json.ts';
@@ -15,7 +15,10 @@ import { parseMultipart } from './parse-multipart.ts';
 /** Bodies up to this many bytes are read; longer ones are streamed (docs/decisions/21-raw-requests.md). */
 export const MOST_READ_BYTES = 1024 * 1024;
 
-export type JudgedBody = { ok: true; judged: JsonObject | UnreadBody | undefined } | { ok: false; detail: string };
+/** `code`: why a body is refused that may be well-formed; `invalid_request` by default. */
+export type JudgedBody =
+  | { ok: true; judged: JsonObject | UnreadBody | undefined }
+  | { ok: false; detail: string; code?: 'too_many_calls' };
 
 const CODED = new UnreadBody('a body with a Content-Encoding is not read');
 export const TOO_LONG = new UnreadBody(`a body of more than ${MOST_READ_BYTES / 1024} KiB is not read`);
@@ -73,11 +76,12 @@ export const isKept = (asRead: string, { isStored, refused }: BodyOf): boolean =
  * Reads a whole body. `ok: false` when it claims to be JSON but is malformed, is a form that looks like JSON, names a method, or contains a
  * refused field in a part that is not judged or cannot be searched. `detail`: a sentence for a 400.
  */
-export function judgeBody(headers: BodyHeaders, bytes: Buffer, of: BodyOf = {}): JudgedBody {
+export function judgeBody(headers: BodyHeaders, bytes: Buffer, of: BodyOf = {}, count = UNLIMITED.count): JudgedBody {
   const judged = atOnce(judgeUnlessJson(headers, bytes, of));
-  return typeof judged === 'string'
-    ? atOnce(judgeJson(parseStrictJson(judged), isKept(typeOf(headers, of), of)))
-    : judged;
+  if (typeof judged !== 'string') return judged;
+  const parsed = parseStrictJson(judged);
+  if (parsed.ok) count(parsed.bytes);
+  return atOnce(judgeJson(parsed, isKept(typeOf(headers, of), of)));
 }
 
 /** In bytes. Parsing a name of a form costs several times as much as a name in JSON. */
@@ -91,11 +95,12 @@ export function judgeInTurns(
   of: BodyOf = {},
 ): JudgedBody | Promise<JudgedBody> {
   if (bytes.length <= (isTakenForForm(typeOf(headers, of)) ? LONG_FORM : LONG_BODY))
-    return judgeBody(headers, bytes, of);
-  return parsing(async (rest) => {
+    return judgeBody(headers, bytes, of, parsing.count);
+  return parsing.inTurn(async (rest, takeRoom) => {
     const judged = await inSlices(judgeUnlessJson(headers, bytes, of), rest);
     if (typeof judged !== 'string') return judged;
-    const parsed = await parseStrictJsonInParts(judged, {}, rest);
+    const parsed = await parseStrictJsonInParts(judged, {}, rest, takeRoom);
+    if (!parsed) return { ok: false, code: 'too_many_calls', detail: NO_ROOM };
     await rest();
     return await inSlices(judgeJson(parsed, isKept(typeOf(headers, of), of)), rest);
   });

@@ -4,7 +4,7 @@ import { mayBeSent } from '../audit/effect.ts';
 import type { CallRecord, Outcome } from '../audit/outcome.ts';
 import type { Claim, Companion, Recorded } from '../audit/recorder.ts';
 import { intentRow, rowOf } from '../audit/row.ts';
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import { BODY_CUT, ENDED_HERE } from '../egress/unreachable.ts';
 import type { LentCredential } from '../policy/access-ended.ts';
 import { deedsOf } from '../policy/deeds.ts';

@@ -137,7 +137,7 @@ export const methodMemberInTurns = (
   refused?: NameList,
 ): string | undefined | Promise<string | undefined> =>
   hasManyMembers(object)
-    ? parsing((rest) => inSlices(methodMember(object, refused), rest))
+    ? parsing.inTurn((rest) => inSlices(methodMember(object, refused), rest))
     : atOnce(methodMember(object, refused));
 
 function hasManyMembers(object: JsonObject): boolean {

@@ -5,7 +5,7 @@ import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import { compileGuardrails, compilePolicy } from '../policy/compile-rules.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
 import { ALL_PLATFORMS, type Ask, type CallAsk, type GitAsk, type RuleSource, type Verdict } from '../policy/facts.ts';
-import { inTurn } from '../runtime/long-bodies.ts';
+import { UNLIMITED } from '../runtime/long-bodies.ts';
 import { present } from '../runtime/present.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
@@ -62,7 +62,7 @@ export async function simulate(
   const rows = await services.facts(agentId, platform, ANY_ADDRESS);
   const loaded = await services.loadFacts(rows, platform, now);
   const named = { ...action, scope: action.scope ?? '' };
-  const read = await readCall(named, loaded, { isGit: git !== undefined, parsing: inTurn });
+  const read = await readCall(named, loaded, { isGit: git !== undefined, parsing: UNLIMITED });
   const stopped = read.ok ? undefined : decideAgent(loaded.facts, now);
   if (!read.ok && !stopped) return { kind: 'invalid', refused: read };
   const { policy: inForce, guardrails, ...others } = loaded.facts;

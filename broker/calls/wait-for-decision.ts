@@ -4,7 +4,7 @@ import type { Outcome } from '../audit/outcome.ts';
 import { readSettled } from '../audit/read-settled.ts';
 import type { Recorded } from '../audit/recorder.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import { closeHeldJoin, openHeldJoin } from '../store/held-joins.ts';
 import { isStoreOutage } from '../store/store-fault.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';

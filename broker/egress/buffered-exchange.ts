@@ -1,6 +1,6 @@
 /** An exchange whose answer is buffered. Limited in size and, by `expire`, in time. */
 import type { Dispatcher } from 'undici';
-import type { CallLease } from './call-budget.ts';
+import type { CallLease } from './call-lease.ts';
 import { Exchange, type ResponseHeaders } from './exchange.ts';
 import { type Coding, contentCodings, inflate } from './inflate.ts';
 import { OutboundFault, type Unreachable, unreachable } from './unreachable.ts';

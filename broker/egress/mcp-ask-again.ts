@@ -2,7 +2,7 @@
  * Polls an MCP server for the result of a tool call that was made: its task, or its resumed stream. Polling has no effect, so it is
  * retried.
  */
-import type { CallLease } from './call-budget.ts';
+import type { CallLease } from './call-lease.ts';
 import type { RpcAnswer } from './mcp-rpc.ts';
 import type { UnreachableCode } from './unreachable.ts';
 

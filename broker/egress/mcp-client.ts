@@ -6,7 +6,7 @@
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
 import type { Answer } from './buffered-exchange.ts';
-import type { CallLease } from './call-budget.ts';
+import type { CallLease } from './call-lease.ts';
 import type { Outbound } from './dispatcher.ts';
 import { callTime } from './mcp-ask-again.ts';
 import { mirrored, parameterHeaders } from './mcp-mirror.ts';

@@ -1,6 +1,6 @@
 /** Types of outgoing requests. */
 import type { Enough, ExchangeLimits } from './buffered-exchange.ts';
-import type { CallLease } from './call-budget.ts';
+import type { CallLease } from './call-lease.ts';
 import type { StreamSearch } from './streamed-exchange.ts';
 
 export type RequestHead = {

@@ -5,7 +5,7 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { isTextType } from './answer.ts';
-import type { CallLease } from './call-budget.ts';
+import type { CallLease } from './call-lease.ts';
 import type { CredentialSearch, SearchForms, StreamedCredential } from './credential-stream.ts';
 import { Exchange, type ResponseHeaders } from './exchange.ts';
 import { contentCodings } from './inflate.ts';

@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GitOutcome } from '../audit/outcome.ts';
 import { readBasic } from '../auth/basic.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import { familyOf } from '../calls/call.ts';
+import { holderOf } from '../calls/call.ts';
 import { type GitCallRequest, perform } from '../calls/perform.ts';
 import type { StreamTaker } from '../calls/streamed.ts';
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import {
   endpointOf,
   GIT_PLATFORM,
@@ -42,7 +42,7 @@ const NO_CONNECTION = '00000000-0000-0000-0000-000000000000';
 /** Serves a request whose path was checked already. Never rejects. */
 export async function serveGit(context: GitContext, response: ServerResponse): Promise<void> {
   const { request, services, correlationId } = context;
-  const lease = services.budget.lease(familyOf(context.who), context.who.agent.organisation_id);
+  const lease = services.budget.lease(holderOf(context.who));
   const left = disconnectSignal(response);
   let body: ReadBody | undefined;
   const target = readTarget(request.method ?? '', request.url ?? '');
@@ -139,7 +139,7 @@ async function takeBody(
   try {
     return await readBody(
       {
-        sender: { family: familyOf(who), organisation: who.agent.organisation_id },
+        sender: holderOf(who),
         service,
         pieces: inTime(request),
         length,

@@ -10,6 +10,7 @@ import {
   wrongArgumentsResult,
 } from '../../mcp/tools/wrong-arguments.ts';
 import { LONG_BODY, type LongBodies, type Parsing } from '../runtime/long-bodies.ts';
+import { present } from '../runtime/present.ts';
 import type { Holder } from '../runtime/shared-limit.ts';
 import { bytesReader, jsonText, mayBeLong, mostBodyBytes } from './request-body.ts';
 
@@ -52,7 +53,7 @@ const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 const INVALID_PARAMS = -32602;
 
-/** `value`: the whole body, of so many `bytes`. `messages`: those in it; empty when it is neither an object nor a list of objects. */
+/** `value`: the whole body, which takes so many `bytes` of memory. `messages`: those in it; empty when it is neither an object nor a list of objects. */
 export type McpBody =
   | { ok: true; value: unknown; messages: McpMessage[]; bytes: number }
   | { ok: false; answer: Response };
@@ -71,7 +72,7 @@ export async function readMcpBody(
   longBodies: LongBodies,
   holder: Holder,
 ): Promise<McpBody> {
-  const read = () => readMessages(request, response, longBodies.parsing(holder.family));
+  const read = () => readMessages(request, response, longBodies.parsing(holder));
   if (!mayBeLong(request)) return await read();
   return await longBodies.read(holder, mostBodyBytes(request.headers, MAX_MESSAGE_BYTES), read);
 }
@@ -94,7 +95,7 @@ async function readMessages(received: IncomingMessage, response: ServerResponse,
   const limits = { maxDepth, maxValues: MOST_VALUES, nulAllowedIn: ['params'] };
   const parsed =
     bytes.length > LONG_BODY
-      ? await parsing((rest) => parseStrictJsonInParts(text, limits, rest))
+      ? await parsing.inTurn(async (rest) => present(await parseStrictJsonInParts(text, limits, rest), 'value'))
       : parseStrictJson(text, limits);
   if (!parsed.ok) return misread(text, parsed.error);
   const value: unknown = parsed.value;
@@ -112,7 +113,7 @@ async function readMessages(received: IncomingMessage, response: ServerResponse,
   if (twice) return refused(400, idOf(twice), INVALID_REQUEST, ID_TWICE);
   const odd = messages.find(hasForbiddenArgument);
   if (odd) return wrong(odd, FORBIDDEN_ARGUMENT);
-  return { ok: true, value, messages, bytes: bytes.length };
+  return { ok: true, value, messages, bytes: parsed.bytes };
 }
 
 /**

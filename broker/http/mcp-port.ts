@@ -77,7 +77,7 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
 
   const post = async (route: Route, asked: object, signal: AbortSignal | undefined): Promise<BrokerReply> => {
     const platform = platformOf(asked, route);
-    const parsed = isTooLarge(asked) ? TOO_LARGE : { ok: true as const, value: asked, platform };
+    const parsed = isTooLarge(asked) ? TOO_LARGE : { ok: true as const, value: asked, platform, bytes: 0 };
     const reply = await use(route, { platform, signal, hasEffect: true }, async (context) => {
       const refused = await validate(route, parsed, context as Context);
       return refused ?? (await route.handle(context as never));

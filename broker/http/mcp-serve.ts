@@ -9,7 +9,7 @@ import { permissionWatch } from '../../mcp/tools/permission-watch.ts';
 import { toolServer } from '../../mcp/tools/tool-server.ts';
 import { MOST_WAIT_MS } from '../../mcp/tools/waiting.ts';
 import { readBuild } from '../build.ts';
-import { familyOf } from '../calls/call.ts';
+import { holderOf } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
 import { cancelRequests, whenCancelled } from './mcp-cancel.ts';
 import { isRequest, type McpMessage, readMcpBody } from './mcp-messages.ts';
@@ -130,7 +130,7 @@ function serve(
     nameAcceptedTypes(asked.headers);
     // The SDK refuses other content types, before it reads anything.
     if (!isJsonContentType(asked.headers.get('content-type'))) return await handler.fetch(asked, options);
-    const holder = { family: familyOf(who), organisation: who.agent.organisation_id };
+    const holder = holderOf(who);
     const body = await readMcpBody(request, response, services.longBodies, holder);
     if (!body.ok) return body.answer;
     const { messages, value, bytes } = body;

@@ -1,11 +1,10 @@
 /** Reads the body of a raw request: a short one as a whole, so that it can be judged and held; any other as a stream, unless it is signed. */
 import type { IncomingMessage } from 'node:http';
-import { setTimeout as pause } from 'node:timers/promises';
 import { MOST_READ_BYTES } from '../calls/judge-body.ts';
 import type { RawBody } from '../calls/raw-request.ts';
-import type { CallLease } from '../egress/call-budget.ts';
 import { type BodySigning, MOST_SIGNED_BYTES } from '../egress/sign-request.ts';
 import { decodeAwsChunked, isAwsChunked, MalformedChunks } from '../proxy/aws-chunked.ts';
+import { NO_ROOM, type Room } from '../runtime/long-bodies.ts';
 import { inTime } from './request-pieces.ts';
 
 /** A body that has to be signed and cannot be sent: it is longer than the limit, or there is not enough memory now. */
@@ -18,19 +17,12 @@ export class BodyNotTaken extends Error {
   }
 }
 
-/** How long such a body waits for memory. */
-const ROOM_MS = 10_000;
-
 /**
  * Reads the body, and counts on `lease` the bytes that are in memory.
  *
  * Rejects when the sender disconnects or stalls before the kind of the body is known; with MalformedChunks when it is malformed; with BodyNotTaken.
  */
-export async function takeRawBody(
-  request: IncomingMessage,
-  signing: BodySigning,
-  lease: Pick<CallLease, 'count' | 'hasRoom' | 'whenRoom'>,
-): Promise<RawBody> {
+export async function takeRawBody(request: IncomingMessage, signing: BodySigning, lease: Room): Promise<RawBody> {
   const { 'content-length': said, 'transfer-encoding': coding } = request.headers;
   const sent = said === undefined ? undefined : Number(said);
   if (coding === undefined && (sent === undefined || sent === 0)) return { kind: 'none' };
@@ -44,7 +36,7 @@ export async function takeRawBody(
   /** Whether more bytes than are judged are read into memory, because they have to be signed. */
   const takesMore = async (bytes: number): Promise<boolean> => {
     if (signing === 'none' || most === MOST_SIGNED_BYTES) return false;
-    if (bytes > MOST_SIGNED_BYTES || !(await takeRoom(lease, bytes))) {
+    if (bytes > MOST_SIGNED_BYTES || !(await lease.takeRoom(bytes))) {
       if (signing === 'short') return false;
       throw bytes > MOST_SIGNED_BYTES ? tooLong() : new BodyNotTaken('too_many_calls', NO_ROOM);
     }
@@ -67,29 +59,11 @@ export async function takeRawBody(
   return size > MOST_READ_BYTES ? { kind: 'long', bytes } : { kind: 'whole', bytes };
 }
 
-const NO_ROOM =
-  'Too many bytes of the calls of this agent and its children, or of all agents, are in memory. Try again.';
-
 const tooLong = (): BodyNotTaken =>
   new BodyNotTaken(
     'payload_too_large',
     'Requests to this platform are signed including their body, which can have at most 8 MiB. Nothing was sent.',
   );
-
-/** Reserves all the memory that a body may need before any of it is read, so that waiting requests hold none. Returns false on timeout. */
-async function takeRoom(lease: Pick<CallLease, 'count' | 'hasRoom' | 'whenRoom'>, bytes: number): Promise<boolean> {
-  const until = performance.now() + ROOM_MS;
-  while (!lease.hasRoom) {
-    const left = until - performance.now();
-    if (left <= 0) return false;
-    const room = new Promise<void>((resolve) => lease.whenRoom(resolve));
-    const over = new AbortController();
-    await Promise.race([room, pause(left, undefined, { signal: over.signal }).catch(() => {})]);
-    over.abort();
-  }
-  lease.count(bytes);
-  return true;
-}
 
 function decodedLength({ headers: { 'x-amz-decoded-content-length': said } }: IncomingMessage): number | undefined {
   if (said === undefined) return undefined;

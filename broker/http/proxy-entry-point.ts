@@ -3,12 +3,12 @@ import type { ServerResponse } from 'node:http';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
 import type { StreamOutcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import { familyOf } from '../calls/call.ts';
+import { holderOf } from '../calls/call.ts';
 import { joinOf } from '../calls/held-raw.ts';
 import { perform, type StreamCallRequest } from '../calls/perform.ts';
 import { type RawRequest, rawAction } from '../calls/raw-request.ts';
 import { HeldUnread, orHeldUnread, type Waited } from '../calls/wait-for-decision.ts';
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import { namedByManifest, unsentHeaders } from '../egress/client-headers.ts';
 import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import { answerRewrite } from '../proxy/answer-urls.ts';
@@ -42,7 +42,7 @@ type Asking = { who: AgentPrincipal };
 /** Serves a request. Never rejects. */
 export async function serveProxy(context: RawContext, response: ServerResponse): Promise<void> {
   const { request, services, correlationId } = context;
-  const lease = services.budget.lease(familyOf(context.who), context.who.agent.organisation_id);
+  const lease = services.budget.lease(holderOf(context.who));
   const left = disconnectSignal(response);
   let asked: FoundConnection | undefined;
   try {
@@ -74,7 +74,7 @@ async function answer(
 ): Promise<RawRefusal | undefined> {
   const { services, request } = context;
   const { target, connectionId, token, signing, loaded } = asked;
-  const parsing = services.longBodies.parsing(familyOf(context.who));
+  const parsing = services.longBodies.parsing(holderOf(context.who), lease);
   const read = await readRequest({
     ...{ request, response, lease, target, token, signing, parsing },
     rules: loaded.platform?.rules,

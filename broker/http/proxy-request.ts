@@ -12,7 +12,7 @@ import {
   whyNotSent,
 } from '../calls/method-search.ts';
 import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import type { FindForms } from '../egress/form-search.ts';
 import { rawSearch } from '../egress/raw-search.ts';
 import type { BodySigning } from '../egress/sign-request.ts';
@@ -124,7 +124,7 @@ export async function readRequest({
     });
   }
   const judged = await judgeInTurns(raw.bodyHeaders, present(bytes, 'body'), parsing, of);
-  return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail);
+  return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail, judged.code);
 }
 
 /**
@@ -139,7 +139,7 @@ async function searchedBody(
   if (isKept(asRead, of)) return body;
   if (body.kind === 'long') {
     const { bytes } = body;
-    const found = await parsing((rest) => inSlices(methodField(asRead, bytes, refused), rest));
+    const found = await parsing.inTurn((rest) => inSlices(methodField(asRead, bytes, refused), rest));
     return found === undefined ? body : whyNotSent(found, refused);
   }
   const search = methodSearch(asRead, refused);
@@ -164,7 +164,7 @@ async function* searched(
   parsing: Parsing,
 ): AsyncGenerator<Uint8Array> {
   for await (const piece of pieces) {
-    check(await parsing(async () => search.push(piece)));
+    check(await parsing.inTurn(async () => search.push(piece)));
     yield piece;
   }
 }

@@ -1,7 +1,7 @@
 /** Raw requests that are not calls: by their method, or because the agent cannot use the connection. */
 import type { WholeOutcome } from '../audit/outcome.ts';
 import { perform } from '../calls/perform.ts';
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import { afterRefusal, callerOf } from './next-step.ts';
 import type { FoundConnection, NoConnection } from './proxy-lookup.ts';
 import { outcomeRefusal, type RawRefusal } from './proxy-refusal.ts';

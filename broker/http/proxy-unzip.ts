@@ -1,7 +1,7 @@
 /** Unzips JSON of raw requests: `npm audit` posts it in gzip, and cannot send it otherwise. */
 import { type BodyOf, MOST_READ_BYTES } from '../calls/judge-body.ts';
 import type { RawRequest } from '../calls/raw-request.ts';
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import { inflate } from '../egress/inflate.ts';
 
 const NOT_ZIPPED = 'The body is not what its Content-Encoding says: send it plain or gzip.';

@@ -1,6 +1,6 @@
 /** The answer of a handler, and how it is written: one `writeHead`, one `end`. */
 import type { ServerResponse } from 'node:http';
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import { pacer } from '../runtime/pace.ts';
 import { onDisconnect, resetConnection } from './disconnects.ts';
 import type { Refusal } from './errors.ts';

@@ -8,7 +8,7 @@ import express, { type Request, type RequestHandler, type Response } from 'expre
 import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
 import { askedPlatform } from '../policy/asked-platform.ts';
 import type { JsonObject } from '../policy/facts.ts';
-import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
+import { LONG_BODY, NO_ROOM, type Parsing } from '../runtime/long-bodies.ts';
 import { charsetsOf, essenceOf, isUtf8Name } from '../wire/media-type.ts';
 import { Refusal } from './errors.ts';
 import { OWNERS, type Route } from './route.ts';
@@ -97,13 +97,15 @@ function describeBodyError(error: BodyError): string {
   return 'The request body could not be read.';
 }
 
-/** `code`: the error code, when it is not `invalid_request`. */
+/** `bytes`: of memory that the value takes, and that is not counted yet. `code`: the error code, when it is not `invalid_request`. */
 export type ParsedBody =
-  | { ok: true; value: unknown; platform: string }
-  | { ok: false; error: string; code?: 'payload_too_large' };
+  | { ok: true; value: unknown; platform: string; bytes: number }
+  | { ok: false; error: string; code?: 'payload_too_large' | 'too_many_calls' };
 
 /** Limit of members of all objects in an owner's body: a hundred thousand names would block other requests, and no set of rules has as many. */
 const OWNERS_MEMBERS = 20_000;
+/** Limit of their values, which take up to 13 MB then. */
+const OWNERS_VALUES = 200_000;
 
 /**
  * Reads the platform before the schema is checked: its facts are loaded with the one query of authentication. `parsing`: parses long bodies;
@@ -115,23 +117,32 @@ function parseBody(request: Request, route: Route, parsing?: Parsing): ParsedBod
   request.body = undefined;
   const isBuffer = Buffer.isBuffer(body);
   if (route.bodyOptional && (isEmpty(headers) || (isBuffer && body.length === 0)))
-    return { ok: true, value: {}, platform: '' };
+    return { ok: true, value: {}, platform: '', bytes: 0 };
   if (!isBuffer || body.length === 0 || isUntyped(headers))
     return { ok: false, error: 'Send a JSON body with the header "Content-Type: application/json".' };
-  const text = jsonText(body, headers['content-type']);
-  if (text === undefined) return { ok: false, error: 'The body must be in UTF-8.' };
   const limits = {
     nulAllowedIn: route.nulAllowedIn ?? [],
-    ...(OWNERS.has(route.auth) && { maxMembers: OWNERS_MEMBERS }),
+    ...(OWNERS.has(route.auth) && { maxMembers: OWNERS_MEMBERS, maxValues: OWNERS_VALUES }),
   };
-  if (parsing === undefined || body.length <= LONG_BODY) return bodyOf(parseStrictJson(text, limits), route);
-  return parsing((rest) => parseStrictJsonInParts(text, limits, rest)).then((parsed) => bodyOf(parsed, route));
+  const textOf = () => jsonText(body, headers['content-type']);
+  if (parsing === undefined || body.length <= LONG_BODY) {
+    const text = textOf();
+    return text === undefined ? NOT_UTF8 : bodyOf(parseStrictJson(text, limits), route);
+  }
+  return parsing.inTurn(async (rest, takeRoom) => {
+    const text = textOf();
+    if (text === undefined) return NOT_UTF8;
+    const parsed = await parseStrictJsonInParts(text, limits, rest, takeRoom);
+    return parsed ? { ...bodyOf(parsed, route), bytes: 0 } : { ok: false, error: NO_ROOM, code: 'too_many_calls' };
+  });
 }
+
+const NOT_UTF8: ParsedBody = { ok: false, error: 'The body must be in UTF-8.' };
 
 function bodyOf(parsed: StrictJson, route: Route): ParsedBody {
   if (!parsed.ok) return { ok: false, error: route.secretBody ? 'The body is not well-formed JSON.' : parsed.error };
-  const { value } = parsed;
-  return { ok: true, value, platform: platformOf(value, route) };
+  const { value, bytes } = parsed;
+  return { ok: true, value, platform: platformOf(value, route), bytes };
 }
 
 /** Returns the platform that a body of this route names; empty when it names none. */

@@ -84,8 +84,10 @@ export async function validate(route: Route, parsed: ParsedBody, context: Contex
   const { error: detail, code = 'invalid_request' } = parsed.ok
     ? { error: firstProblem(present(result?.error, 'problem')) }
     : parsed;
-  if (!route.onMalformed || (code === 'payload_too_large' && !route.tooLargeIsMalformed))
-    throw new Refusal(code, detail);
+  if (!route.onMalformed || (code !== 'invalid_request' && !route.tooLargeIsMalformed))
+    throw code === 'too_many_calls'
+      ? new Refusal('rate_limited', detail, { headers: { 'Retry-After': '1' } })
+      : new Refusal(code, detail);
   return await route.onMalformed(context as never, {
     body: parsed.ok ? parsed.value : undefined,
     code,

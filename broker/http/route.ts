@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { Principal } from '../auth/principal.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import type { GIT_PLATFORM } from '../git/git-call.ts';
 import type { ALL_PLATFORMS, JsonObject } from '../policy/facts.ts';
 import type { Services } from '../services.ts';
@@ -65,6 +66,8 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
   limits: RateLimits;
   /** The client's address as strikes and limits use it. */
   source: string;
+  /** Holds the memory of the parsed body, for a call to take over; undefined when the body is short. */
+  lease?: CallLease | undefined;
   /**
    * Authenticates the request again, for answers that take longer: false when it is refused. Rejects when it cannot be checked now (the store or an
    * identity provider does not answer), which must not count as permission.
@@ -97,7 +100,7 @@ export type RequestHeader = { description: string; example?: string };
 /** Why a body was refused: in one sentence, and all issues if it was JSON. */
 export type MalformedBody = {
   body: unknown;
-  code: 'invalid_request' | 'payload_too_large';
+  code: 'invalid_request' | 'payload_too_large' | 'too_many_calls';
   detail: string;
   issues?: readonly z.core.$ZodIssue[];
 };
@@ -183,7 +186,7 @@ export type Route<
   errors: readonly ErrorCode[];
   /** Answers an authenticated caller whose body is refused, where more than a 400 is needed. `body`: as far as it was parsed. */
   onMalformed?: (context: Context<A, undefined, Declared<Query>>, problem: MalformedBody) => Promise<Reply>;
-  /** Whether a body that is too large goes to `onMalformed` as well, which answers 413 unless another refusal comes first. */
+  /** Whether a body that is too large, or for which there is no memory, goes to `onMalformed` as well, which answers 413 or 429 unless another refusal comes first. */
   tooLargeIsMalformed?: true;
   handle: (context: Context<A, z.output<Schema>, Declared<Query>, ParamOf<Path>>) => Promise<Reply>;
 };

@@ -4,9 +4,10 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { clientKey, siteOf } from '../auth/client-address.ts';
 import type { Principal } from '../auth/principal.ts';
-import { familyOf } from '../calls/call.ts';
+import { holderOf as agentsHolder } from '../calls/call.ts';
 import { isStopped } from '../calls/perform.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import { present } from '../runtime/present.ts';
 import type { Holder } from '../runtime/shared-limit.ts';
 import type { Services } from '../services.ts';
@@ -21,6 +22,8 @@ import { type Context, OWNERS, type Route } from './route.ts';
 import { agentKey, logRefused, nameable, refusalReply, takeLimit, takePlace, validate } from './route-steps.ts';
 
 const NO_QUERY = z.object({});
+/** Bytes of memory that are not worth counting: all calls in flight together take few MiB of them. */
+const SMALL_BODY = 16 * 1024;
 
 /** Creates the Express handler of a route. Every answer, also to an unexpected error, is in the route's error dialect. */
 export function serveRoute(route: Route, services: Services, limits: RateLimits, bearers: RefusedBearers) {
@@ -30,6 +33,12 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
   return async (request: Request, response: Response): Promise<void> => {
     const correlationId = newCorrelationId();
     const base = { services, correlationId, limits };
+    /** What the parsed body takes of the memory for calls; taken over by a call, or released with the reply. */
+    let lease: CallLease | undefined;
+    const take = (holder: Holder): CallLease => {
+      lease ??= services.budget.lease(holder);
+      return lease;
+    };
     let who: Principal | undefined;
     let limited: LimitResult | undefined;
     let reply: Reply;
@@ -62,7 +71,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
           route.isUnreadWhenStopped && who?.kind === 'agent' && isStopped(who, broker.clock())
             ? { ok: false, error: 'The body was not read.' }
             : await longBodies.read(holder, mostBytes(request, route), () =>
-                readBody(request, response, longBodies.parsing(holder.family)),
+                readBody(request, response, longBodies.parsing(holder, take(holder))),
               );
       }
       const facts = route.factsOf?.(request) ?? route.facts ?? (readBody ? askedPlatform : '');
@@ -72,14 +81,16 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       if (route.inTurn && mayBeLong(request)) endTurn = await takeTurn(services, who);
       if (readBody && !parsed) {
         const { longBodies } = services;
-        const read = () => readBody(request, response, longBodies.parsing(source));
+        const holder = holderOf(who, source);
+        const read = () => readBody(request, response, longBodies.parsing(holder, take(holder)));
         parsed =
           mayBeLong(request) && !endTurn
-            ? await longBodies.read(holderOf(who, source), mostBytes(request, route), read)
+            ? await longBodies.read(holder, mostBytes(request, route), read)
             : await read();
         // Reading a body may take long, and the decision must use current facts about the caller.
         who = await authenticate(route, by, request, facts, source);
       }
+      if (parsed?.ok && parsed.bytes > SMALL_BODY) take(holderOf(who, source)).count(parsed.bytes);
       const { originalUrl } = request;
       const context: Context = {
         ...base,
@@ -94,6 +105,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
         request,
         headers: request.headers,
         source,
+        lease,
         stillMay: () =>
           authenticate(route, by, request, '', source).then(
             () => true,
@@ -110,6 +122,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
     } finally {
       endTurn?.();
     }
+    if (reply.lease !== lease) lease?.release();
     if (countsFailures(route)) [reply, limited] = await countFailure(route, reply, base, clientKey(addressOf(request)));
     if (reply.status === 429) logRefused(limits, route, reply, who, clientKey(addressOf(request)));
     if (limited) reply.headers = { ...limited.headers, ...reply.headers };
@@ -133,8 +146,9 @@ const mostBytes = (request: Request, { maxBodyBytes = MAX_BODY_BYTES }: Route): 
 
 /** Whose a body is: of an agent's family, or of the clients of an organisation, or of none, at an address. */
 function holderOf(who: Principal | undefined, source: string): Holder {
+  if (who?.kind === 'agent') return agentsHolder(who);
   const organisation = organisationOf(who) ?? '';
-  return { family: who?.kind === 'agent' ? familyOf(who) : `${organisation} ${source}`, organisation };
+  return { family: `${organisation} ${source}`, organisation };
 }
 
 const addressOf = (request: Request): string => request.ip ?? request.socket.remoteAddress ?? '';

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Outcome } from '../audit/outcome.ts';
 import type { StreamedPart } from '../calls/streamed.ts';
-import type { CallLease } from '../egress/call-budget.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import { endIncomplete, resetConnection } from './disconnects.ts';
 
 /** Size limit of an answer that is held back until it is recorded. */

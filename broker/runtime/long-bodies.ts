@@ -4,7 +4,7 @@
  * time per organisation, so that the owners of one organisation cannot fill the memory of the process.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { pacer } from './pace.ts';
+import { FairSlices, pacer } from './pace.ts';
 import { makeSemaphore, makeSharedSemaphore, type Semaphore } from './semaphore.ts';
 import { type Holder, SharedRoom } from './shared-limit.ts';
 import { takenWithin } from './waits.ts';
@@ -29,11 +29,30 @@ const TURN_MS = 30_000;
 /** The shortest timer. */
 const SHORTEST_PAUSE_MS = 1;
 
-/** Runs work in slices: the work awaits `rest` between its pieces. */
-export type Parsing = <Value>(work: (rest: () => Promise<void>) => Promise<Value>) => Promise<Value>;
+/** The memory of a parsed body, which may take twenty times as much as its text; the lease of a call. */
+export type Room = {
+  /** Waits for room, and takes it. False when there was none for seconds. */
+  takeRoom(bytes: number): Promise<boolean>;
+  /** Takes room that a short body needs, although there may be none. */
+  count(bytes: number): void;
+};
 
-/** Slices only, without the limits per family. */
-export const inTurn: Parsing = (work) => work(pacer());
+/** Why a call is refused when there is no room. */
+export const NO_ROOM =
+  'Too many bytes of the calls of this agent and its children, or of all agents, are in memory. Try again.';
+
+/** Work in slices: it awaits `rest` between its pieces, and `takeRoom` before it builds a value of so many bytes; false when there is no room. */
+type Work<Value> = (rest: () => Promise<void>, takeRoom: Room['takeRoom']) => Promise<Value>;
+
+export type Parsing = Pick<Room, 'count'> & { inTurn<Value>(work: Work<Value>): Promise<Value> };
+
+const UNLIMITED_ROOM: Room = { takeRoom: async () => true, count: () => {} };
+
+/** Slices only, without any limits. */
+export const UNLIMITED: Parsing = {
+  inTurn: (work) => work(pacer(), UNLIMITED_ROOM.takeRoom),
+  count: UNLIMITED_ROOM.count,
+};
 
 export type LongBodies = {
   /**
@@ -41,8 +60,8 @@ export type LongBodies = {
    * which other organisations have a reserve.
    */
   read<Value>(holder: Holder, bytes: number, work: () => Promise<Value>): Promise<Value>;
-  /** Parses bodies of the family one after another. */
-  parsing(family: string): Parsing;
+  /** Parses bodies of the family one after another, in slices, of which all families share the main thread. `room`: unlimited by default. */
+  parsing(holder: Holder, room?: Room): Parsing;
   /**
    * Waits until a body of many megabytes may be read and processed: one of an organisation at a time, and two in all. Resolves to the function that
    * ends that; undefined when it took too long.
@@ -55,6 +74,7 @@ type Family = { reading: Semaphore; parsing: Semaphore; users: number };
 export function makeLongBodies(): LongBodies {
   const families = new Map<string, Family>();
   const room = new SharedRoom(READ_BYTES);
+  const slices = new FairSlices();
   const oneOfEach = makeSharedSemaphore(LARGEST_AT_ONCE, 1);
   const enter = (name: string): Family => {
     const family = families.get(name) ?? { reading: makeSemaphore(READ_AT_ONCE), parsing: makeSemaphore(1), users: 0 };
@@ -77,22 +97,26 @@ export function makeLongBodies(): LongBodies {
         leave(name, family);
       }
     },
-    parsing: (name) => (work) =>
-      new Promise((resolve, reject) => {
-        const family = enter(name);
-        void family
-          .parsing(async () => {
-            const { rest, spentMs } = timedPacer();
-            try {
-              resolve(await work(rest));
-            } catch (error) {
-              reject(error);
-            }
-            const pause = spentMs() * PAUSE_TIMES;
-            if (pause >= SHORTEST_PAUSE_MS) await wait(Math.min(pause, LONGEST_PAUSE_MS), undefined, { ref: false });
-          })
-          .finally(() => leave(name, family));
-      }),
+    parsing: ({ family: name, organisation }, room = UNLIMITED_ROOM) => ({
+      count: (bytes) => room.count(bytes),
+      inTurn: (work) =>
+        new Promise((resolve, reject) => {
+          const family = enter(name);
+          void family
+            .parsing(async () => {
+              const { rest, takeRoom, spentMs } = timed(slices.pacer(organisation), room);
+              try {
+                await rest();
+                resolve(await work(rest, takeRoom));
+              } catch (error) {
+                reject(error);
+              }
+              const pause = spentMs() * PAUSE_TIMES;
+              if (pause >= SHORTEST_PAUSE_MS) await wait(Math.min(pause, LONGEST_PAUSE_MS), undefined, { ref: false });
+            })
+            .finally(() => leave(name, family));
+        }),
+    }),
     turn: async (organisation) => {
       const taken = new Promise<() => void>((take) => {
         void oneOfEach(organisation, () => new Promise<void>((end) => take(end)));
@@ -102,17 +126,19 @@ export function makeLongBodies(): LongBodies {
   };
 }
 
-/** A pacer that measures the time spent between its rests, in milliseconds. */
-function timedPacer(): { rest: () => Promise<void>; spentMs: () => number } {
-  const rest = pacer();
+/** Measures the time that work spends between its waits, in milliseconds. */
+function timed(pause: () => Promise<void>, room: Room) {
   let spent = 0;
   let since = performance.now();
+  const excluding = async <Value>(waiting: () => Promise<Value>): Promise<Value> => {
+    spent += performance.now() - since;
+    const value = await waiting();
+    since = performance.now();
+    return value;
+  };
   return {
-    rest: async () => {
-      spent += performance.now() - since;
-      await rest();
-      since = performance.now();
-    },
+    rest: () => excluding(pause),
+    takeRoom: (bytes: number) => excluding(() => room.takeRoom(bytes)),
     spentMs: () => spent + performance.now() - since,
   };
 }

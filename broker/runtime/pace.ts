@@ -1,8 +1,50 @@
 /** Runs long work in slices, so that other requests are served in between. */
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** Not noticeable for other requests, and much longer than a turn of the event loop costs. */
 const SLICE_MS = 4;
+
+/** Work that waits for its next slice. `order`: when it began. */
+type Waiting = { organisation: string; order: number; resume(): void };
+
+/**
+ * Runs one slice of long work in each turn of the event loop, however many organisations and clients have work: of the organisation that waits longest, and
+ * of that the oldest work. So turns stay short, and little work is begun and not complete, which takes memory.
+ */
+export class FairSlices {
+  #waiting: Waiting[] = [];
+  /** When an organisation had its last slice. */
+  readonly #served = new Map<string, number>();
+  #slices = 0;
+  #begun = 0;
+
+  /** Returns the function to await between pieces of one work. */
+  pacer(organisation: string): () => Promise<void> {
+    const order = this.#begun++;
+    let since = Number.NEGATIVE_INFINITY;
+    return async () => {
+      if (performance.now() - since < SLICE_MS) return;
+      await new Promise<void>((resume) => {
+        if (this.#waiting.push({ organisation, order, resume }) === 1) setImmediate(() => this.#resumeNext());
+      });
+      since = performance.now();
+    };
+  }
+
+  #resumeNext(): void {
+    const lastSlice = ({ organisation }: Waiting) => this.#served.get(organisation) ?? -1;
+    const next = this.#waiting.reduce((first, one) => {
+      const isEarlier =
+        lastSlice(one) === lastSlice(first) ? one.order < first.order : lastSlice(one) < lastSlice(first);
+      return isEarlier ? one : first;
+    });
+    this.#waiting = this.#waiting.filter((one) => one !== next);
+    this.#served.set(next.organisation, this.#slices++);
+    next.resume();
+    if (this.#waiting.length > 0) setImmediate(() => this.#resumeNext());
+    else this.#served.clear();
+  }
+}
 
 /**
  * Returns a function to await between pieces of work. It yields to the event loop when a slice is used up, and on its first call, because
@@ -12,7 +54,7 @@ export function pacer(): () => Promise<void> {
   let since = Number.NEGATIVE_INFINITY;
   return async () => {
     if (performance.now() - since < SLICE_MS) return;
-    await setImmediate();
+    await nextTurn();
     since = performance.now();
   };
 }

@@ -1,8 +1,10 @@
 import http from 'node:http';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { CallLease } from '../../broker/egress/call-lease.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
+import { query } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -80,11 +82,56 @@ describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${po
     });
     await expect.poll(() => waiting.length).toBe(1);
     expect(budget().calls).toBe(1);
-    expect(budget().bytes).toBeGreaterThan(MIB / 2);
-    expect(budget().bytes).toBeLessThan(MIB / 2 + 1_000);
+    // As parsed, and as sent.
+    expect(budget().bytes).toBeGreaterThan(MIB);
+    expect(budget().bytes).toBeLessThan(MIB + 2_000);
     answerAll();
     expect((await sent).status).toBe(200);
     await expect.poll(budget).toEqual({ calls: 0, bytes: 0 });
+  });
+
+  describe('a body of many small values', () => {
+    const small = (count: number) => JSON.stringify({ list: Array.from({ length: count }, () => ({})) });
+    const policyOf = () => organisation.policy([{ effect: 'allow' }]);
+    const writer = async () =>
+      await organisation.agent({ policy: await policyOf(), grants: { demo: { scopeList: ['demo:write'] } } });
+    const entries = {
+      '/v1/actions': (by: TestAgent, data: string) =>
+        by.act(`{"platform":"demo","endpoint":"/items?at=/slow","method":"POST","scope":"demo:write","data":${data}}`),
+      '/proxy': (by: TestAgent, body: string) =>
+        by.request('POST', '/proxy/demo-main/items?at=/slow', {
+          body,
+          headers: { 'content-type': 'application/json' },
+        }),
+    };
+
+    test.each(
+      Object.entries(entries).flatMap(([name, send]) => [5_000, 50_000].map((count) => [name, count, send] as const)),
+    )('counts as the memory that it takes, until its call is answered: %s, %d objects', async (_name, count, send) => {
+      const sent = send(await writer(), small(count));
+      await expect.poll(() => waiting.length).toBe(1);
+      expect(budget().bytes).toBeGreaterThan(64 * count);
+      expect(budget().bytes).toBeLessThan(75 * count);
+      answerAll();
+      expect((await sent).status).toBe(200);
+      await expect.poll(budget).toEqual({ calls: 0, bytes: 0 });
+    });
+
+    test.each(Object.entries(entries))(
+      'is refused and recorded when there is no memory for it for seconds: %s',
+      async (_name, send) => {
+        vi.spyOn(CallLease.prototype, 'takeRoom').mockResolvedValue(false);
+        const refused = await send(await writer(), small(50_000));
+        vi.restoreAllMocks();
+        expect([refused.status, refused.text]).toEqual([429, expect.stringContaining('too_many_calls')]);
+        const [row] = await query(
+          world.environment,
+          `SELECT result, reason, upstream_status FROM audit_rows ORDER BY created_at DESC, id DESC LIMIT 1`,
+        );
+        expect(row).toEqual({ result: 'blocked', reason: 'too_many_calls', upstream_status: null });
+        await expect.poll(budget).toEqual({ calls: 0, bytes: 0 });
+      },
+    );
   });
 
   test('agents of one organisation that use all calls of the process do not stop those of another one', async () => {
@@ -93,7 +140,9 @@ describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${po
     const policy = await elsewhere.policy([{ effect: 'allow' }]);
     const stranger = await elsewhere.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
     const { budget: calls } = world.running.services;
-    const leases = Array.from({ length: 256 }, (_, i) => calls.lease(`family ${i % 16}`, organisation.id));
+    const leases = Array.from({ length: 256 }, (_, i) =>
+      calls.lease({ family: `family ${i % 16}`, organisation: organisation.id }),
+    );
     expect(leases.filter((lease) => lease.begin())).toHaveLength(256);
     expectEnvelope(await agent.act(READ), 429, 'too_many_calls');
     expect((await stranger.act(READ)).status).toBe(200);

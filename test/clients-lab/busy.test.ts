@@ -14,7 +14,9 @@ describe.skipIf(withoutLab)(`clients at a busy broker${withoutLab ? ` (skipped: 
   test.each(RETRYING)('$name retries a call that was refused, and gets its result', async (client) => {
     const agent = await agentOf(client.platform, client);
     const { budget } = world.running.services;
-    const leases = Array.from({ length: 256 }, (_, i) => budget.lease(`family ${i % 16}`, organisation.id));
+    const leases = Array.from({ length: 256 }, (_, i) =>
+      budget.lease({ family: `family ${i % 16}`, organisation: organisation.id }),
+    );
     try {
       expect(leases.filter((lease) => lease.begin())).toHaveLength(256);
       const result = client.read.call(madeByLine(client, agent.token(), world.running.baseUrl, {}));

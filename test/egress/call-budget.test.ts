@@ -1,8 +1,9 @@
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { BudgetLimits } from '../../broker/egress/budget-limits.ts';
-import { CallBudget, type CallLease } from '../../broker/egress/call-budget.ts';
+import { CallBudget } from '../../broker/egress/call-budget.ts';
+import type { CallLease } from '../../broker/egress/call-lease.ts';
 import { fixedUpstream, get, httpUpstream, outboundTo } from './upstream.ts';
 
 const LIMITS: BudgetLimits = {
@@ -14,7 +15,9 @@ const LIMITS: BudgetLimits = {
 describe('concurrent calls', () => {
   test('are limited per family and in total', () => {
     const budget = new CallBudget(LIMITS);
-    const [a1, a2, a3, b1, c1] = ['a', 'a', 'a', 'b', 'c'].map((family) => budget.lease(family, 'acme')) as CallLease[];
+    const [a1, a2, a3, b1, c1] = ['a', 'a', 'a', 'b', 'c'].map((family) =>
+      budget.lease({ family: family, organisation: 'acme' }),
+    ) as CallLease[];
     expect([a1!.begin(), a2!.begin(), a3!.begin()]).toEqual([true, true, false]);
     expect([b1!.begin(), c1!.begin()]).toEqual([true, false]);
     a1!.endCall();
@@ -24,19 +27,24 @@ describe('concurrent calls', () => {
 
   test('have the documented limits', () => {
     const budget = new CallBudget();
-    const begun = Array.from({ length: 300 }, (_, i) => budget.lease(`${Math.floor(i / 20)}`, 'acme').begin());
+    const begun = Array.from({ length: 300 }, (_, i) =>
+      budget.lease({ family: `${Math.floor(i / 20)}`, organisation: 'acme' }).begin(),
+    );
     expect(begun.slice(0, 20).filter(Boolean).length).toBe(16);
     expect(begun.filter(Boolean).length).toBe(240);
-    const more = Array.from({ length: 20 }, (_, i) => budget.lease(`more ${i}`, 'acme').begin());
+    const more = Array.from({ length: 20 }, (_, i) =>
+      budget.lease({ family: `more ${i}`, organisation: 'acme' }).begin(),
+    );
     expect(more.filter(Boolean).length).toBe(16);
   });
 
   test('of one organisation leave a reserve to the others', () => {
     const budget = new CallBudget(LIMITS);
-    const begin = (family: string, organisation: string) => budget.lease(family, organisation).begin();
+    const begin = (family: string, organisation: string) =>
+      budget.lease({ family: family, organisation: organisation }).begin();
     expect(['a', 'b', 'c', 'd'].map((family) => begin(family, 'large'))).toEqual([true, true, true, false]);
     // Each of the others has what a family may have, as long as the reserve is sufficient.
-    expect([begin('e', 'small'), begin('f', 'large'), begin('f', 'small'), begin('g', 'small')]).toEqual([
+    expect([begin('e', 'small'), begin('x', 'large'), begin('f', 'small'), begin('g', 'small')]).toEqual([
       true,
       false,
       true,
@@ -47,15 +55,19 @@ describe('concurrent calls', () => {
 
   test('of one organisation may use everything, when no other calls', () => {
     const budget = new CallBudget();
-    const begun = Array.from({ length: 400 }, (_, i) => budget.lease(`${i % 40}`, 'acme').begin());
+    const begun = Array.from({ length: 400 }, (_, i) =>
+      budget.lease({ family: `${i % 40}`, organisation: 'acme' }).begin(),
+    );
     expect(begun.filter(Boolean).length).toBe(256);
-    const others = Array.from({ length: 100 }, (_, i) => budget.lease(`other ${i}`, `other ${i % 10}`).begin());
+    const others = Array.from({ length: 100 }, (_, i) =>
+      budget.lease({ family: `other ${i}`, organisation: `other ${i % 10}` }).begin(),
+    );
     expect(others.filter(Boolean).length).toBe(64);
   });
 
   test('a lease begins once, and releases once', () => {
     const budget = new CallBudget(LIMITS);
-    const lease = budget.lease('a', 'acme');
+    const lease = budget.lease({ family: 'a', organisation: 'acme' });
     expect([lease.begin(), lease.begin(), budget.held.calls]).toEqual([true, true, 1]);
     lease.count(7);
     for (let i = 0; i < 3; i++) lease.endCall();
@@ -66,27 +78,85 @@ describe('concurrent calls', () => {
   });
 });
 
+describe('memory for a parsed body', () => {
+  const leaseOf = (budget: CallBudget) => budget.lease({ family: 'a', organisation: 'acme' });
+
+  test('is taken when there is room, before the call has a slot, and does not stop its own call', async () => {
+    const budget = new CallBudget(LIMITS);
+    const lease = leaseOf(budget);
+    expect([await lease.takeRoom(240), budget.held]).toEqual([true, { calls: 0, bytes: 240 }]);
+    expect([leaseOf(budget).begin(), lease.begin(), lease.begin()]).toEqual([false, true, true]);
+    lease.endCall();
+    expect([lease.begin(), budget.held]).toEqual([false, { calls: 0, bytes: 240 }]);
+    lease.release();
+    expect([await lease.takeRoom(1), budget.held]).toEqual([false, { calls: 0, bytes: 0 }]);
+  });
+
+  test('is waited for, and then taken by one body after another', async () => {
+    const budget = new CallBudget(LIMITS);
+    const [first, second, third] = [leaseOf(budget), leaseOf(budget), leaseOf(budget)];
+    first.count(100);
+    const taken: string[] = [];
+    const waiting = [second.takeRoom(100).then(() => taken.push('second')), third.takeRoom(100)];
+    await new Promise(setImmediate);
+    expect([taken, budget.held.bytes]).toEqual([[], 100]);
+    first.release();
+    await waiting[0];
+    expect([taken, budget.held.bytes]).toEqual([['second'], 100]);
+    second.release();
+    expect([await waiting[1], budget.held.bytes]).toEqual([true, 100]);
+  });
+
+  test('is not taken after ten seconds, and the lease is then none that others wait for', async () => {
+    vi.useFakeTimers();
+    try {
+      const budget = new CallBudget(LIMITS);
+      const [first, second, third] = [leaseOf(budget), leaseOf(budget), leaseOf(budget)];
+      third.count(100);
+      first.count(1);
+      first.release();
+      const waiting = [second.takeRoom(1)];
+      // The oldest lease always continues.
+      expect(await waiting[0]).toBe(true);
+      const late = leaseOf(budget).takeRoom(1);
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect([await late, budget.held.bytes]).toEqual([false, 101]);
+      second.release();
+      expect([third.hasRoom, leaseOf(budget).hasRoom]).toEqual([true, true]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
 describe('bytes of answers', () => {
   test('over the limit no call begins until bytes are released', () => {
     const budget = new CallBudget(LIMITS);
-    const first = budget.lease('a', 'acme');
+    const first = budget.lease({ family: 'a', organisation: 'acme' });
     first.begin();
     first.count(100);
     first.endCall();
-    expect([budget.lease('a', 'acme').begin(), budget.lease('b', 'acme').begin()]).toEqual([false, true]);
+    expect([
+      budget.lease({ family: 'a', organisation: 'acme' }).begin(),
+      budget.lease({ family: 'b', organisation: 'acme' }).begin(),
+    ]).toEqual([false, true]);
     first.release();
-    expect(budget.lease('a', 'acme').begin()).toBe(true);
+    expect(budget.lease({ family: 'a', organisation: 'acme' }).begin()).toBe(true);
   });
 
   test('of one organisation leave room for the answers of the others', () => {
     const budget = new CallBudget(LIMITS);
-    const [first, second, small] = [budget.lease('a', 'large'), budget.lease('b', 'large'), budget.lease('c', 'small')];
+    const [first, second, small] = [
+      budget.lease({ family: 'a', organisation: 'large' }),
+      budget.lease({ family: 'b', organisation: 'large' }),
+      budget.lease({ family: 'c', organisation: 'small' }),
+    ];
     for (const lease of [first, second]) lease.begin();
     first.count(90);
     second.count(90);
     expect(small.begin()).toBe(true);
     second.count(90);
-    expect([second.hasRoom, budget.lease('d', 'large').begin()]).toEqual([false, false]);
+    expect([second.hasRoom, budget.lease({ family: 'd', organisation: 'large' }).begin()]).toEqual([false, false]);
     expect(small.hasRoom).toBe(true);
     small.count(60);
     expect(small.hasRoom).toBe(false);
@@ -96,7 +166,10 @@ describe('bytes of answers', () => {
 
   test('over the limit the oldest call continues, and the others wait', () => {
     const budget = new CallBudget(LIMITS);
-    const [one, two] = [budget.lease('a', 'acme'), budget.lease('a', 'acme')];
+    const [one, two] = [
+      budget.lease({ family: 'a', organisation: 'acme' }),
+      budget.lease({ family: 'a', organisation: 'acme' }),
+    ];
     for (const lease of [one, two]) lease.begin();
     two.count(60);
     one.count(60);
@@ -114,7 +187,10 @@ describe('bytes of answers', () => {
 
   test('a released lease no longer waits', () => {
     const budget = new CallBudget(LIMITS);
-    const [one, two] = [budget.lease('a', 'acme'), budget.lease('a', 'acme')];
+    const [one, two] = [
+      budget.lease({ family: 'a', organisation: 'acme' }),
+      budget.lease({ family: 'a', organisation: 'acme' }),
+    ];
     for (const lease of [one, two]) lease.begin();
     one.count(100);
     let resumed = 0;
@@ -129,7 +205,9 @@ describe('bytes of answers', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
         const budget = new CallBudget(LIMITS);
-        const leases = Array.from({ length: 10 }, (_, i) => budget.lease(`${i % 3}`, `${i % 2}`));
+        const leases = Array.from({ length: 10 }, (_, i) =>
+          budget.lease({ family: `${i % 3}`, organisation: `${i % 2}` }),
+        );
         const open = new Set<CallLease>();
         for (const [i, what] of steps) {
           const lease = leases[i]!;
@@ -162,7 +240,7 @@ describe('answers in flight', () => {
       all: { calls: 16, bytes: 100 * MIB },
       reserve: { calls: 0, bytes: 0 },
     });
-    const leases = Array.from({ length: 6 }, () => budget.lease('a', 'acme'));
+    const leases = Array.from({ length: 6 }, () => budget.lease({ family: 'a', organisation: 'acme' }));
     const answers = leases.map(async (lease) => {
       expect(lease.begin()).toBe(true);
       const answer = await outbound.send(get(upstream.url(), { lease }));
@@ -173,7 +251,7 @@ describe('answers in flight', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     // An answer that the budget pauses must not count as idle.
     expect(budget.held.bytes).toBeLessThan(5 * MIB + 6 * 64 * 1024);
-    expect(budget.lease('a', 'acme').begin()).toBe(false);
+    expect(budget.lease({ family: 'a', organisation: 'acme' }).begin()).toBe(false);
     for (const [i, lease] of leases.entries()) {
       expect(await answers[i]).toBe(2 * MIB);
       lease.release();
@@ -196,7 +274,7 @@ describe('answers in flight', () => {
       most = Math.max(most, budget.held.bytes);
     }, 1);
     const answers = Array.from({ length: 4 }, async () => {
-      const lease = budget.lease('a', 'acme');
+      const lease = budget.lease({ family: 'a', organisation: 'acme' });
       expect(lease.begin()).toBe(true);
       const answer = await outbound.send(get(upstream.url(), { lease }));
       lease.release();
@@ -213,7 +291,7 @@ describe('answers in flight', () => {
     await using upstream = await fixedUpstream('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
     await using outbound = outboundTo(upstream);
     const budget = new CallBudget(LIMITS);
-    const lease = budget.lease('a', 'acme');
+    const lease = budget.lease({ family: 'a', organisation: 'acme' });
     lease.begin();
     const answer = await outbound.stream(get(upstream.url(), { lease }));
     if (answer.kind !== 'stream') throw new Error(answer.detail);

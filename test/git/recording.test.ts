@@ -108,7 +108,7 @@ describe.each(ONE_STORE)(`recording git on %s${postgresNote}`, (store) => {
     };
     // The budget of this test world is a thousand times as large, because of its limit factor.
     const { budget } = given.world.running.services;
-    const leases = Array.from({ length: 16_000 - 16 }, () => budget.lease(agent.id, ''));
+    const leases = Array.from({ length: 16_000 - 16 }, () => budget.lease({ family: agent.id, organisation: '' }));
     for (const lease of leases) expect(lease.begin()).toBe(true);
     const waiting = Array.from({ length: 16 }, () => ask('git-upload-pack'));
     await all.promise;

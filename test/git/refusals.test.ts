@@ -334,7 +334,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     };
     let release = () => {};
     const busy = async ({ id }: TestAgent) => {
-      const lease = given.world.running.services.budget.lease(id, '');
+      const lease = given.world.running.services.budget.lease({ family: id, organisation: '' });
       lease.begin();
       lease.count(Number.MAX_SAFE_INTEGER / 2);
       release = () => lease.release();

@@ -126,6 +126,9 @@ describe('long bodies and answers', MEASURED, () => {
     expect(body.detail).not.toContain('n19997');
     const more = await organisation.ask('POST', '/owner/policies', { name: 'x', rules: [members(19_999)] });
     expect(more.body).toMatchObject({ error: 'invalid_request', detail: expect.stringContaining('too many members') });
+    const values = { name: 'x', rules: Array.from({ length: 200_000 }, () => []) };
+    const many = await organisation.ask('POST', '/owner/policies', values);
+    expect(many.body).toMatchObject({ error: 'invalid_request', detail: expect.stringContaining('too many values') });
   });
 
   test('holding a call with a hundred thousand names takes turns of one step each', async () => {

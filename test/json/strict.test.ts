@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseStrictJson } from '../../json/strict.ts';
@@ -12,6 +14,41 @@ const error = (text: string, limits = {}) => {
   return parsed.ok ? 'accepted' : parsed.error;
 };
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
+
+describe('the estimate of the memory that a value takes', () => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+  const list = (piece: (at: number) => string) => `[${Array.from({ length: 60_000 }, (_, at) => piece(at)).join()}]`;
+  const heap = () => {
+    gc();
+    return process.memoryUsage().heapUsed;
+  };
+
+  it.each([
+    ['empty objects', list(() => '{}')],
+    ['empty lists', list(() => '[]')],
+    ['nested lists', list(() => nested(20))],
+    ['short lists', list(() => '[0]')],
+    ['objects of one member, each of another name', list((at) => `{"n${at}":0}`)],
+    [
+      'one object of many members',
+      list((at) => `"n${at}":0`)
+        .replace('[', '{')
+        .replace(/]$/, '}'),
+    ],
+    ['members named by numbers', list((at) => `{"${(at * 7_919) % 999}":0}`)],
+    ['numbers that are no integers', list((at) => `${at}.5,{}`)],
+    ['different strings', list((at) => `"text number ${at}"`)],
+  ])('is close to it: %s', (_name, text) => {
+    const before = heap();
+    const parsed = parseStrictJson(text);
+    const taken = heap() - before;
+    if (!parsed.ok) throw new Error(parsed.error);
+    expect(parsed.bytes).toBeGreaterThan(0.85 * taken);
+    expect(parsed.bytes).toBeLessThan(2.5 * taken);
+    expect(parsed.value).toBeTypeOf('object');
+  });
+});
 
 describe('valid JSON', () => {
   it('is accepted, with the value of JSON.parse', () => {

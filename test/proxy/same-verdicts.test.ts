@@ -22,7 +22,7 @@ import type {
 } from '../../broker/policy/facts.ts';
 import { namesCall } from '../../broker/policy/operation.ts';
 import type { Operation, PlatformRules } from '../../broker/policy/platform-rules.ts';
-import { inTurn } from '../../broker/runtime/long-bodies.ts';
+import { UNLIMITED } from '../../broker/runtime/long-bodies.ts';
 import type { Action } from '../../broker/wire/action.ts';
 import { manifestOf, rulesOf } from '../platforms/classified.ts';
 import { facts, grant, guardrailsOf, NOW, policyOf } from '../policy/world.ts';
@@ -186,7 +186,7 @@ describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'ow
   ): Promise<Told> => {
     const { asked = body.text === '' ? {} : { data: JSON.parse(body.text) } } = body;
     const action = { platform: 'crm', endpoint, method, scope, ...asked } as Action;
-    const read = await readCall(action, loaded, { isGit: false, parsing: inTurn });
+    const read = await readCall(action, loaded, { isGit: false, parsing: UNLIMITED });
     return read.ok ? told(decide(loaded.facts, askOf(action, read.call), NOW)) : { invalid: read.code };
   };
   const byProxy = async (
@@ -207,7 +207,7 @@ describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'ow
     };
     const asked = rawAction(raw, { platform: 'crm', endpoint, headers: {}, connectionId: 'c' });
     const { connection_id: _, ...action } = asked;
-    const read = await readCall(action, loaded, { isGit: false, raw, parsing: inTurn });
+    const read = await readCall(action, loaded, { isGit: false, raw, parsing: UNLIMITED });
     if (!read.ok) return { told: { invalid: read.code }, scope: '' };
     const { scope } = inferScope(loaded.facts, askOf(action, { ...read.call, raw }));
     return { told: told(decide(loaded.facts, askOf({ ...action, scope }, { ...read.call, raw }), NOW)), scope };

@@ -22,9 +22,9 @@ const work = (slices: number, times: { began: number; ended: number }[]) => asyn
 
 describe('long bodies', () => {
   test('are parsed one after another, each after a pause of four times the previous parse', async () => {
-    const parsing = makeLongBodies().parsing('family');
+    const { inTurn } = makeLongBodies().parsing(of('family'));
     const times: { began: number; ended: number }[] = [];
-    await Promise.all([parsing(work(3, times)), parsing(work(1, times)), parsing(work(1, times))]);
+    await Promise.all([inTurn(work(3, times)), inTurn(work(1, times)), inTurn(work(1, times))]);
     const [first, second, third] = times as [(typeof times)[0], (typeof times)[0], (typeof times)[0]];
     // Timers may fire up to a millisecond early.
     expect(second.began - first.ended).toBeGreaterThan(4 * 30 - 2);
@@ -34,8 +34,8 @@ describe('long bodies', () => {
   test('of another family do not wait', async () => {
     const bodies = makeLongBodies();
     const [mine, theirs] = [[], []] as { began: number; ended: number }[][];
-    const all = [bodies.parsing('a')(work(5, mine!)), bodies.parsing('a')(work(1, mine!))];
-    await bodies.parsing('b')(work(1, theirs!));
+    const all = [bodies.parsing(of('a')).inTurn(work(5, mine!)), bodies.parsing(of('a')).inTurn(work(1, mine!))];
+    await bodies.parsing(of('b')).inTurn(work(1, theirs!));
     // Between the slices of the first one, and before the second one of that family.
     expect(mine).toHaveLength(1);
     await Promise.all(all);
@@ -43,11 +43,11 @@ describe('long bodies', () => {
   });
 
   test('a failed parse rejects with its error, and the next one runs', async () => {
-    const parsing = makeLongBodies().parsing('family');
-    const failed = parsing(async () => {
+    const { inTurn } = makeLongBodies().parsing(of('family'));
+    const failed = inTurn(async () => {
       throw new Error('no JSON');
     });
-    const next = parsing(async () => 'next');
+    const next = inTurn(async () => 'next');
     await expect(failed).rejects.toThrow('no JSON');
     expect(await next).toBe('next');
   });

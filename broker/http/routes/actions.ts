@@ -1,7 +1,8 @@
 import type { WholeOutcome } from '../../audit/outcome.ts';
 import type { AgentPrincipal } from '../../auth/principal.ts';
-import { familyOf } from '../../calls/call.ts';
+import { holderOf } from '../../calls/call.ts';
 import { perform, type WholeCallRequest } from '../../calls/perform.ts';
+import type { CallLease } from '../../egress/call-lease.ts';
 import { Action } from '../../wire/action.ts';
 import { traceparentOf } from '../authenticate.ts';
 import { ACTION_DOCUMENTED } from '../documented-action.ts';
@@ -58,17 +59,18 @@ const sent = ({
   caller: headers['x-svc-caller'] === undefined ? undefined : headersDistinct['x-svc-caller'],
 });
 
-type CallContext = ReplyContext & { who: AgentPrincipal };
+/** `lease`: holds the memory of the parsed body. */
+type CallContext = ReplyContext & { who: AgentPrincipal; lease?: CallLease | undefined };
 /** Converts an outcome into the answer of the entry point; the answer is also stored for the Idempotency-Key. */
 type Write<Answer extends Reply> = (context: ReplyContext, outcome: WholeOutcome) => Answer;
 
 /** Performs a governed call for HTTP, or for a tool of `/mcp`. Throws Refusal when the Idempotency-Key was used for another request, or the outcome of its call is not known, or not yet. */
 export async function performCall<Answer extends Reply>(
-  { services, who, correlationId }: CallContext,
+  { services, who, correlationId, lease: taken }: CallContext,
   request: WholeCallRequest,
   write: Write<Answer>,
 ): Promise<Answer | Reply> {
-  const lease = services.budget.lease(familyOf(who), who.agent.organisation_id);
+  const lease = taken ?? services.budget.lease(holderOf(who));
   try {
     const reply = await performOnce({ services, who, correlationId }, { ...request, lease }, write);
     return { ...reply, lease };
