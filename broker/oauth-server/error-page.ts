@@ -1,7 +1,8 @@
-/** Error page for errors that must not be redirected to the client. */
+/** Error pages, for errors that must not be redirected to the client, or not without a click. */
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider';
 import type { Config } from '../environment/config.ts';
-import { PAGE_HEADERS, paragraph, smallPage, statusLine } from '../small-page.ts';
+import { linkButton, PAGE_HEADERS, paragraph, smallPage, statusLine } from '../small-page.ts';
+import { LOOPBACK_HOSTS } from './client-metadata.ts';
 
 /** Returns advice for an application that the broker does not know. */
 function adviceOn(clientId: unknown, clientIdDocuments: boolean): string {
@@ -46,6 +47,34 @@ export function errorPage(
       paragraph(
         `Nothing was granted. Close this page${advice === '' ? ', and connect again from the application' : ''}.`,
       ),
+    ],
+  });
+}
+
+/**
+ * Middleware that replaces the redirect of an invalid authorization request by a page with a link. Anybody may register a client, so that otherwise a link
+ * to the broker would lead to any site at once, before the person has signed in (RFC 9700 section 4.11.2). Programs on the person's own machine
+ * wait for the error, and get it.
+ */
+export async function askBeforeErrorRedirect(context: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
+  await next();
+  const { oidc, response } = context;
+  const location = oidc?.route === 'authorization' ? URL.parse(response.get('location')) : null;
+  // A valid request leads to the consent page, by a relative address.
+  if (location === null || LOOPBACK_HOSTS.includes(location.hostname)) return;
+  const said = new URLSearchParams(location.hash === '' ? location.search : location.hash.slice(1));
+  context.remove('location');
+  context.set(PAGE_HEADERS);
+  context.status = 400;
+  context.type = 'html';
+  context.body = smallPage({
+    title: 'Not connected',
+    parts: [
+      statusLine(`The request of the application is not valid: ${said.get('error_description') ?? said.get('error')}.`),
+      paragraph(
+        'Nothing was granted. Close this page, or go back to the application, which nobody here has checked. If somebody sent you this link, close the page.',
+      ),
+      linkButton(location.href, `Go to ${location.host || location.protocol}`),
     ],
   });
 }

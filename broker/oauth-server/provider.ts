@@ -6,7 +6,7 @@ import { findLiveAuthorisation } from '../store/mcp-authorisations.ts';
 import { adapterFor } from './adapter.ts';
 import { clientFetch, DOCUMENT_BYTES, KEYS_BYTES } from './client-fetch.ts';
 import { EXTRA_METADATA, normaliseClientMetadata } from './client-metadata.ts';
-import { errorPage } from './error-page.ts';
+import { askBeforeErrorRedirect, errorPage } from './error-page.ts';
 import {
   AUTHORISATION_SECONDS,
   CLIENT_AUTH_ALGORITHMS,
@@ -148,6 +148,7 @@ export function makeProvider(
   });
   // URLs are built from the public base URL, whatever host the request was sent to; see `handle`.
   provider.proxy = true;
+  provider.use(askBeforeErrorRedirect);
   revokeAccessTokens(provider, broker);
   provider.on('server_error', (_, error) => broker.log.error({ err: error }, 'OAuth library error'));
   return provider;

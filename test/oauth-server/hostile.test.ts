@@ -138,6 +138,34 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect([url.hash, url.searchParams.has('code')]).toEqual(['', true]);
     });
 
+    test.each([
+      ['prompt=none', { prompt: 'none' }],
+      ['another response type', { response_type: 'token' }],
+      ['no PKCE', { code_challenge: undefined, code_challenge_method: undefined }],
+      ['another resource', { resource: 'https://else.example/' }],
+    ])('an invalid request (%s) leads to no other site before a person has clicked', async (_what, changed) => {
+      const client = await registered();
+      const at = async (redirect_uri: string) => {
+        await client.register({ redirect_uris: [redirect_uri] });
+        return await send(client.address({ redirect_uri, ...changed }), {});
+      };
+      for (const uri of ['https://evil.example/cb', 'https://127.0.0.1.evil.example/cb', 'evil.example:/cb']) {
+        const page = await at(uri);
+        expect([page.status, page.headers.get('location')], page.text).toEqual([400, null]);
+        expect(page.text).toContain('Nothing was granted');
+        const { hostname, protocol } = new URL(uri);
+        const [, link = ''] = /href="(\S+)">Go to/.exec(page.text) ?? [];
+        expect(link.startsWith(uri.replace(':/cb', ':')), link).toBe(true);
+        expect(page.text).toContain(`Go to ${hostname || protocol}`);
+        expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+      }
+      // A program on the person's machine waits for the error.
+      for (const uri of [CALLBACK, 'http://localhost:1234/callback']) {
+        const told = await at(uri);
+        expect([told.status, told.headers.get('location')?.startsWith(uri)]).toEqual([303, true]);
+      }
+    });
+
     test('unsupported parameters are ignored, including request objects, and nothing is fetched', async () => {
       const seen = world.upstream.seen.length;
       const inner = Buffer.from(JSON.stringify({ redirect_uri: 'https://evil.example/', scope: 'openid' })).toString(
