@@ -30,6 +30,9 @@ export function normaliseClientMetadata(metadata: AllClientMetadata): void {
   // Some clients write members that they do not have as null or as an empty text.
   for (const [member, value] of Object.entries(metadata)) if (value === null || value === '') delete metadata[member];
   delete metadata.scope;
+  // For OpenID Connect only, without which the library would refuse every request of the client.
+  delete metadata.default_max_age;
+  delete metadata.require_auth_time;
   // The library generates a secret unless the client declares that it uses none.
   delete metadata.client_secret;
   delete metadata.client_secret_expires_at;

@@ -69,7 +69,8 @@ const PARAMETERS = [
 
 /**
  * Normalises an authorization request. Unknown parameters are ignored (RFC 6749 section 3.1). Without a known scope the default is used,
- * which is all of them (section 3.3), because clients request scopes of their own (`claudeai`, `openid`) at any server.
+ * which is all of them (section 3.3), because clients request scopes of their own (`claudeai`, `openid`) at any server. Every request leads to the
+ * consent page, so that only `prompt=none` means something.
  */
 function asServed(url: string): string {
   const mark = url.indexOf('?');
@@ -77,6 +78,7 @@ function asServed(url: string): string {
   const parameters = new URLSearchParams(
     [...new URLSearchParams(url.slice(mark + 1))].filter(([name]) => PARAMETERS.includes(name)),
   );
+  if (!(parameters.get('prompt') ?? '').split(' ').includes('none')) parameters.delete('prompt');
   // A duplicate parameter is an error that the library reports to the client.
   if (parameters.getAll('scope').length <= 1) {
     const asked = (parameters.get('scope') ?? '').split(' ').filter((scope) => MCP_SCOPES.includes(scope as never));

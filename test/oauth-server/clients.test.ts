@@ -86,6 +86,12 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
           ),
           token_endpoint_auth_method: null,
         },
+        {
+          client_name: 'One for OpenID Connect',
+          redirect_uris: ['http://127.0.0.1:33418/callback'],
+          default_max_age: 3600,
+          require_auth_time: true,
+        },
       ];
       for (const metadata of theirs) {
         const client = new OAuthClient(world);
@@ -95,6 +101,20 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
         const [redirect_uri] = metadata.redirect_uris as [string];
         const code = await client.code(browserOf(world, organisation.owner), { redirect_uri });
         expect((await client.redeem(code, { redirect_uri })).status, `${body.client_name}`).toBe(200);
+      }
+    });
+
+    test('may ask for any prompt, because the consent page is always shown; none stays an error', async () => {
+      for (const prompt of ['consent', 'login', 'select_account', 'login select_account', 'create', '']) {
+        const client = new OAuthClient(world);
+        const code = await client.code(browserOf(world, organisation.owner), { prompt });
+        expect((await client.redeem(code)).status, prompt).toBe(200);
+      }
+      const client = new OAuthClient(world);
+      await client.register();
+      for (const prompt of ['none', 'none login']) {
+        const { headers } = await send(client.address({ prompt }), {});
+        expect(headers.get('location'), prompt).toMatch(/[?&]error=/);
       }
     });
 
