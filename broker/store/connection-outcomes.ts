@@ -46,7 +46,10 @@ export async function listRecentRows(db: Db, organisationId: string): Promise<Re
   return newest.filter(({ connection_id, reason }) => connection_id !== null || reason === 'governance_applied');
 }
 
-/** Stores why a connection gets no token: `change` receives the stored JSON and returns the new one. Concurrent changes may overwrite each other. */
+/**
+ * Stores why a connection gets no token: `change` receives the stored JSON and returns the new one. When it gets one again, null, it no longer needs
+ * to be connected again. Concurrent changes may overwrite each other.
+ */
 export async function changeFailing(
   db: Db,
   { organisationId, connectionId }: Pick<TokenPlace, 'organisationId' | 'connectionId'>,
@@ -63,7 +66,7 @@ export async function changeFailing(
   if (failing === found.failing) return;
   await db
     .updateTable('connections')
-    .set({ failing })
+    .set({ failing, ...(failing === null && { status: 'active' as const }) })
     .where('organisation_id', '=', organisationId)
     .where('id', '=', connectionId)
     .execute();

@@ -127,6 +127,18 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     expect((await organisation.ask('POST', `/owner/connections/${id}/test`, {})).body).toMatchObject({ ok: true });
   });
 
+  test('a connection that gets a token again is connected, also when only an owner has tested it', async () => {
+    await applied('client_credentials');
+    host.instead = { status: 401, body: '{"error":"invalid_client"}' };
+    expect((await (await newAgent()).act(READ)).status).toBe(409);
+    expect(await firstConnection()).toMatchObject({ state: 'reauth_needed', status: 'reauth_needed' });
+    host.instead = undefined;
+    world.clock.skewMs += 3_000;
+    const { id } = await firstConnection();
+    expect((await organisation.ask('POST', `/owner/connections/${id}/test`, {})).body).toMatchObject({ ok: true });
+    expect(await firstConnection()).toMatchObject({ state: 'connected', status: 'active', failing: null });
+  });
+
   test.each(KINDS)('%s: a token endpoint that fails for a minute is shown to owners until it works', async (kind) => {
     await applied(kind);
     host.instead = { status: 500, body: 'CANARY' };
