@@ -199,6 +199,7 @@ describe('GT-18 outside of the list of repositories', () => {
     'PATCH /repos/acme/app/pulls/1?headRepo=app',
     'POST /repos/acme/app/merges?head=main',
     'POST /orgs/tools/repos?name=x',
+    'POST /orgs/tools/repos?repository_id=1',
     'POST /repos/tools/template/generate?owner=acme',
   ])('a query that names a side or a new repository is refused: %s', (line) => {
     const body = { head: 'main', base: 'main', owner: 'acme', name: 'new' };
@@ -270,6 +271,8 @@ describe('GT-18 outside of the list of repositories', () => {
     'start_private_fork',
     'repository_id',
     'head.repo',
+    'issue.id',
+    'repository[id',
   ])('the query of a write must not name %s', (name) => {
     for (const line of ['POST /repos/acme/app/issues', 'PATCH /repos/acme/app/dependabot/alerts/1'])
       expect(reach(`${line}?${encodeURIComponent(name)}=evil/app`)?.violating).toEqual([name]);
@@ -289,7 +292,11 @@ describe('GT-18 outside of the list of repositories', () => {
     expect(
       reach('POST /repos/acme/app/rulesets', LIST, {
         name: 'main',
-        rules: [{ type: 'deletion' }, { type: 'pull_request', parameters: { required_approving_review_count: 1 } }],
+        rules: [
+          { type: 'deletion' },
+          { type: 'pull_request', parameters: { required_approving_review_count: 1 } },
+          { type: 'workflows', parameters: { workflows: [{ path: 'ci.yml' }] } },
+        ],
       }),
     ).toBeUndefined();
     expect(reach('PATCH /repos/acme/app/issues/1', LIST, { duplicate_issue_id: null })).toBeUndefined();
