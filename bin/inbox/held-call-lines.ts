@@ -27,7 +27,7 @@ export function fieldLines(name: string, value: Line | string, width: number): L
 /** `width`: columns of the terminal. */
 export function heldCallLines(held: HeldCall, width: number): Line[] {
   const { request, agent, platform, platform_name: name, connection, reason } = held;
-  const suspended = suspendedText(agent);
+  const suspended = suspendedText(held);
   const approvers = approversInWords(held);
   const parent = agent.parent ? line` (a child of ${agent.parent.name})` : line``;
   const head = [

@@ -83,6 +83,9 @@ export const HeldCallSummary = HeldCallStated.extend({
   agent: AgentNamed,
   platform: z.string(),
   platform_name: z.string().describe('its display name; its id if it has none or was removed'),
+  platform_suspended: z
+    .boolean()
+    .describe('whether the platform is suspended: an approved call is then not made, unless it is resumed before'),
   connection: z.object({ connection_id: z.guid(), label: z.string().nullable() }).nullable(),
   method: z.enum(METHODS),
   path: z.string(),

@@ -104,6 +104,7 @@ export const summary = async (
   agent: { id: held.agent_id, status: held.agent_status, ...agentNamed(held) },
   platform: held.platform_id,
   platform_name: nameOf(held.platform_id),
+  platform_suspended: held.platform_suspended === 1,
   connection: held.connection_id && { connection_id: held.connection_id, label: held.connection_label },
   method: held.method,
   path: held.path,

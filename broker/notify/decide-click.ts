@@ -1,6 +1,6 @@
 /** Handles a click on a button: makes the decision as for any owner, or refuses, which is recorded and shown to whoever clicked. */
 
-import { isSuspended } from '../approvals/asking-agent.ts';
+import { whatIsSuspended } from '../approvals/asking-agent.ts';
 import { decideHeld } from '../approvals/decide.ts';
 import type { Replays } from '../approvals/replay.ts';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
@@ -31,8 +31,8 @@ type Judged =
   | { ok: false; why: string; held?: HeldCall };
 
 const NOT_OURS = 'This button does not belong to this channel, or belongs to another request.';
-const SUSPENDED =
-  'The agent is suspended, so the approved call would not be made, and could not be approved again. Resume the agent first.';
+const isSuspendedNow = (what: 'agent' | 'platform') =>
+  `The ${what} is suspended, so the approved call would not be made, and could not be approved again. Resume the ${what} first.`;
 const CORRECTED =
   'This call was corrected after this message was sent. Follow the link, review the call, and decide there.';
 
@@ -80,7 +80,8 @@ async function judge(
       held,
     };
   // The message may be older than the suspension; pages and the command line show it before a person decides.
-  if (button.decision === 'approve' && isSuspended(held)) return { ok: false, why: SUSPENDED, held };
+  const suspended = button.decision === 'approve' ? whatIsSuspended(held) : undefined;
+  if (suspended !== undefined) return { ok: false, why: isSuspendedNow(suspended), held };
   return { ok: true, held, owner, decision: button.decision };
 }
 

@@ -23,6 +23,8 @@ export type HeldCall = ApprovalTable & {
   parent_status: string | null;
   /** Not null while all agents of the organisation are stopped. */
   agents_stopped: string | null;
+  /** 1 while the organisation has suspended the platform; null: it was removed. */
+  platform_suspended: number | null;
   session_id: string | null;
   agent_reason: string | null;
   connection_id: string | null;
@@ -48,6 +50,9 @@ const heldCalls = (db: Db) =>
     .leftJoin('agents as pa', (j) =>
       j.onRef('pa.organisation_id', '=', 'a.organisation_id').onRef('pa.id', '=', 'a.parent_id'),
     )
+    .leftJoin('platforms as f', (j) =>
+      j.onRef('f.organisation_id', '=', 'p.organisation_id').onRef('f.platform_id', '=', 'p.platform_id'),
+    )
     .leftJoin('audit_rows as h', (j) =>
       j.onRef('h.organisation_id', '=', 'p.organisation_id').onRef('h.id', '=', 'p.audit_id'),
     )
@@ -67,6 +72,7 @@ const heldCalls = (db: Db) =>
       'pa.name as parent_name',
       'pa.status as parent_status',
       'o.agents_stopped',
+      'f.suspended as platform_suspended',
       'h.session_id',
       'h.agent_reason',
       'h.connection_id',

@@ -47,6 +47,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
       agent: { name: 'triage', agent_id: agent.agentId, parent: null, suspended: false, ended: false },
       platform: 'demo',
       platform_name: 'The shop',
+      platform_suspended: false,
       connection: 'demo-main',
       scope: 'demo:write',
       reason: WORDS,

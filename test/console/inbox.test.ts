@@ -212,6 +212,10 @@ describe.skipIf(withoutChromium)(`the inbox${withoutChromium ? ` (skipped: ${wit
     await page.until(`document.querySelector('${card(id)}')?.innerText.includes('Agent suspended')`);
     expect(await page.value(`document.querySelector('${card(id)}').innerText`)).toContain('triage (a child of parent)');
     await organisation.ask('POST', `/owner/agents/${parent.agentId}/resume`, {});
+    await organisation.ask('POST', '/owner/platforms/demo/suspend', {});
+    await page.open(`${world.running.baseUrl}/console`);
+    await page.until(`document.querySelector('${card(id)}')?.innerText.includes('Platform suspended')`);
+    await organisation.ask('POST', '/owner/platforms/demo/resume', {});
     for (let more = 0; more < 4; more++) await child.act({ ...call, data: { more } });
     await page.open(`${world.running.baseUrl}/console`);
     await page.until(`document.querySelector('.group')?.innerText.includes('triage (a child of parent) wants to')`);

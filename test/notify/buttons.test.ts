@@ -230,21 +230,25 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
   });
 
   test.each([
-    ['the agent is', () => `${agent.agentId}/suspend`, () => `${agent.agentId}/resume`],
-    ['all agents are', () => 'suspend-all', () => 'resume-all'],
-  ])('while %s suspended, approving is refused, and the call can be approved later', async (_who, suspend, resume) => {
-    const { id: channelId } = await addSlack();
-    const { id, buttons } = await heldInSlack();
-    await organisation.ask('POST', `/owner/agents/${suspend()}`, {});
-    await pressInSlack(world, channelId, buttons.approve);
-    const [told] = (await server.waitFor('chat.postEphemeral')) as [Body];
-    expect(told.text).toContain('Resume the agent first.');
-    expect((await read(id)).status).toBe('pending');
-    await organisation.ask('POST', `/owner/agents/${resume()}`, {});
-    await pressInSlack(world, channelId, buttons.approve);
-    await settled(id, 'approved');
-    await expect.poll(() => server.of('platform').length, { interval: 10 }).toBe(1);
-  });
+    ['the agent is', 'agent', () => `agents/${agent.agentId}/suspend`, () => `agents/${agent.agentId}/resume`],
+    ['all agents are', 'agent', () => 'agents/suspend-all', () => 'agents/resume-all'],
+    ['the platform is', 'platform', () => 'platforms/demo/suspend', () => 'platforms/demo/resume'],
+  ])(
+    'while %s suspended, approving is refused, and the call can be approved later',
+    async (_who, what, suspend, resume) => {
+      const { id: channelId } = await addSlack();
+      const { id, buttons } = await heldInSlack();
+      await organisation.ask('POST', `/owner/${suspend()}`, {});
+      await pressInSlack(world, channelId, buttons.approve);
+      const [told] = (await server.waitFor('chat.postEphemeral')) as [Body];
+      expect(told.text).toContain(`Resume the ${what} first.`);
+      expect((await read(id)).status).toBe('pending');
+      await organisation.ask('POST', `/owner/${resume()}`, {});
+      await pressInSlack(world, channelId, buttons.approve);
+      await settled(id, 'approved');
+      await expect.poll(() => server.of('platform').length, { interval: 10 }).toBe(1);
+    },
+  );
 
   test('while the agent is suspended, a button denies', async () => {
     const { id: channelId } = await addSlack();

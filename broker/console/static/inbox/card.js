@@ -78,17 +78,19 @@ function aboutInWords({ kind, item }) {
 }
 
 /**
- * The note on an entry of a stopped agent: an approved call of this agent is refused.
+ * The note on an entry whose agent or platform is suspended: an approved call is then refused.
  *
- * @param {{ agent: { status: string, suspended?: boolean } }} props
+ * @param {{ item: { agent: { status: string, suspended?: boolean }, platform_suspended?: boolean } }} props
  */
-export const Stopped = ({ agent: { status, suspended = status === 'suspended' } }) =>
-  suspended ? html`<span class="stopped">Agent suspended</span><span aria-hidden="true"> · </span>` : null;
+export function Stopped({ item: { agent, platform_suspended: isOff } }) {
+  const what = (agent.suspended ?? agent.status === 'suspended') ? 'Agent' : isOff ? 'Platform' : undefined;
+  return what ? html`<span class="stopped">${what} suspended</span><span aria-hidden="true"> · </span>` : null;
+}
 
 /** @param {{ entry: Entry }} props */
 function About({ entry }) {
   const { kind, item } = entry;
-  return html`${kind !== 'registration' && html`<${Stopped} agent=${item.agent} />`}${kind === 'approval' && html`On <strong class="theirs">${visibleLine(item.platform_name)}</strong><span aria-hidden="true"> · </span>`}${aboutInWords(entry)}
+  return html`${kind !== 'registration' && html`<${Stopped} item=${item} />`}${kind === 'approval' && html`On <strong class="theirs">${visibleLine(item.platform_name)}</strong><span aria-hidden="true"> · </span>`}${aboutInWords(entry)}
     <span aria-hidden="true"> · </span><${Ago} at=${entry.item.created_at} />`;
 }
 

@@ -120,7 +120,7 @@ function Group({ row, picking, toggle, more, children }) {
         ${waiting.length > 0 && html`<${Left} deadline=${Math.min(...waiting.map(({ deadline }) => deadline))} />`}
         ${sums && html`<p class="about sums small">${sums}</p>`}
         <p class="about small quiet">
-          <${Stopped} agent=${agent} />
+          <${Stopped} item=${first.item} />
           <code class="theirs">${visibleLine(scope)}</code> · Held by ${heldBy(held_because)} · the first <${Ago} at=${created_at} />
           ${entries.length > waiting.length && ` · ${entries.length - waiting.length} decided`}
         </p>

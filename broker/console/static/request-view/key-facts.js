@@ -47,8 +47,8 @@ function membersOf(body) {
 
 /** @param {{ held: HeldCall | Waits }} props */
 export function KeyFacts({ held }) {
-  const { request, agent } = held;
-  const suspended = suspendedText(agent);
+  const { request } = held;
+  const suspended = suspendedText(held);
   const { members, more } = membersOf(request?.upload ? uploadInWords(request.upload) : (request?.body ?? null));
   const recipients = request?.recipients ?? [];
   const odd = [...recipients.flatMap(oddRecipient), ...oddities(request?.endpoint ?? '')];

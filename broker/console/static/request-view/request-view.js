@@ -199,7 +199,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
     </p></div>`;
   const headers = Object.entries(request.headers);
   const label = typeof connection === 'string' ? connection : connection?.label;
-  const suspended = suspendedText(agent);
+  const suspended = suspendedText(held);
   return html`<div class="request-view sheet">
     ${suspended && html`<section class="part"><p class="odd small" role="status" id="suspended">${suspended}</p></section>`}
     <section class="part">

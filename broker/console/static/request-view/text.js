@@ -139,6 +139,12 @@ export function fromBase64(text) {
   }
 }
 
-/** Returns a warning about a held call whose agent or its parent is suspended; undefined when neither is. */
-export const suspendedText = (/** @type {{ suspended: boolean }} */ { suspended }) =>
-  suspended ? 'The agent is suspended: an approved call is not made, unless the agent is resumed before.' : undefined;
+/**
+ * Returns a warning about a held call whose agent, its parent, or platform is suspended; undefined when none is.
+ *
+ * @param {{ agent: { suspended: boolean }, platform_suspended: boolean }} held
+ */
+export function suspendedText({ agent, platform_suspended: isOff }) {
+  const what = agent.suspended ? 'agent' : isOff ? 'platform' : undefined;
+  return what && `The ${what} is suspended: an approved call is not made, unless the ${what} is resumed before.`;
+}
