@@ -6,6 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Log } from '../log/log.ts';
 import { makeRefusalLog } from '../log/refusals.ts';
+import { MOST_PIPELINED, pipelineLimit } from './pipelined-requests.ts';
 import { answerUnparsedRequests } from './unparsed-requests.ts';
 
 export type Listener = {
@@ -65,15 +66,19 @@ export async function openListener(
   if (mostConnections !== undefined) server.maxConnections = mostConnections;
   const refusals = makeRefusalLog(log);
   server.on('drop', () => refusals.refused({ limit: `${mostConnections} connections` }));
-  server.on('request', (_, response) => cutUntaken(response, untakenMs));
   // A client that expects 100-continue for a long body is refused before it sends the body.
   server.on('checkContinue', (request, response) => {
     if (!isLong(request)) response.writeContinue();
     server.emit('request', request, response);
   });
   const early: [IncomingMessage, ServerResponse][] = [];
-  const hold = (request: IncomingMessage, response: ServerResponse) => early.push([request, response]);
-  server.on('request', hold);
+  let handle: RequestListener = (request, response) => early.push([request, response]);
+  const isOneTooMany = pipelineLimit(() => refusals.refused({ limit: `${MOST_PIPELINED} pipelined requests` }));
+  server.on('request', (request, response) => {
+    if (isOneTooMany(response)) return;
+    cutUntaken(response, untakenMs);
+    handle(request, response);
+  });
   await new Promise<void>((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException) => reject(inWords(error, host, port));
     server.once('error', failed);
@@ -116,8 +121,7 @@ export async function openListener(
     port: bound.port,
     localUrl: `http://${reachable(host)}:${bound.port}`,
     serve: (app) => {
-      server.off('request', hold);
-      server.on('request', app);
+      handle = app;
       for (const [request, response] of early.splice(0)) app(request, response);
     },
     connections: () => promisify(server.getConnections.bind(server))(),
