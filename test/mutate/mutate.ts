@@ -29,7 +29,7 @@ const USAGE = `Usage: npm run mutate -- FILE... [--tests PATH]... [--lines FROM-
   --lines A-B    only faults on these lines
   --seconds N    starts no further run after this time (900)
 
-Exits with 1 if a fault was not noticed. The programs that tests start (dist/) are built without faults.
+Exits with 1 if a fault was not noticed. The programs that tests start, and the pages of the console, are built without faults.
 `;
 
 /** The quickest tests, and those that noticed a fault last, run before the others: together they take at most this share of the time of all. */
