@@ -1,6 +1,7 @@
 /** Creates child identities of agents (specification, Child identity; POST /v1/agents/children). */
 
 import { type Changing, recordChange } from '../audit/record-change.ts';
+import { trustsWorkload } from '../auth/authenticate-workload.ts';
 import { mintChildToken } from '../auth/child-token.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
@@ -16,7 +17,7 @@ import { findAgent, putAgent, putGrant } from '../store/agents.ts';
 import { listOverdueChildren, reserveChildSlot } from '../store/children.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { Db } from '../store/store.ts';
-import { rollback } from '../store/transaction.ts';
+import { type RolledBack, rollback } from '../store/transaction.ts';
 import { attenuateGrants, type ChildGrant, type ChildGrantRequest, type Holdings } from './child-grants.ts';
 import { endLifetime } from './end-lifetime.ts';
 
@@ -33,6 +34,8 @@ export type Issued =
   | { kind: 'issued'; child: IssuedChild }
   /** The parent was stopped concurrently. */
   | { kind: 'parent_not_active' }
+  /** The key or workload with which the parent authenticated was replaced or removed concurrently, which ended its children. */
+  | { kind: 'credential_ended' }
   | { kind: 'too_many'; limit: number }
   /** No signing key is available; nothing was created. */
   | { kind: 'no_key' };
@@ -63,8 +66,10 @@ export async function issueChild(
   const parent = { organisationId: who.agent.organisation_id, id: who.agent.id };
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const { row, token } = made;
-    if (await recordIssue(services, who.agent, row, granted, correlationId))
+    const refused = await recordIssue(services, who, row, granted, correlationId);
+    if (refused === undefined)
       return { kind: 'issued', child: { agentId: row.agent_id, token, expiresAt: row.expires_at, granted } };
+    if (refused === 'credential_ended') return { kind: refused };
     const overdue = await listOverdueChildren(db, parent, { now: broker.clock(), limit: MAX_LIVE_CHILDREN });
     // Chosen at random, because concurrent requests see the same list.
     const one = overdue[Math.floor(Math.random() * overdue.length)];
@@ -147,27 +152,44 @@ function newChild(
 /** Limited to 100 characters, the maximum of a name. */
 const defaultName = (parent: string): string => `child of ${parent}`.slice(0, 100).toWellFormed();
 
-/** Returns false when the parent has no free slot. */
+type NotIssued = 'no_place' | 'credential_ended';
+
+/** Returns why nothing was created; undefined when the child was. */
 async function recordIssue(
   services: Changing,
-  parent: FactsRow,
+  who: AgentPrincipal,
   row: ReturnType<typeof newChild>['row'],
   granted: readonly ChildGrant[],
   correlationId: string,
-): Promise<boolean> {
+): Promise<NotIssued | undefined> {
+  const parent = who.agent;
   const organisationId = parent.organisation_id;
   const by = { owner: { id: parent.agent_id, organisation_id: organisationId }, how: 'agent' as const, correlationId };
   const change = { reason: 'child_issued', agent: { id: row.id, agent_id: row.agent_id } };
-  const issued = await recordChange(services, by, change, async (tx, note) => {
-    const place = { organisationId, id: parent.id };
-    if (!(await reserveChildSlot(tx, place, MAX_LIVE_CHILDREN, services.broker.clock()))) return rollback('no_place');
-    await putAgent(tx, row);
-    for (const grant of granted) await putPassedOn(tx, row, grant);
-    const grants = granted.map(({ platformId, scopes }) => ({ platform: platformId, scopes: [...scopes] }));
-    note({ parent: parent.agent_id, expires_at: new Date(row.expires_at).toISOString(), grants });
-    return undefined;
-  });
-  return issued === undefined;
+  const issued = await recordChange(
+    services,
+    by,
+    change,
+    async (tx, note): Promise<RolledBack<NotIssued> | undefined> => {
+      const place = { organisationId, id: parent.id };
+      if (!(await reserveChildSlot(tx, place, MAX_LIVE_CHILDREN, services.broker.clock()))) return rollback('no_place');
+      // The parent's row is locked now: a credential that is replaced later ends this child, too.
+      if (!(await isCredentialInForce(tx, who))) return rollback('credential_ended');
+      await putAgent(tx, row);
+      for (const grant of granted) await putPassedOn(tx, row, grant);
+      const grants = granted.map(({ platformId, scopes }) => ({ platform: platformId, scopes: [...scopes] }));
+      note({ parent: parent.agent_id, expires_at: new Date(row.expires_at).toISOString(), grants });
+      return undefined;
+    },
+  );
+  return issued?.reason;
+}
+
+/** Whether the agent could still authenticate with the key or workload that it used. */
+async function isCredentialInForce(db: Db, who: AgentPrincipal): Promise<boolean> {
+  if (who.workload) return await trustsWorkload(db, who);
+  const agent = await findAgent(db, who.agent.organisation_id, who.agent.id);
+  return who.signedWith === undefined || who.signedWith === agent?.key_fingerprint;
 }
 
 const putPassedOn = (db: Db, child: ReturnType<typeof newChild>['row'], grant: ChildGrant): Promise<void> =>

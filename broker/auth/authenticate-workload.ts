@@ -7,6 +7,7 @@ import { AGENT_ID_PATTERN } from '../crypto/ids.ts';
 import type { NotedUses } from '../runtime/noted-uses.ts';
 import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
+import type { Db } from '../store/store.ts';
 import { findWorkload } from '../store/workloads.ts';
 import { isIssuedElsewhere } from './claimed.ts';
 import { audienceBelow, type VerifyIssued } from './issued-token.ts';
@@ -33,8 +34,8 @@ export const refuseOtherAudience = (baseUrl: string, token: string): AuthRefusal
     : undefined;
 
 /** Whether an agent that authenticated by a token of its workload still trusts that workload; true for other agents. */
-export async function trustsWorkload({ store }: Pick<Broker, 'store'>, who: AgentPrincipal): Promise<boolean> {
-  return who.workload === undefined || (await findWorkload(store.db, who.agent.agent_id))?.id === who.workload.id;
+export async function trustsWorkload(db: Db, who: AgentPrincipal): Promise<boolean> {
+  return who.workload === undefined || (await findWorkload(db, who.agent.agent_id))?.id === who.workload.id;
 }
 
 /**

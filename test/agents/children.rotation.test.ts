@@ -1,5 +1,8 @@
 /** Children of an agent whose key or workload is replaced, or removed by a governance file: whoever had the former credential may have made them. */
 import { describe, expect, test } from 'vitest';
+import { issueChild } from '../../broker/admin/children.ts';
+import { ALL_PLATFORMS } from '../../broker/policy/facts.ts';
+import { findWorkloadOf } from '../../broker/store/workloads.ts';
 import { expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
@@ -99,5 +102,37 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
     const { body } = await organisation.ask('GET', `/owner/agents/${child.agentId}`);
     expect(body).toMatchObject({ status: 'revoked' });
     expectEnvelope(await withoutCalls(world, () => child.act(WRITE)), 403, 'agent_halted');
+  });
+
+  test('a child that is requested with the former credential, and created after it was replaced, is refused', async () => {
+    const agent = await organisation.agent({ rules: DEMO_RULES });
+    const { services } = world.running;
+    const wish = {
+      name: undefined,
+      ttlSeconds: 60,
+      grants: [{ platform: 'demo', scopes: ['demo:read'], constraints: {} }],
+    };
+    const authenticated = async () => {
+      const who = await services.authenticateAgent(agent.token(), ALL_PLATFORMS, '127.0.0.1');
+      if (who.kind !== 'agent') throw new Error(who.detail);
+      return who;
+    };
+    const byKey = await authenticated();
+    expect(await issueChild(services, byKey, wish, 'c')).toMatchObject({ kind: 'issued' });
+    await trust(agent, 'triage');
+    const of = { organisation_id: organisation.id, agent_id: agent.id };
+    const { id } = (await findWorkloadOf(world.running.broker.store.db, of))!;
+    const { signedWith: _key, ...rest } = byKey;
+    const byWorkload = { ...rest, workload: { id } };
+    expect(await issueChild(services, byWorkload, wish, 'c')).toMatchObject({ kind: 'issued' });
+    await bind(agent);
+    await trust(agent, 'other');
+    for (const former of [byKey, byWorkload])
+      expect(await issueChild(services, former, wish, 'c')).toEqual({ kind: 'credential_ended' });
+    agent.keys = keys;
+    expect(await issueChild(services, await authenticated(), wish, 'c')).toMatchObject({ kind: 'issued' });
+    const { db } = world.running.broker.store;
+    const children = db.selectFrom('agents').select('status').where('parent_id', '=', agent.id).orderBy('status');
+    expect((await children.execute()).map(({ status }) => status)).toEqual(['active', 'revoked', 'revoked']);
   });
 });

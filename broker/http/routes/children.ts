@@ -8,6 +8,7 @@ import { ALL_PLATFORMS, REF_CHANGES } from '../../policy/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
 import { recipientEntryKind } from '../../policy/recipients.ts';
 import { text } from '../../wire/action.ts';
+import { credentialEnded } from '../current-principal.ts';
 import { Refusal } from '../errors.ts';
 import { AgentName } from '../registration-request.ts';
 import { json } from '../reply.ts';
@@ -133,6 +134,8 @@ export const issueChildren = route({
         );
       case 'parent_not_active':
         throw new Refusal('agent_not_active', 'This agent was stopped in the meantime. Ask its owner.');
+      case 'credential_ended':
+        throw credentialEnded();
       case 'too_many':
         throw new Refusal(
           'too_many_children',
