@@ -44,7 +44,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     const slack = {
       use: 'slack',
       base_url: `${api.url}/slack`,
-      base_urls: { 'POST /upload/v1/**': `${files.url}/slack-files` },
+      base_urls: { 'POST /upload/v1/**': `${files.url}/slack-files`, 'GET /files-pri/**': `${files.url}/slack-files` },
     };
     for (const [id, entry] of Object.entries({ github, slack, openai: { use: 'openai', base_url: api.url } })) {
       const manifest = parsePlatformEntry(entry).data!;
@@ -156,6 +156,23 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     expect(new Set(files.seen.map(({ target }) => target))).toEqual(
       new Set(['/uploads/repos/acme/app/releases/7/assets?name=a%20b.txt&']),
     );
+  });
+
+  test('the contents of a file of Slack are read from the host of files, by /proxy and as an action', async () => {
+    const bytes = Buffer.from([0x89, 0x50, 0xff, 0]);
+    files.answer = (_, response) => response.writeHead(200, { 'content-type': 'image/png' }).end(bytes);
+    files.seen.length = 0;
+    const endpoint = '/files-pri/T1-F1/download/a%20b.png';
+    const read = await fetch(`${world.running.baseUrl}/proxy/slack-main${endpoint}`, {
+      headers: { authorization: `Bearer ${agent.token()}` },
+    });
+    expect(Buffer.from(await read.arrayBuffer())).toEqual(bytes);
+    const action = { platform: 'slack', scope: 'slack:files.read', method: 'GET', endpoint };
+    expect((await agent.act(action)).body.data).toBe(bytes.toString('base64'));
+    expect(files.seen.map(({ target, headers }) => [target, headers.authorization])).toEqual([
+      [`/slack-files${endpoint}`, `Bearer ${CANARY}`],
+      [`/slack-files${endpoint}`, `Bearer ${CANARY}`],
+    ]);
   });
 
   test('under run, Slack’s client uploads a file through the sidecar', async () => {

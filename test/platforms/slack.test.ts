@@ -23,6 +23,7 @@ test.each([
   ['POST /conversations.archive', 'channels.archive'],
   ['POST /files.sharedPublicURL', 'files.publish'],
   ['POST /files.delete', 'files.delete'],
+  ['GET /files-pri/T1-F1/download/a.csv', 'files.read'],
   ['POST /bookmarks.list', 'bookmarks.read'],
   ['POST /usergroups.users.update', 'usergroups.write'],
   // Each further area has its own scope.
@@ -43,6 +44,12 @@ test.each([
   ['GET /openid.connect.userInfo', 'users.email.read'],
 ])('%s: %s', (operation, scope) => {
   expect(ask(operation)).toEqual([`slack:${scope}`]);
+});
+
+test('the contents of a file are read at the host of files, by GET only', () => {
+  const path = '/files-pri/T1-F1/download/a.csv';
+  expect(ask(`POST ${path}`)).toBe('unclassified');
+  expect(manifestOf('slack').base_urls?.['GET /files-pri/**']).toBe('https://files.slack.com');
 });
 
 test.each(['conversations.history', 'admin.users.list'])(

@@ -5,17 +5,14 @@
  */
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
-import { slackAdministration, slackAdministrationNeeds } from './slack-administration.ts';
+import { slackAdministration } from './slack-administration.ts';
+import { slackNeeds } from './slack-needs.ts';
 import { slackRecipients } from './slack-recipients.ts';
 
-const history = ['channels:history', 'groups:history', 'im:history', 'mpim:history'];
-const reading = ['channels:read', 'groups:read', 'im:read', 'mpim:read'];
-const writing = ['channels:manage', 'channels:write', 'groups:write', 'im:write', 'mpim:write'];
-
-/** Adds POST to reads: Slack's reference documents GET, and Slack's own clients use POST; both are one operation, in one scope. */
+/** Adds POST to methods that read: Slack's reference documents GET, and Slack's own clients use POST; both are one operation, in one scope. */
 function readByPost<Scope extends string>(scopes: Record<Scope, readonly string[]>): Record<Scope, string[]> {
   const twins = (operation: string) =>
-    operation.startsWith('GET ') ? [operation, operation.replace('GET', 'POST')] : [operation];
+    /^GET \/[\w.]+$/.test(operation) ? [operation, operation.replace('GET', 'POST')] : [operation];
   return Object.fromEntries(
     Object.entries<readonly string[]>(scopes).map(([scope, operations]) => [scope, operations.flatMap(twins)]),
   ) as Record<Scope, string[]>;
@@ -39,7 +36,11 @@ export const slack = {
     account: { url: 'https://slack.com/api/auth.test', pointer: '/team' },
   },
   // Files are uploaded to a URL in the answer, and Slack's own client sends its token there, too.
-  base_urls: { 'POST /upload/v1/**': 'https://files.slack.com' },
+  // Contents are read at the `url_private` of a file, with the token.
+  base_urls: {
+    'POST /upload/v1/**': 'https://files.slack.com',
+    'GET /files-pri/**': 'https://files.slack.com',
+  },
   answer_urls: { 'POST /files.getUploadURLExternal': ['upload_url'] },
   // For uploads, Slack's client treats any 200 as success, and retries for half an hour after anything else but a 429 without a time.
   error_status: { 'POST /upload/v1/**': 429 },
@@ -110,7 +111,13 @@ export const slack = {
       'POST /workflows.featured.remove',
       'POST /workflows.featured.set',
     ],
-    'slack:files.read': ['GET /files.list', 'GET /files.info', 'GET /files.remote.list', 'GET /files.remote.info'],
+    'slack:files.read': [
+      'GET /files.list',
+      'GET /files.info',
+      'GET /files.remote.list',
+      'GET /files.remote.info',
+      'GET /files-pri/**',
+    ],
     'slack:files.write': [
       'POST /files.getUploadURLExternal',
       'POST /files.completeUploadExternal',
@@ -188,42 +195,7 @@ export const slack = {
     'slack:lists.delete': ['POST /slackLists.items.delete', 'POST /slackLists.items.deleteMultiple'],
     ...slackAdministration,
   }),
-  needs: {
-    'slack:channels.read': reading,
-    'slack:channels.write': [...writing, 'channels:join', 'channels:write.topic', 'groups:write.topic'],
-    'slack:channels.members.write': [...writing, 'channels:write.invites', 'groups:write.invites'],
-    'slack:channels.archive': writing,
-    'slack:connect.invite': ['conversations.connect:write'],
-    'slack:messages.read': history,
-    'slack:messages.write': ['chat:write'],
-    'slack:messages.delete': ['chat:write'],
-    'slack:reactions.read': ['reactions:read'],
-    'slack:reactions.write': ['reactions:write'],
-    'slack:pins.read': ['pins:read'],
-    'slack:pins.write': ['pins:write'],
-    'slack:bookmarks.read': ['bookmarks:read'],
-    'slack:bookmarks.write': ['bookmarks:write'],
-    'slack:files.read': ['files:read', 'remote_files:read'],
-    'slack:files.write': ['files:write', 'remote_files:write'],
-    'slack:files.publish': ['files:write'],
-    'slack:files.delete': ['files:write', 'remote_files:write'],
-    'slack:search.read': ['search:read'],
-    'slack:users.read': ['users:read', 'users.profile:read', 'dnd:read'],
-    'slack:users.email.read': ['users:read.email'],
-    'slack:profile.write': ['users.profile:write', 'users:write', 'dnd:write'],
-    'slack:usergroups.read': ['usergroups:read'],
-    'slack:usergroups.write': ['usergroups:write'],
-    'slack:reminders.read': ['reminders:read'],
-    'slack:reminders.write': ['reminders:write'],
-    'slack:canvases.read': ['canvases:read'],
-    'slack:canvases.write': ['canvases:write'],
-    'slack:canvases.share': ['canvases:write'],
-    'slack:canvases.delete': ['canvases:write'],
-    'slack:lists.read': ['lists:read'],
-    'slack:lists.write': ['lists:write'],
-    'slack:lists.delete': ['lists:write'],
-    ...slackAdministrationNeeds,
-  },
+  needs: slackNeeds,
   recipients: slackRecipients,
   free: freeMembers.slack,
   presets: {
