@@ -24,11 +24,11 @@ export type Permissions = {
 };
 
 /**
- * The base URL of a platform, or the host and name of an MCP server. `errorBody`: the form of the platform's errors (`error_body` of its manifest), for
+ * The base URL of a platform, or the host and name of an MCP server. `otherBaseUrls`: those of single operations (`base_urls` of its manifest). `errorBody`: the form of the platform's errors (`error_body` of its manifest), for
  * clients that refuse a call themselves. `errorStatus`: the status with which the platform sends errors, if it is 200.
  */
 export type PlatformAddress =
-  | { baseUrl: string; errorBody?: Manifest['error_body']; errorStatus?: 200 }
+  | { baseUrl: string; otherBaseUrls?: string[]; errorBody?: Manifest['error_body']; errorStatus?: 200 }
   | { serverHost: string; serverName: string };
 
 export type PermissionsReader = (who: AgentPrincipal) => Promise<Permissions>;
@@ -116,8 +116,14 @@ const conditionedOn = (agent: FactsRow) => [
   agent.parent_labels,
 ];
 
-const addressOf = ({ base_url: baseUrl, error_body: errorBody, failed_if }: Manifest): PlatformAddress => ({
+const addressOf = ({
+  base_url: baseUrl,
+  base_urls: others = {},
+  error_body: errorBody,
+  failed_if,
+}: Manifest): PlatformAddress => ({
   baseUrl,
+  ...(Object.keys(others).length > 0 && { otherBaseUrls: [...new Set(Object.values(others))].sort() }),
   ...(errorBody !== undefined && { errorBody }),
   ...(errorBody !== undefined && hasSign(failed_if, errorBody) && { errorStatus: 200 }),
 });

@@ -39,6 +39,7 @@ const Platform = z
       .describe('what is granted through each; empty: the platform is not connected'),
     callStyle: z.literal('graphql').optional(),
     baseUrl: z.string().optional().describe('the prefix of every endpoint; absent for MCP servers'),
+    otherBaseUrls: z.array(z.string()).optional().describe('the prefixes of single operations in place of baseUrl'),
     errorBody: z
       .union([z.looseObject({}), z.string()])
       .optional()

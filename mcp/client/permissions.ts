@@ -34,6 +34,8 @@ export type PlatformPermissions = Granted & {
   callStyle?: string;
   /** The base URL in front of every endpoint; absent for MCP servers, and from older brokers. */
   baseUrl?: string;
+  /** Base URLs of single operations, such as that of uploads. */
+  otherBaseUrls?: string[];
   /** The platform's format of an error: JSON, or XML as text, with the placeholders `{detail}`, `{code}` and `{status}`. */
   errorBody?: Record<string, unknown> | string;
   /** Set when the platform reports errors with status 200. */

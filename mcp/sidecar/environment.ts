@@ -15,6 +15,8 @@ export type Granted = {
   isDefault: boolean;
   /** The platform's base URL; absent from older brokers. */
   baseUrl?: string | undefined;
+  /** Base URLs of single operations of the platform. */
+  otherBaseUrls?: readonly string[] | undefined;
   /** The platform's error format; undefined when unknown. */
   errors?: ErrorForm | undefined;
 };
@@ -23,13 +25,14 @@ export type Granted = {
 export function grantedOf({ platforms }: Permissions): Granted[] {
   return platforms
     .filter(({ serverHost, serverName }) => serverHost === undefined && serverName === undefined)
-    .flatMap(({ platformId, platformName, baseUrl, errorBody, errorStatus, connections = [] }) =>
+    .flatMap(({ platformId, platformName, baseUrl, otherBaseUrls, errorBody, errorStatus, connections = [] }) =>
       connections.map(({ label, connection_id: id, default: isDefault }) => ({
         name: label ?? id,
         platform: platformId,
         platformName,
         isDefault,
         ...(baseUrl !== undefined && { baseUrl }),
+        ...(otherBaseUrls !== undefined && { otherBaseUrls }),
         ...(errorBody !== undefined && { errors: { body: errorBody as JsonValue, status: errorStatus } }),
       })),
     );

@@ -12,7 +12,7 @@ export type PlatformAddress = {
 };
 
 /**
- * Returns one address for each host and path. Where several connections share one, the order is: the connection that the variables of a tool use, the
+ * Returns the addresses of each connection, that of the platform before those of single operations. Where several connections share one, the order is: the connection that the variables of a tool use, the
  * default of its platform, by name; where the person named connections, in that order. Connections without a known address are left out.
  */
 export function platformAddresses(
@@ -24,15 +24,17 @@ export function platformAddresses(
   const sorted = [...granted].sort(
     (a, b) => rank(a) - rank(b) || (isNamed ? 0 : a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
   );
-  return sorted.flatMap(({ name, baseUrl }) => {
-    const url = URL.parse(baseUrl ?? '');
-    if (url === null) return [];
-    const isTls = url.protocol === 'https:';
-    return {
-      ...{ connection: name, isTls, path: url.pathname.replace(/\/+$/, '') },
-      ...{ host: bareHost(url.hostname), port: Number(url.port) || (isTls ? 443 : 80) },
-    };
-  });
+  return sorted.flatMap(({ name, baseUrl = '', otherBaseUrls = [] }) =>
+    [...new Set([baseUrl, ...otherBaseUrls])].flatMap((address) => {
+      const url = URL.parse(address);
+      if (url === null) return [];
+      const isTls = url.protocol === 'https:';
+      return {
+        ...{ connection: name, isTls, path: url.pathname.replace(/\/+$/, '') },
+        ...{ host: bareHost(url.hostname), port: Number(url.port) || (isTls ? 443 : 80) },
+      };
+    }),
+  );
 }
 
 /** Removes the brackets, and the dot at the end that a fully qualified name may have. */

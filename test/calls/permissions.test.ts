@@ -99,6 +99,17 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(expiresInSeconds).toBeLessThanOrEqual(600);
   });
 
+  test('has the addresses of single operations, such as uploads, for a proxy that serves the hosts of a platform', async () => {
+    const several = await world.organisation();
+    for (const id of ['slack', 'stripe'] as const) await several.platform({ id, manifest: BUILTIN_PLATFORMS[id] });
+    const agent = await several.agent({ grants: { slack: {}, stripe: {} } });
+    const { platforms } = (await agent.get(PATH)).body.data;
+    expect(platforms.map((one: Record<string, unknown>) => [one.baseUrl, one.otherBaseUrls])).toEqual([
+      ['https://slack.com/api', ['https://files.slack.com']],
+      ['https://api.stripe.com', undefined],
+    ]);
+  });
+
   test('has the error format of each platform, for clients that refuse a call before sending it', async () => {
     for (const id of ['slack', 'stripe'] as const) await organisation.platform({ id, manifest: BUILTIN_PLATFORMS[id] });
     const platforms: Record<string, unknown>[] = await platformsOf(

@@ -222,6 +222,23 @@ describe('the proxy of a run', () => {
     expect(ended.stdout).toBe(`${given.origin}/v1/items/8`);
   });
 
+  test('an operation at another address of the platform is called at that address', async () => {
+    const manifest = {
+      base_url: `${given.origin}/v9`,
+      base_urls: { 'POST /uploads/*': `${given.origin}/files` },
+      scopes: { 'demo:write': ['POST /uploads/*'] },
+    };
+    await organisation.platform({ id: 'uploads', manifest });
+    const uploading = await organisation.agent({
+      rules: ALLOW_ALL,
+      grants: { uploads: { scopeList: ['demo:write'] } },
+    });
+    const upload = `curl -sS --fail -H 'Content-Type: text/plain' -d bytes ${given.origin}/files/uploads/1`;
+    const ended = await run(profileOf(uploading), ['--proxy', ...sh(upload)]);
+    expect(ended.code, ended.stderr).toBe(0);
+    expect(given.platform.seen).toMatchObject([{ method: 'POST', target: '/files/uploads/1', body: 'bytes' }]);
+  });
+
   test("a path outside of the platform's base path is refused, with the granted paths in the error", async () => {
     const paths = ['/v2/items', '/v1x/items', '/', '/v1/%2e%2e/v2/items'];
     const ended = await proxied(
