@@ -36,7 +36,7 @@ import {
   tamper,
   tamperLines,
 } from './tampered.ts';
-import { type Bench, CHECKS } from './verifier-checks.ts';
+import { type Bench, CHECKS, open } from './verifier-checks.ts';
 import { startVerifier } from './verifier-process.ts';
 
 const hosted = commandHost();
@@ -441,7 +441,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     };
     const wrong: string[] = [];
     for (const [at, { what, tamper: make }] of CHECKS.entries()) {
-      const { names, at: row, ...given } = make(bench);
+      const { names, at: row, ...given } = make(open(bench), bench);
       const all = { keys: keyLines, checkpoints: kept, ...given };
       const { ok, problems, thrown } = await verifier.ask(all);
       const isTold = problems.some(
