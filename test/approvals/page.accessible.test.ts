@@ -1,10 +1,9 @@
 /** Accessibility of the approval page, the sign-in page and the passkeys page: axe, phones of 360 and 320 pixels, light and dark. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { axeFindings, expectAccessible, overflowing } from '../world/accessible.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { signInByLink } from '../world/console.ts';
 import { hold, linkOf, lookAgain, openHeld, picture, signOut } from '../world/held-page.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { DAY_MS } from '../world/times.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
@@ -24,9 +23,8 @@ const LONG = {
   reason: `Because ${'of this '.repeat(80)}`,
 };
 
-describe.skipIf(withoutChromium)(
-  `accessible pages${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: scaledTimeout(120_000) },
+describeInChromium(
+  'accessible pages',
   () => {
     const world = givenWorld();
     const organisation = shared(() =>
@@ -205,4 +203,5 @@ describe.skipIf(withoutChromium)(
       await holds('passkeys-remove');
     });
   },
+  120_000,
 );

@@ -1,12 +1,12 @@
 /** Signing in at an identity provider with a real browser, whose cookies follow its vendor's rules and not the test's. */
-import { describe, expect, test } from 'vitest';
-import { openPage, withoutChromium } from '../world/chromium.ts';
+import { expect, test } from 'vitest';
+import { describeInChromium, openPage } from '../world/chromium.ts';
 import { hold, openHeld, text } from '../world/held-page.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { startWorld } from '../world/world.ts';
 
-describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('a real browser', () => {
   test('returns from the other site signed in, with the session in a cookie that no script can read', async () => {
     const provider = await startLyingProvider();
     provider.claims = { email: 'ann@acme.example', email_verified: true };

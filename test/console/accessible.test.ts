@@ -1,13 +1,12 @@
 /** Accessibility of the console's pages: axe, phones of 360 and 320 pixels, light and dark colours. */
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readPages } from '../../broker/console/pages.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { goTo, openConsole, PHONE } from '../world/console.ts';
 import { picture } from '../world/pictures.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 /** A rule of each effect. */
@@ -19,9 +18,8 @@ const CAREFUL = [
 /** The longest name that a registering agent may have, without a hyphen, where a line could break. */
 const LONG = `support_triage_${'of_a_long_name_without_any_space_'.repeat(3)}`.slice(0, 100);
 
-describe.skipIf(withoutChromium)(
-  `accessible pages of the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: scaledTimeout(120_000) },
+describeInChromium(
+  'accessible pages of the console',
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());
@@ -227,4 +225,5 @@ describe.skipIf(withoutChromium)(
       await picture(page, path.slice(1).replaceAll('/', '-').replace(/[{}]/g, ''));
     });
   },
+  120_000,
 );

@@ -1,11 +1,11 @@
 /** The base of every console page: its files and libraries, invisible characters made visible, and the sign-in redirect. */
 import { globSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { readPages } from '../../broker/console/pages.ts';
 import { ROOT } from '../world/checkout.ts';
-import { openPage, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, openPage } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 /** In the page: properties of rules within `@media` that a later rule with the same selector, outside of it, sets again. */
@@ -23,7 +23,7 @@ const overriddenIn = `(files) => files.flatMap(({ name, text }) => {
     : []);
 })`;
 
-describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium("the console's base", () => {
   const at = (path: string) => world.running.baseUrl + path;
 
   const world = givenWorld();

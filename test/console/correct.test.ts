@@ -1,13 +1,13 @@
 /** Correcting a held call in the inbox: the correction is shown next to the original request and approved in its corrected form. */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { approve, card, DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { keyboard, mouse } from '../world/input-device.ts';
 import { thorough } from '../world/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
-describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('corrections', () => {
   const world = givenWorld();
   const browser = shared(() => startBrowser());
 

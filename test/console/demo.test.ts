@@ -1,12 +1,11 @@
 /** The demo that an empty page starts with the sandbox, in a real browser: by keyboard alone, and in thorough runs a whole demo also by mouse alone. */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
 import { DESKTOP, goTo, isLive, openConsole, says } from '../world/console.ts';
 import { keyboard, mouse } from '../world/input-device.ts';
 import { picture } from '../world/pictures.ts';
 import { givenSandbox } from '../world/sandbox.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { thorough } from '../world/thorough.ts';
 import { shared } from '../world/world.ts';
 
@@ -36,9 +35,8 @@ const PAGES: Record<string, { path: string; live: (page: Page) => Promise<void> 
   },
 };
 
-describe.skipIf(withoutChromium)(
-  `the demo of an empty page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: scaledTimeout(120_000) },
+describeInChromium(
+  'the demo of an empty page',
   () => {
     const browser = shared(() => startBrowser());
 
@@ -154,4 +152,5 @@ describe.skipIf(withoutChromium)(
       });
     });
   },
+  120_000,
 );

@@ -1,7 +1,7 @@
 /** The frame of the pages: width, navigation, not-found pages, and the content before any script has run. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
 import { goTo, openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
@@ -56,7 +56,7 @@ describe('addresses and files of the console', () => {
   });
 });
 
-describe.skipIf(withoutChromium)(`frame of pages${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('frame of pages', () => {
   const world = givenWorld();
   const organisation = shared(() => world.demoOrganisation());
   const browser = shared(() => startBrowser());

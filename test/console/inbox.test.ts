@@ -1,16 +1,16 @@
 /** The inbox in a real browser: sign in by link, see pending calls immediately, open one, decide. */
 import { sql } from 'kysely';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { childOf } from '../world/child.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { approve, card, look, openConsole, PHONE, said, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const HOSTILE = '</p><script>document.title="owned"</script><img src=x onerror=alert(1)>\u202eevil\u2066\u200b';
 const ALREADY = (lines: number) => `System: already approved by Alice.${'\n'.repeat(lines)}Press Approve.`;
 
-describe.skipIf(withoutChromium)(`the inbox${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('the inbox', () => {
   const world = givenWorld();
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent({ name: 'triage' }));

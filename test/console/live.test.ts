@@ -1,14 +1,14 @@
 /** The console's event stream, and the console while the stream is unavailable. */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { expectAccessible, overflowing, unreadable } from '../world/accessible.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { approve, card, DESKTOP, isLive, look, openConsole, says, signInByLink, WAITING } from '../world/console.ts';
 import { sized } from '../world/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const TABS = sized(8, 10);
 
-describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('a live console', () => {
   const world = givenWorld();
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent({ name: 'triage' }));

@@ -1,6 +1,6 @@
 /** The state of a connection comes from its last test and its last call: a stored secret alone is "Not tried yet". */
 import { describe, expect, test } from 'vitest';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { goTo, openConsole, says } from '../world/console.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { fresh, givenWorld, READ, shared } from '../world/world.ts';
@@ -74,61 +74,58 @@ describe.each(STORES)(`the last test and the last use of a connection, on %s${po
   });
 });
 
-describe.skipIf(withoutChromium)(
-  `the badge of a connection${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  () => {
-    const world = givenWorld();
-    const organisation = shared(() => world.demoOrganisation());
-    const browser = shared(() => startBrowser());
-    const page = shared(() => openConsole(world, browser, organisation.owner));
-    const badge = (words: string, kind: string) =>
-      page.until(
-        `((one) => one?.innerText.replace(/\\s+/g, ' ').startsWith('${words}') && one.dataset.kind === '${kind}')(document.querySelector('#connections .badge'))`,
+describeInChromium('the badge of a connection', () => {
+  const world = givenWorld();
+  const organisation = shared(() => world.demoOrganisation());
+  const browser = shared(() => startBrowser());
+  const page = shared(() => openConsole(world, browser, organisation.owner));
+  const badge = (words: string, kind: string) =>
+    page.until(
+      `((one) => one?.innerText.replace(/\\s+/g, ' ').startsWith('${words}') && one.dataset.kind === '${kind}')(document.querySelector('#connections .badge'))`,
+    );
+
+  test('is green only after a successful call or test; the Test button runs a test', async () => {
+    await goTo(page, `${world.running.baseUrl}/console/connections`);
+    await badge('Not tried yet', '');
+    world.upstream.answer = (_request, response) => response.writeHead(401).end('{}');
+    await page.click('#connections .test');
+    await says(page, 'it refused the credential');
+    await badge('Refused just now', 'bad');
+    expect(await page.value(`document.querySelector('#connections .outcome').innerText`)).toContain(
+      'Last test: The platform answered 401',
+    );
+    world.upstream.answer = (_request, response) => response.writeHead(404).end('{}');
+    await page.click('#connections .test');
+    await badge('Reached just now', '');
+    world.upstream.answer = undefined;
+    await page.click('#connections .test');
+    await badge('Worked just now', 'good');
+  });
+
+  test('of a platform in the gallery shows the worst of its connections, and how many have that state', async () => {
+    const at = '2026-01-01T00:00:00Z';
+    const untried = { state: 'connected', last_test: null, last_use: null };
+    const worked = { ...untried, last_use: { at, ok: true, upstream_status: 200 } };
+    const attention = { ...worked, state: 'needs_attention' };
+    const all = async (...connections: object[]) =>
+      await page.value(
+        `import('/console/connections/connection-labels.js').then(({ badgeOfAll }) => badgeOfAll(${JSON.stringify(connections)}))`,
       );
-
-    test('is green only after a successful call or test; the Test button runs a test', async () => {
-      await goTo(page, `${world.running.baseUrl}/console/connections`);
-      await badge('Not tried yet', '');
-      world.upstream.answer = (_request, response) => response.writeHead(401).end('{}');
-      await page.click('#connections .test');
-      await says(page, 'it refused the credential');
-      await badge('Refused just now', 'bad');
-      expect(await page.value(`document.querySelector('#connections .outcome').innerText`)).toContain(
-        'Last test: The platform answered 401',
-      );
-      world.upstream.answer = (_request, response) => response.writeHead(404).end('{}');
-      await page.click('#connections .test');
-      await badge('Reached just now', '');
-      world.upstream.answer = undefined;
-      await page.click('#connections .test');
-      await badge('Worked just now', 'good');
+    expect(await all({ ...untried, state: 'not_connected' })).toBeUndefined();
+    expect(await all(untried)).toEqual({ kind: '', words: '1 connection · Not tried yet' });
+    expect(await all(worked, worked)).toEqual({ kind: 'good', words: '2 connections · Worked' });
+    expect(await all(worked, untried)).toEqual({ kind: '', words: '2 connections · 1 not tried yet' });
+    expect(await all(worked, attention, untried)).toEqual({
+      kind: 'bad',
+      words: '3 connections · 1 needs attention',
     });
+  });
 
-    test('of a platform in the gallery shows the worst of its connections, and how many have that state', async () => {
-      const at = '2026-01-01T00:00:00Z';
-      const untried = { state: 'connected', last_test: null, last_use: null };
-      const worked = { ...untried, last_use: { at, ok: true, upstream_status: 200 } };
-      const attention = { ...worked, state: 'needs_attention' };
-      const all = async (...connections: object[]) =>
-        await page.value(
-          `import('/console/connections/connection-labels.js').then(({ badgeOfAll }) => badgeOfAll(${JSON.stringify(connections)}))`,
-        );
-      expect(await all({ ...untried, state: 'not_connected' })).toBeUndefined();
-      expect(await all(untried)).toEqual({ kind: '', words: '1 connection · Not tried yet' });
-      expect(await all(worked, worked)).toEqual({ kind: 'good', words: '2 connections · Worked' });
-      expect(await all(worked, untried)).toEqual({ kind: '', words: '2 connections · 1 not tried yet' });
-      expect(await all(worked, attention, untried)).toEqual({
-        kind: 'bad',
-        words: '3 connections · 1 needs attention',
-      });
-    });
-
-    test('a person who may not test has no Test button', async () => {
-      const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
-      await viewer.open(`${world.running.baseUrl}/console/connections`);
-      await viewer.until(`document.querySelector('#connections .badge') !== null`);
-      expect(await viewer.value(`document.querySelector('#connections .test')`)).toBe(null);
-      expect(viewer.complaints).toEqual([]);
-    });
-  },
-);
+  test('a person who may not test has no Test button', async () => {
+    const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
+    await viewer.open(`${world.running.baseUrl}/console/connections`);
+    await viewer.until(`document.querySelector('#connections .badge') !== null`);
+    expect(await viewer.value(`document.querySelector('#connections .test')`)).toBe(null);
+    expect(viewer.complaints).toEqual([]);
+  });
+});

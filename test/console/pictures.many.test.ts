@@ -1,11 +1,10 @@
 /** Screenshots of an inbox of thirty calls, on a desktop and on phones, light and dark; and the one in the documentation. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { SANDBOX_MANIFEST } from '../../lab/sandbox.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
 import { openConsole } from '../world/console.ts';
 import { picture } from '../world/held-page.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const SCOPES = Object.keys(SANDBOX_MANIFEST.scopes);
@@ -16,9 +15,8 @@ const SIZES = [
   ['1280', { width: 1280, height: 800 }, 'window'],
 ] as const;
 
-describe.skipIf(withoutChromium)(
-  `pictures of an inbox of thirty calls${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: scaledTimeout(120_000) },
+describeInChromium(
+  'pictures of an inbox of thirty calls',
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.organisation({ name: 'Acme' }));
@@ -95,4 +93,5 @@ describe.skipIf(withoutChromium)(
       await picture(page, `${import.meta.dirname}/../../docs/images/inbox`);
     });
   },
+  120_000,
 );

@@ -1,10 +1,10 @@
 /** Screenshots of the console for review, in test-artefacts/: every page, light and dark, on a desktop and on a phone. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { githubWorkSentences } from '../../broker/platforms/builtin/sentences/github-work.ts';
 import { listOwners } from '../../broker/store/organisations.ts';
 import { jsonPost, send, type TestAgent } from '../world/agent.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
 import { approve, DESKTOP, isLive, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
@@ -25,7 +25,7 @@ const RULES = [
   { name: 'refunds-wait', effect: 'require_approval', scopes: ['payments:refund'] },
 ];
 
-describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('pictures', () => {
   let page: Page;
   const agents: Record<string, TestAgent> = {};
 

@@ -5,10 +5,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { verifyReceipt as verifyOffline } from '../../broker/audit/verify-receipt.ts';
 import { canVerify, receiptIn, verifyReceipt, withJson } from '../../broker/console/static/receipt/verify.js';
 import { expectAccessible } from '../world/accessible.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE } from '../world/console.ts';
 import { auditIdOf } from '../world/evidence.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const world = givenWorld();
@@ -91,137 +90,133 @@ describe('verifying a receipt with WebCrypto gives the result of the command lin
   });
 });
 
-describe.skipIf(withoutChromium)(
-  `receipts in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: scaledTimeout(60_000) },
-  () => {
-    const browser = shared(() => startBrowser());
-    const page = shared(() => openConsole(world, browser, organisation.owner));
-    const go = async (path: string) => {
-      await goTo(page, world.running.baseUrl + path);
-    };
-    const verdict = (valid: boolean) => page.until(`document.querySelector('#verdict')?.dataset.valid === '${valid}'`);
-    const textOf = (selector: string) => page.value<string>(`document.querySelector('${selector}').innerText`);
-    /** Presses Tab until the element has the focus. */
-    const tabTo = async (selector: string) => {
-      for (let at = 0; at < 60; at++) {
-        if (await page.value(`document.activeElement?.matches('${selector}') ?? false`)) return;
-        await page.press('Tab');
-      }
-      throw new Error(`Tab never came to ${selector}`);
-    };
+describeInChromium('receipts in the console', () => {
+  const browser = shared(() => startBrowser());
+  const page = shared(() => openConsole(world, browser, organisation.owner));
+  const go = async (path: string) => {
+    await goTo(page, world.running.baseUrl + path);
+  };
+  const verdict = (valid: boolean) => page.until(`document.querySelector('#verdict')?.dataset.valid === '${valid}'`);
+  const textOf = (selector: string) => page.value<string>(`document.querySelector('${selector}').innerText`);
+  /** Presses Tab until the element has the focus. */
+  const tabTo = async (selector: string) => {
+    for (let at = 0; at < 60; at++) {
+      if (await page.value(`document.activeElement?.matches('${selector}') ?? false`)) return;
+      await page.press('Tab');
+    }
+    throw new Error(`Tab never came to ${selector}`);
+  };
 
-    test('with the mouse alone from the activity: the receipt is shown, valid and unchanged, with its key and the limits of the check', async () => {
-      await go('/console/activity?result=allowed');
-      await page.click('#activity summary');
-      await page.click('#activity .facts a[href^="/console/receipt"]');
+  test('with the mouse alone from the activity: the receipt is shown, valid and unchanged, with its key and the limits of the check', async () => {
+    await go('/console/activity?result=allowed');
+    await page.click('#activity summary');
+    await page.click('#activity .facts a[href^="/console/receipt"]');
+    await verdict(true);
+    expect(await textOf('#verdict')).toContain('Signature valid.');
+    await page.until(`document.querySelector('#row-unchanged') !== null`);
+    await page.until(`document.querySelector('#key')?.innerText.includes('has signed since')`);
+    const says = await textOf('#says');
+    for (const words of ['triage', 'GET /items', 'demo:read', 'Policy “', id]) expect(says).toContain(words);
+    expect(await textOf('#limits')).toContain('no other row is missing');
+    await expectAccessible(page, 'a receipt');
+    expect(page.complaints).toEqual([]);
+  });
+
+  test('with the keyboard alone: a receipt is verified, and a tampered one is invalid', async () => {
+    await go('/console/activity?result=allowed');
+    await page.until(`document.querySelector('#activity summary') !== null`);
+    await page.value('document.activeElement.blur()');
+    await tabTo('#activity summary');
+    await page.press('Enter');
+    await page.until(`document.querySelector('#activity .facts') !== null`);
+    await tabTo('a[href^="/console/receipt"]');
+    await page.press('Enter');
+    await verdict(true);
+    await tabTo('#receipt-text');
+    await page.type(changed(1, (payload) => Object.assign(payload, { path: '/items/elsewhere' })));
+    await tabTo('#check');
+    await page.press('Enter');
+    await verdict(false);
+    expect(await textOf('#verdict')).toContain('its signature does not match what it says');
+    expect(await textOf('.receipt')).toContain('What it claims');
+    expect(await textOf('#says')).toContain('/items/elsewhere');
+    expect(await page.value(`document.querySelector('#limits')`)).toBeNull();
+    await expectAccessible(page, 'an invalid receipt');
+  });
+
+  test('the receipt of a row that was changed in the database is invalid', async () => {
+    const fresh = auditIdOf(await agent.act(READ));
+    const { db } = world.running.broker.store;
+    await sql`update audit_rows set path = '/items/never' where id = ${fresh}`.execute(db);
+    await go(`/console/receipt?id=${fresh}`);
+    await verdict(false);
+  });
+
+  test('a change of a column that is not in the receipt: the signature is valid, the row is reported as changed', async () => {
+    const fresh = auditIdOf(await agent.act(READ));
+    const { db } = world.running.broker.store;
+    await sql`update audit_rows set detail = 'never said' where id = ${fresh}`.execute(db);
+    await go(`/console/receipt?id=${fresh}`);
+    await verdict(true);
+    await page.until(`document.querySelector('#row-changed') !== null`);
+  });
+
+  test('the receipt of an approved call shows who approved it, and links to the receipt of the hold', async () => {
+    const { body } = await agent.act(WRITE);
+    const held = (await organisation.ask('GET', `/owner/approvals/${body.approval_id}`)).body;
+    world.upstream.answer = (_request, response) => response.writeHead(404).end();
+    await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {
+      request_hash: held.request_hash,
+    });
+    await go(`/console/activity?words=${body.approval_id}`);
+    await page.until(`document.querySelectorAll('#activity .row').length === 1`);
+    expect(await textOf('#activity .trail')).toMatch(
+      new RegExp(`^held: .* → approved by ${organisation.owner.email}, with the API → made: status 404$`),
+    );
+    await page.click('#activity summary');
+    await page.click('#activity .steps li[data-step="made"] a');
+    await verdict(true);
+    await page.until(`document.querySelector('#says').innerText.includes('Decided by ${organisation.owner.email}')`);
+    // A person, not a rule, allowed the call; and the platform refused it.
+    const says = await textOf('#says');
+    expect(says).toContain(`Allowed · 404 approved by ${organisation.owner.email}, with the API`);
+    expect(says).not.toContain('a rule allows it');
+    expect(await page.value(`document.querySelector('#says .badge').dataset.kind`)).toBe('wait');
+    await page.click('#says a[href^="/console/receipt"]');
+    await page.until(`document.querySelector('#says')?.innerText.includes('Held')`);
+    await verdict(true);
+  });
+
+  test('an empty page, a malformed id and an unknown id each show a message', async () => {
+    await go('/console/receipt');
+    await page.until(`document.querySelector('.other h2')?.innerText === 'Check a receipt'`);
+    await expectAccessible(page, 'no receipt yet');
+    await page.click('#receipt-text');
+    await page.type('{}');
+    await page.click('#check');
+    await page.until(`document.querySelector('[role="alert"]')?.innerText.includes('neither a receipt')`);
+    await go('/console/receipt?id=..%2F..%2Fowner');
+    await page.until(`document.querySelector('[role="alert"]')?.innerText.includes('This is no audit id')`);
+    await go(`/console/receipt?id=${crypto.randomUUID()}`);
+    await page.until(`document.querySelector('[role="alert"]')?.innerText.includes('There is no such row')`);
+  });
+
+  test('pictures', async () => {
+    for (const [name, size, as] of [
+      ['desktop', DESKTOP, 'window'],
+      ['phone', PHONE, 'phone'],
+    ] as const) {
+      await page.resize(size, as);
+      await go(`/console/receipt?id=${id}`);
       await verdict(true);
-      expect(await textOf('#verdict')).toContain('Signature valid.');
-      await page.until(`document.querySelector('#row-unchanged') !== null`);
       await page.until(`document.querySelector('#key')?.innerText.includes('has signed since')`);
-      const says = await textOf('#says');
-      for (const words of ['triage', 'GET /items', 'demo:read', 'Policy “', id]) expect(says).toContain(words);
-      expect(await textOf('#limits')).toContain('no other row is missing');
-      await expectAccessible(page, 'a receipt');
-      expect(page.complaints).toEqual([]);
-    });
-
-    test('with the keyboard alone: a receipt is verified, and a tampered one is invalid', async () => {
-      await go('/console/activity?result=allowed');
-      await page.until(`document.querySelector('#activity summary') !== null`);
-      await page.value('document.activeElement.blur()');
-      await tabTo('#activity summary');
-      await page.press('Enter');
-      await page.until(`document.querySelector('#activity .facts') !== null`);
-      await tabTo('a[href^="/console/receipt"]');
-      await page.press('Enter');
-      await verdict(true);
-      await tabTo('#receipt-text');
-      await page.type(changed(1, (payload) => Object.assign(payload, { path: '/items/elsewhere' })));
-      await tabTo('#check');
-      await page.press('Enter');
-      await verdict(false);
-      expect(await textOf('#verdict')).toContain('its signature does not match what it says');
-      expect(await textOf('.receipt')).toContain('What it claims');
-      expect(await textOf('#says')).toContain('/items/elsewhere');
-      expect(await page.value(`document.querySelector('#limits')`)).toBeNull();
-      await expectAccessible(page, 'an invalid receipt');
-    });
-
-    test('the receipt of a row that was changed in the database is invalid', async () => {
-      const fresh = auditIdOf(await agent.act(READ));
-      const { db } = world.running.broker.store;
-      await sql`update audit_rows set path = '/items/never' where id = ${fresh}`.execute(db);
-      await go(`/console/receipt?id=${fresh}`);
-      await verdict(false);
-    });
-
-    test('a change of a column that is not in the receipt: the signature is valid, the row is reported as changed', async () => {
-      const fresh = auditIdOf(await agent.act(READ));
-      const { db } = world.running.broker.store;
-      await sql`update audit_rows set detail = 'never said' where id = ${fresh}`.execute(db);
-      await go(`/console/receipt?id=${fresh}`);
-      await verdict(true);
-      await page.until(`document.querySelector('#row-changed') !== null`);
-    });
-
-    test('the receipt of an approved call shows who approved it, and links to the receipt of the hold', async () => {
-      const { body } = await agent.act(WRITE);
-      const held = (await organisation.ask('GET', `/owner/approvals/${body.approval_id}`)).body;
-      world.upstream.answer = (_request, response) => response.writeHead(404).end();
-      await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {
-        request_hash: held.request_hash,
-      });
-      await go(`/console/activity?words=${body.approval_id}`);
-      await page.until(`document.querySelectorAll('#activity .row').length === 1`);
-      expect(await textOf('#activity .trail')).toMatch(
-        new RegExp(`^held: .* → approved by ${organisation.owner.email}, with the API → made: status 404$`),
-      );
-      await page.click('#activity summary');
-      await page.click('#activity .steps li[data-step="made"] a');
-      await verdict(true);
-      await page.until(`document.querySelector('#says').innerText.includes('Decided by ${organisation.owner.email}')`);
-      // A person, not a rule, allowed the call; and the platform refused it.
-      const says = await textOf('#says');
-      expect(says).toContain(`Allowed · 404 approved by ${organisation.owner.email}, with the API`);
-      expect(says).not.toContain('a rule allows it');
-      expect(await page.value(`document.querySelector('#says .badge').dataset.kind`)).toBe('wait');
-      await page.click('#says a[href^="/console/receipt"]');
-      await page.until(`document.querySelector('#says')?.innerText.includes('Held')`);
-      await verdict(true);
-    });
-
-    test('an empty page, a malformed id and an unknown id each show a message', async () => {
-      await go('/console/receipt');
-      await page.until(`document.querySelector('.other h2')?.innerText === 'Check a receipt'`);
-      await expectAccessible(page, 'no receipt yet');
-      await page.click('#receipt-text');
-      await page.type('{}');
-      await page.click('#check');
-      await page.until(`document.querySelector('[role="alert"]')?.innerText.includes('neither a receipt')`);
-      await go('/console/receipt?id=..%2F..%2Fowner');
-      await page.until(`document.querySelector('[role="alert"]')?.innerText.includes('This is no audit id')`);
-      await go(`/console/receipt?id=${crypto.randomUUID()}`);
-      await page.until(`document.querySelector('[role="alert"]')?.innerText.includes('There is no such row')`);
-    });
-
-    test('pictures', async () => {
-      for (const [name, size, as] of [
-        ['desktop', DESKTOP, 'window'],
-        ['phone', PHONE, 'phone'],
-      ] as const) {
-        await page.resize(size, as);
-        await go(`/console/receipt?id=${id}`);
-        await verdict(true);
-        await page.until(`document.querySelector('#key')?.innerText.includes('has signed since')`);
-        for (const scheme of ['light', 'dark'] as const) {
-          await page.prefer(scheme);
-          // Wait until the colour transition has ended.
-          await pause(250);
-          await page.screenshot(`console-receipt-${name}-${scheme}.png`);
-        }
-        expect(await page.value('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+      for (const scheme of ['light', 'dark'] as const) {
+        await page.prefer(scheme);
+        // Wait until the colour transition has ended.
+        await pause(250);
+        await page.screenshot(`console-receipt-${name}-${scheme}.png`);
       }
-    });
-  },
-);
+      expect(await page.value('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    }
+  });
+});

@@ -1,47 +1,40 @@
 /** The review of a restored store in a real browser: the banner on every page, the list, and resuming calls. */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { endPendingItems } from '../../broker/store/end-pending-items.ts';
 import { expectAccessible } from '../world/accessible.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { goTo, openConsole, says } from '../world/console.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { givenWorld, READ, shared } from '../world/world.ts';
 
-describe.skipIf(withoutChromium)(
-  `a restored store in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: scaledTimeout(60_000) },
-  () => {
-    const world = givenWorld();
-    const organisation = shared(() => world.demoOrganisation());
-    const browser = shared(() => startBrowser());
+describeInChromium('a restored store in the console', () => {
+  const world = givenWorld();
+  const organisation = shared(() => world.demoOrganisation());
+  const browser = shared(() => startBrowser());
 
-    test('every page shows that the store was restored; an admin sees what may act, and resumes calls', async () => {
-      const agent = await organisation.agent({ name: 'worker' });
-      const { db } = world.running.broker.store;
-      const now = Date.now();
-      await db
-        .transaction()
-        .execute((tx) => endPendingItems(tx, { now, nothingSince: false, madeAt: now - 3_600_000 }));
-      expect((await agent.act(READ)).status).toBe(503);
-      const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
-      await viewer.until(`document.querySelector('#store-restored') !== null`);
-      await viewer.click('#to-restored');
-      await viewer.until(`document.querySelector('#ask-admin') !== null`);
-      expect(await viewer.value(`document.querySelector('#end-review')`)).toBeNull();
+  test('every page shows that the store was restored; an admin sees what may act, and resumes calls', async () => {
+    const agent = await organisation.agent({ name: 'worker' });
+    const { db } = world.running.broker.store;
+    const now = Date.now();
+    await db.transaction().execute((tx) => endPendingItems(tx, { now, nothingSince: false, madeAt: now - 3_600_000 }));
+    expect((await agent.act(READ)).status).toBe(503);
+    const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
+    await viewer.until(`document.querySelector('#store-restored') !== null`);
+    await viewer.click('#to-restored');
+    await viewer.until(`document.querySelector('#ask-admin') !== null`);
+    expect(await viewer.value(`document.querySelector('#end-review')`)).toBeNull();
 
-      const page = await openConsole(world, browser, organisation.owner);
-      await goTo(page, `${world.running.baseUrl}/console/agents`);
-      await page.until(`document.querySelector('#store-restored') !== null`);
-      await page.click('#to-restored');
-      await page.until(`location.pathname === '/console/restored' && document.querySelector('#end-review') !== null`);
-      expect(await page.value<string>(`document.querySelector('#restored-agents').innerText`)).toMatch(
-        /worker\s+active/i,
-      );
-      await expectAccessible(page, '/console/restored');
-      await page.click('#end-review');
-      await says(page, 'Calls go on.');
-      expect((await agent.act(READ)).status).toBe(200);
-      await page.until(`document.querySelector('main').innerText.includes('Nothing waits for a review')`);
-    });
-  },
-);
+    const page = await openConsole(world, browser, organisation.owner);
+    await goTo(page, `${world.running.baseUrl}/console/agents`);
+    await page.until(`document.querySelector('#store-restored') !== null`);
+    await page.click('#to-restored');
+    await page.until(`location.pathname === '/console/restored' && document.querySelector('#end-review') !== null`);
+    expect(await page.value<string>(`document.querySelector('#restored-agents').innerText`)).toMatch(
+      /worker\s+active/i,
+    );
+    await expectAccessible(page, '/console/restored');
+    await page.click('#end-review');
+    await says(page, 'Calls go on.');
+    expect((await agent.act(READ)).status).toBe(200);
+    await page.until(`document.querySelector('main').innerText.includes('Nothing waits for a review')`);
+  });
+});

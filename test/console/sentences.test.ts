@@ -1,13 +1,13 @@
 /** Sentences in a real browser: on cards, on the approval page, in the activity. */
-import { describe, expect, test } from 'vitest';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { expect, test } from 'vitest';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { card, goTo, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const SENTENCES = { 'POST /items': 'create an item in **{/place}**: *{/title}*' };
 const MARKUP = '</h2><b id="owned">Approved</b> and 0 other fields”';
 
-describe.skipIf(withoutChromium)(`sentences${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('sentences', () => {
   const world = givenWorld();
   const organisation = shared(() =>
     world.demoOrganisation({ manifest: { name: 'Shop\u202e & Co', sentences: SENTENCES } }),

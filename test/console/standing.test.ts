@@ -1,72 +1,68 @@
 /** Standing approvals in a real browser: chosen with an approval, described in a sentence, listed, and revoked. */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { axeFindings, overflowing } from '../world/accessible.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
 
 const FREE = { 'POST /items': ['/text', { member: '/amount', at_most: true }] };
 const CALL = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
 const DATA = { to: 'ann', text: 'hello', amount: 50 };
 
-describe.skipIf(withoutChromium)(
-  `standing approvals in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: scaledTimeout(60_000) },
-  () => {
-    const world = givenWorld();
-    const organisation = shared(() => world.demoOrganisation({ manifest: { free: FREE } }));
-    const agent = fresh(() => organisation.agent({ name: 'triage' }));
-    const browser = shared(() => startBrowser());
-    const page = shared(() => openConsole(world, browser, organisation.owner));
-    const hold = async (data: object = DATA): Promise<string> => (await agent.act({ ...CALL, data })).body.approval_id;
-    const status = async (data: object) => (await agent.act({ ...CALL, data })).status;
-    const go = async (path: string, on: Page = page) => {
-      await on.open(world.running.baseUrl + path);
-    };
-    const begin = async (id: string) => {
-      await go(`/approve/${id}`);
-      await page.until(`document.querySelector('button.approve:enabled, .decide button.primary:enabled') !== null`);
-      await page.click('.decide button.primary');
-      await page.until(`document.querySelector('dialog .standing summary') !== null`);
-      await page.click('dialog .standing summary');
-    };
+describeInChromium('standing approvals in a browser', () => {
+  const world = givenWorld();
+  const organisation = shared(() => world.demoOrganisation({ manifest: { free: FREE } }));
+  const agent = fresh(() => organisation.agent({ name: 'triage' }));
+  const browser = shared(() => startBrowser());
+  const page = shared(() => openConsole(world, browser, organisation.owner));
+  const hold = async (data: object = DATA): Promise<string> => (await agent.act({ ...CALL, data })).body.approval_id;
+  const status = async (data: object) => (await agent.act({ ...CALL, data })).status;
+  const go = async (path: string, on: Page = page) => {
+    await on.open(world.running.baseUrl + path);
+  };
+  const begin = async (id: string) => {
+    await go(`/approve/${id}`);
+    await page.until(`document.querySelector('button.approve:enabled, .decide button.primary:enabled') !== null`);
+    await page.click('.decide button.primary');
+    await page.until(`document.querySelector('dialog .standing summary') !== null`);
+    await page.click('dialog .standing summary');
+  };
 
-    test('a standing approval is chosen with an approval, and described before the confirmation', async () => {
-      const id = await hold();
-      await begin(id);
-      await page.until(`document.querySelector('.standing-says')?.innerText.includes('The next 10 calls')`);
-      await page.click('[id="standing-/text"]');
-      await page.click('[id="standing-/amount"]');
-      await page.until(
-        `document.querySelector('.standing-says').innerText.includes('text (anything), amount (at most 50)')`,
-      );
-      expect(await axeFindings(page, 'dialog')).toEqual([]);
-      await page.resize(PHONE);
-      expect(await overflowing(page)).toEqual([]);
-      await page.value(`document.querySelector('#standing-count').select()`);
-      await page.type('0');
-      await page.until(`document.querySelector('dialog #approve').disabled`);
-      await page.click('#standing-count');
-      await page.value(`document.querySelector('#standing-count').select()`);
-      await page.type('2');
-      await page.until(`document.querySelector('.standing-says').innerText.includes('The next 2 calls')`);
-      await page.click('dialog #approve');
-      await page.until(`document.querySelector('dialog') === null`);
-      await page.until(`document.body.innerText.includes('The call was made')`);
-      await page.resize({ width: 1280, height: 900 });
-      expect(await status({ ...DATA, text: 'other', amount: 7 })).toBe(200);
-      expect(await status({ ...DATA, amount: 51 })).toBe(202);
-      expect(await status({ ...DATA, to: 'bob' })).toBe(202);
-      const { body } = await organisation.ask('GET', `/owner/standing-approvals?agent=${agent.agentId}`);
-      expect(body.standing_approvals).toMatchObject([{ count: 2, left: 1, how: 'console' }]);
-    });
+  test('a standing approval is chosen with an approval, and described before the confirmation', async () => {
+    const id = await hold();
+    await begin(id);
+    await page.until(`document.querySelector('.standing-says')?.innerText.includes('The next 10 calls')`);
+    await page.click('[id="standing-/text"]');
+    await page.click('[id="standing-/amount"]');
+    await page.until(
+      `document.querySelector('.standing-says').innerText.includes('text (anything), amount (at most 50)')`,
+    );
+    expect(await axeFindings(page, 'dialog')).toEqual([]);
+    await page.resize(PHONE);
+    expect(await overflowing(page)).toEqual([]);
+    await page.value(`document.querySelector('#standing-count').select()`);
+    await page.type('0');
+    await page.until(`document.querySelector('dialog #approve').disabled`);
+    await page.click('#standing-count');
+    await page.value(`document.querySelector('#standing-count').select()`);
+    await page.type('2');
+    await page.until(`document.querySelector('.standing-says').innerText.includes('The next 2 calls')`);
+    await page.click('dialog #approve');
+    await page.until(`document.querySelector('dialog') === null`);
+    await page.until(`document.body.innerText.includes('The call was made')`);
+    await page.resize({ width: 1280, height: 900 });
+    expect(await status({ ...DATA, text: 'other', amount: 7 })).toBe(200);
+    expect(await status({ ...DATA, amount: 51 })).toBe(202);
+    expect(await status({ ...DATA, to: 'bob' })).toBe(202);
+    const { body } = await organisation.ask('GET', `/owner/standing-approvals?agent=${agent.agentId}`);
+    expect(body.standing_approvals).toMatchObject([{ count: 2, left: 1, how: 'console' }]);
+  });
 
-    test('an approval immediately after typing a number uses that number', async () => {
-      await begin(await hold());
-      await page.until(`document.querySelector('.standing-says')?.innerText.includes('The next 10 calls')`);
-      // The next task of the browser runs before its next frame.
-      await page.value(`new Promise((sent) => {
+  test('an approval immediately after typing a number uses that number', async () => {
+    await begin(await hold());
+    await page.until(`document.querySelector('.standing-says')?.innerText.includes('The next 10 calls')`);
+    // The next task of the browser runs before its next frame.
+    await page.value(`new Promise((sent) => {
         const count = document.querySelector('#standing-count');
         count.value = '3';
         count.dispatchEvent(new Event('input', { bubbles: true }));
@@ -74,40 +70,39 @@ describe.skipIf(withoutChromium)(
         next.port1.onmessage = () => sent(document.querySelector('dialog #approve').click());
         next.port2.postMessage(0);
       })`);
-      await page.until(`document.body.innerText.includes('The call was made')`);
-      const { body } = await organisation.ask('GET', `/owner/standing-approvals?agent=${agent.agentId}`);
-      expect(body.standing_approvals).toMatchObject([{ count: 3 }]);
-    });
+    await page.until(`document.body.innerText.includes('The call was made')`);
+    const { body } = await organisation.ask('GET', `/owner/standing-approvals?agent=${agent.agentId}`);
+    expect(body.standing_approvals).toMatchObject([{ count: 3 }]);
+  });
 
-    test('standing approvals are listed with the calls left, and revoked with one tap', async () => {
-      const standing = { count: 5, for_seconds: 3600, free: [{ member: '/text' }] };
-      const made = await organisation.ask('POST', `/owner/approvals/${await hold()}/approve`, { standing });
-      const row = `[data-standing="${made.body.standing_approval}"]`;
-      expect(await status({ ...DATA, text: 'one of them' })).toBe(200);
-      await go(`/console/activity?agent=${agent.agentId}`);
-      const passed = `[...document.querySelectorAll('#activity .row[data-result="allowed"]')].find((one) => !one.querySelector('.trail'))`;
-      await page.until(`${passed} !== undefined`);
-      await page.value(`${passed}.querySelector('summary').click()`);
-      await page.until(`${passed}.querySelector('.facts') !== null`);
-      const facts = await page.value<string>(`${passed}.querySelector('.facts').innerText`);
-      const { email } = organisation.owner;
-      expect(facts).toContain(`a standing approval by ${email} allows it`);
-      expect(facts).toContain(`given by ${email} with the API,`);
-      await page.value(`${passed}.querySelector('.facts a[href*="/console/receipt"]').click()`);
-      await page.until(`document.querySelector('#says')?.innerText.includes('4 left after this call')`);
-      await go('/console');
-      await isLive(page);
-      await page.click('a[href="/console/standing-approvals"]');
-      await page.until(`document.querySelector('${row}')?.innerText.includes('4 of 5 left')`);
-      expect(await page.value(`document.querySelector('${row}').innerText`)).toContain('text (anything)');
-      expect(await axeFindings(page, 'main')).toEqual([]);
-      await page.resize(PHONE);
-      expect(await overflowing(page)).toEqual([]);
-      await page.resize({ width: 1280, height: 900 });
-      await page.click(`${row} button`);
-      await says(page, 'Revoked');
-      await page.until(`document.querySelector('${row}') === null`);
-      expect(await status(DATA)).toBe(202);
-    });
-  },
-);
+  test('standing approvals are listed with the calls left, and revoked with one tap', async () => {
+    const standing = { count: 5, for_seconds: 3600, free: [{ member: '/text' }] };
+    const made = await organisation.ask('POST', `/owner/approvals/${await hold()}/approve`, { standing });
+    const row = `[data-standing="${made.body.standing_approval}"]`;
+    expect(await status({ ...DATA, text: 'one of them' })).toBe(200);
+    await go(`/console/activity?agent=${agent.agentId}`);
+    const passed = `[...document.querySelectorAll('#activity .row[data-result="allowed"]')].find((one) => !one.querySelector('.trail'))`;
+    await page.until(`${passed} !== undefined`);
+    await page.value(`${passed}.querySelector('summary').click()`);
+    await page.until(`${passed}.querySelector('.facts') !== null`);
+    const facts = await page.value<string>(`${passed}.querySelector('.facts').innerText`);
+    const { email } = organisation.owner;
+    expect(facts).toContain(`a standing approval by ${email} allows it`);
+    expect(facts).toContain(`given by ${email} with the API,`);
+    await page.value(`${passed}.querySelector('.facts a[href*="/console/receipt"]').click()`);
+    await page.until(`document.querySelector('#says')?.innerText.includes('4 left after this call')`);
+    await go('/console');
+    await isLive(page);
+    await page.click('a[href="/console/standing-approvals"]');
+    await page.until(`document.querySelector('${row}')?.innerText.includes('4 of 5 left')`);
+    expect(await page.value(`document.querySelector('${row}').innerText`)).toContain('text (anything)');
+    expect(await axeFindings(page, 'main')).toEqual([]);
+    await page.resize(PHONE);
+    expect(await overflowing(page)).toEqual([]);
+    await page.resize({ width: 1280, height: 900 });
+    await page.click(`${row} button`);
+    await says(page, 'Revoked');
+    await page.until(`document.querySelector('${row}') === null`);
+    expect(await status(DATA)).toBe(202);
+  });
+});

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
 import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
 import { type InputDevice, keyboard, mouse } from '../world/input-device.ts';
@@ -12,13 +12,11 @@ import { browserOf as personOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { thorough } from '../world/thorough.ts';
 import { shared } from '../world/world.ts';
 
-describe.skipIf(withoutChromium)(
-  `rare tasks of an owner${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: scaledTimeout(120_000) },
+describeInChromium(
+  'rare tasks of an owner',
   () => {
     const { server, world, organisation, act, connected } = givenPeople('sqlite');
     const browser = shared(() => startBrowser());
@@ -163,4 +161,5 @@ describe.skipIf(withoutChromium)(
       });
     });
   },
+  120_000,
 );

@@ -1,14 +1,14 @@
 /** An owner reviews a changed tool of an MCP server in a real browser, and accepts the displayed version. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { callOf, connected, SEARCH } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { givenWorld, type Organisation, shared } from '../world/world.ts';
 
-describe.skipIf(withoutChromium)(`tools in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('tools in a browser', () => {
   let organisation: Organisation;
   let agent: TestAgent;
   const mcp = shared(() => startMcpServer());

@@ -1,15 +1,15 @@
 /** The documentation in a real browser, under the strict Content-Security-Policy: on a desktop and on a phone, light and dark. */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { expectAccessible, overflowing } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { thorough } from '../world/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const world = givenWorld();
 const get = (path: string) => send(world.running.baseUrl + path, {});
 
-describe.skipIf(withoutChromium)(`docs pages${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('docs pages', () => {
   const page = shared(async () => await (await startBrowser()).page({ width: 1280, height: 900 }));
   const SIZES = [
     ['desk', { width: 1280, height: 900 }, 'window'],

@@ -1,13 +1,13 @@
 /** A link to `/git` with a token in it, opened by a signed-in owner: nothing runs on the console's origin. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import { openPage, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, openPage } from '../world/chromium.ts';
 import { remoteOf, startGitWorld } from '../world/git-world.ts';
 import { shared } from '../world/world.ts';
 
 const ADVERTISEMENT = '/info/refs?service=git-upload-pack';
 
-describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('a real browser', () => {
   const given = shared(() => startGitWorld('sqlite'));
   beforeAll(async () => {
     given.host.answer = (_, response) =>

@@ -1,16 +1,16 @@
 /** The consent to an MCP client in a real browser, whose cookies and frames follow its vendor's rules and not the test's. */
 import { createServer } from 'node:http';
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { expectAccessible } from '../world/accessible.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
 import { DESKTOP, isLive, PHONE } from '../world/console.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { browserOf, consent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 
-describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('in a real browser', () => {
   let baseUrl: string;
   /** The client's site, which differs from the broker's. */
   let site: string;

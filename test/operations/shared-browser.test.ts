@@ -1,11 +1,11 @@
 /** The browser shared by test files: pages have nothing of earlier pages, even after a crash. */
-import { describe, expect, test } from 'vitest';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { expect, test } from 'vitest';
+import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
 import { startUpstream } from '../world/upstream.ts';
 
 const SIZE = { width: 800, height: 600 };
 
-describe.skipIf(withoutChromium)(`the shared browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('the shared browser', () => {
   test('a page that is used again has nothing of its first use', async () => {
     const site = await startUpstream();
     site.answer = (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p id="there">');

@@ -1,7 +1,7 @@
 /** Held calls for people: the deciding owner sees on whose behalf, never the person's identity; and the call is made with that person's token. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { card, DESKTOP, look, openConsole } from '../world/console.ts';
 import { govern } from '../world/docs-platform.ts';
 import { linkOf, text } from '../world/held-page.ts';
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
     expect(server.bearers).toEqual([]);
   });
 
-  describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+  describeInChromium('in a browser', () => {
     const browser = shared(() => startBrowser());
 
     test('the inbox, its card and the page of the link show on whose behalf the call is', {

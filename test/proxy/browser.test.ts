@@ -1,16 +1,16 @@
 /** A link to `/proxy` with a token in it, opened by a signed-in owner: nothing runs on the console's origin, and nothing is sent. */
 
 import { request } from 'undici';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { openPage, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, openPage } from '../world/chromium.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const PATH = '/proxy/demo-main/items';
 
-describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('a real browser', () => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;

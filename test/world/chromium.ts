@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { describe, onTestFinished } from 'vitest';
 import { afterFile } from './after-file.ts';
 import { type Authenticator, plugIn } from './authenticator.ts';
 import { connectDevtools, type Devtools } from './devtools.ts';
@@ -21,6 +21,12 @@ const SHELL = ['/usr/lib/chromium/chromium-headless-shell'].find(existsSync);
 export const withoutChromium: string | undefined =
   FULL === undefined ? 'Chromium is not installed (on Debian: apt-get install chromium)' : undefined;
 if (withoutChromium && process.env.CI) throw new Error(withoutChromium);
+
+/** `describe` for tests in Chromium. Where there is none they are skipped, and the title says why. */
+export const describeInChromium = (title: string, tests: () => void, timeoutMs = 60_000): void => {
+  const reason = withoutChromium ? ` (skipped: ${withoutChromium})` : '';
+  describe.skipIf(withoutChromium)(title + reason, { timeout: scaledTimeout(timeoutMs) }, tests);
+};
 
 /** Pictures for people; not kept in the repository. */
 const ARTEFACTS = resolve(import.meta.dirname, '..', '..', 'test-artefacts');
