@@ -1,5 +1,5 @@
 /** The operator closes one organisation of a broker: nothing of it acts any more, no credential is left, and its record stays. */
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { closeOrganisation } from '../../broker/admin/close-organisation.ts';
 import { readConfig } from '../../broker/environment/config.ts';
 import { SEALED } from '../../broker/store/sealed.ts';
@@ -87,7 +87,6 @@ describe('POST /owner/organisations/{id}/close', () => {
 
 test('an audit sink is removed once it has sent all rows', async () => {
   const receiver = await startAuditReceiver();
-  onTestFinished(() => receiver.close());
   const world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: receiver.address });
   await world.organisation();
   const beta = await world.organisation({ name: 'beta' });

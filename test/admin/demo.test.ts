@@ -1,12 +1,11 @@
 /** Demo calls of the sandbox's agent at an owner's request: real calls, to the sandbox only. */
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { sandboxProfile } from '../../broker/admin/demo.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, makeKeyPair, send } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
@@ -18,7 +17,6 @@ import { shared } from '../world/world.ts';
 
 describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) => {
   const channel = shared(() => startChannelServer());
-  beforeAll(() => afterFile(() => channel.close()));
   const {
     world,
     organisation,

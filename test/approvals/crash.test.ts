@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { readConfig } from '../../broker/environment/config.ts';
 import { serve } from '../../broker/process/main.ts';
@@ -16,11 +16,6 @@ const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'de
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (store) => {
-  const children = new Set<BrokerProcess>();
-  afterAll(() => {
-    for (const child of children) child.signal('SIGKILL');
-  });
-
   type Scene = {
     world: World;
     organisation: Organisation;
@@ -43,11 +38,7 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
       PORT: new URL(world.running.baseUrl).port,
       TEST_BEAT_MS: '250',
     };
-    const spawn = () => {
-      const child = spawnBroker(environment);
-      children.add(child);
-      return child;
-    };
+    const spawn = () => spawnBroker(environment);
     return { world, organisation, agents, session: token, spawn };
   }
 

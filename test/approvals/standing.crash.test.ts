@@ -1,7 +1,7 @@
 /** Uses of a standing approval around kill -9, with real processes: never more uses than allowed, and each recorded. */
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { spawnBroker } from '../world/broker-process.ts';
 import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
@@ -13,11 +13,6 @@ const KILLS = thorough ? [1, 3] : [3];
 const CALL = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { to: 'ann' } };
 
 describe.each(STORES)(`a standing approval and kill -9 on %s${postgresNote}`, (store) => {
-  const children = new Set<BrokerProcess>();
-  afterAll(() => {
-    for (const child of children) child.signal('SIGKILL');
-  });
-
   test('used calls stay used and recorded after a crash, and no further call is sent', async () => {
     const world = await startWorld(store, { LOG_LEVEL: 'warn' });
     const organisation = await world.demoOrganisation();
@@ -34,7 +29,6 @@ describe.each(STORES)(`a standing approval and kill -9 on %s${postgresNote}`, (s
     world.upstream.seen.length = 0;
     const spawn = async () => {
       const child = spawnBroker(environment);
-      children.add(child);
       expect(await child.serve(), child.output().stderr).toBeDefined();
       return child;
     };

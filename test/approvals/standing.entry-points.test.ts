@@ -3,10 +3,9 @@
  * children.
  */
 import { Client } from '@modelcontextprotocol/client';
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { actThrough } from '../proxy/entry-points.ts';
 import { SCOPES } from '../upstream-mcp/connected.ts';
-import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { verifyReceipt } from '../world/evidence.ts';
@@ -23,10 +22,6 @@ const ANN = slack('U-ann');
 describe.each(ONE_STORE)(`standing approvals at each entry point on %s${postgresNote}`, (store) => {
   const platform = shared(() => startUpstream());
   const mcp = shared(() => startMcpServer());
-  beforeAll(() => {
-    afterFile(() => platform.close());
-    afterFile(() => mcp.close());
-  });
   const people = givenPeople(store, { reaches: () => [platform.address, mcp.address] });
   const { world, organisation, server } = people;
 

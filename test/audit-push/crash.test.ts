@@ -1,8 +1,7 @@
 /** When the pushing process is killed, another continues: no row is lost, the order stays, and what is sent twice is the same batch. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
+import { describe, expect, test } from 'vitest';
 import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
-import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { spawnBroker } from '../world/broker-process.ts';
 import { startReplica } from '../world/replica.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
@@ -12,14 +11,6 @@ import { type Organisation, READ, shared, startWorld, type World } from '../worl
 const KILLS = Number(process.env.KILLS ?? 1);
 
 const receiver = shared(() => startAuditReceiver());
-beforeAll(async () => {
-  afterFile(() => receiver.close());
-});
-
-const children = new Set<BrokerProcess>();
-afterAll(() => {
-  for (const child of children) child.signal('SIGKILL');
-});
 
 /** Returns all received batches by id, answered or not, and checks that each had the same rows each time. */
 function batches(): Map<string, number[]> {
@@ -62,11 +53,7 @@ describe.each(ONE_STORE)(`kill -9 on %s${postgresNote}`, (store) => {
       await world.running.stop();
       const PORT = new URL(world.running.baseUrl).port;
       const environment = { ...world.environment, PORT };
-      const spawn = () => {
-        const child = spawnBroker(environment);
-        children.add(child);
-        return child;
-      };
+      const spawn = () => spawnBroker(environment);
       const answer = receiver.answer;
       let rows = 0;
       for (let kill = 0; kill < KILLS; kill++) {
@@ -108,7 +95,6 @@ describe.runIf(STORES.includes('postgres'))('two replicas', () => {
     const { world, organisation } = await pushing('postgres');
     const agent = await organisation.agent();
     const replica = await startReplica(world);
-    children.add(replica.process);
     for (let i = 0; i < 3; i++) expect((await agent.act(READ)).status).toBe(200);
     await receiver.waitFor(4);
     await world.running.stop();

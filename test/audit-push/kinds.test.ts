@@ -1,8 +1,7 @@
 /** Pushing the audit to webhooks, collectors and S3: what is sent, how it is signed, and what is recorded. */
 import { Webhook } from 'standardwebhooks';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus } from '../world/agent.ts';
 import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { startS3Server } from '../world/s3-server.ts';
@@ -14,9 +13,6 @@ const KEY = { access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXU
 
 const s3 = shared(() => startS3Server(KEY, REGION));
 const receiver = shared(() => startAuditReceiver());
-beforeAll(async () => {
-  afterFile(() => receiver.close());
-});
 beforeEach(() => {
   receiver.status = 204;
   receiver.forget();

@@ -1,10 +1,9 @@
 /** Receivers that limit the size of requests get smaller batches; a single row that is too large is a failure. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MOST_ROWS, nextBatch } from '../../broker/audit-push/batch.ts';
 import { makeRowLimits } from '../../broker/audit-push/row-limits.ts';
 import { findSink } from '../../broker/store/audit-sinks.ts';
 import { recordReads } from '../receipt-log/read-log.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus } from '../world/agent.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startUpstream } from '../world/upstream.ts';
@@ -13,9 +12,6 @@ import { fresh, givenWorld, READ, shared } from '../world/world.ts';
 const CALLS = 60;
 
 const receiver = shared(() => startUpstream());
-beforeAll(async () => {
-  afterFile(() => receiver.close());
-});
 
 /** Returns the indexes of the rows in a request. */
 function indexesIn(body: string): number[] {

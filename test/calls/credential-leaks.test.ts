@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { formsOf, leaksOf } from '../world/canary.ts';
@@ -144,7 +144,6 @@ describe.each(ONE_STORE)(`CX a credential appears nowhere on %s${postgresNote}`,
     child = spawnBroker({ ...world.environment, LOG_LEVEL: 'trace', PORT: new URL(world.running.baseUrl).port });
     expect(await child.serve(), child.output().stderr).toBe(world.running.baseUrl);
   });
-  afterAll(() => child.signal('SIGKILL'));
 
   const keep = (what: string, answer: Answer): Answer => {
     answers.push([what, `${JSON.stringify([...answer.headers])}\n${answer.text}`]);

@@ -1,7 +1,6 @@
 /** Answers with a success status whose body reports a failure: what owners see and what agents get. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { callOf, connected } from '../upstream-mcp/connected.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { fresh, givenWorld, type Organisation, shared } from '../world/world.ts';
@@ -86,9 +85,6 @@ describe('failures reported in the body by a REST platform', () => {
 
 describe('failures reported in the body by an MCP server', () => {
   const mcp = shared(() => startMcpServer());
-  beforeAll(() => {
-    afterFile(() => mcp.close());
-  });
   const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: mcp.address }));
   const given = fresh(() => connected(world, mcp, {}, HOLDS));
 

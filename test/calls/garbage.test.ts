@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -22,7 +22,6 @@ describe.each(ONE_STORE)(`memory that a call leaves behind, on %s${postgresNote}
     child = spawnBroker(environment, ['--trace-gc-nvp', '--max-semi-space-size=4']);
     expect(await child.serve(), child.output().stderr).toBe(agent.baseUrl);
   });
-  afterAll(() => child.signal('SIGKILL'));
 
   async function call(calls: number): Promise<void> {
     let left = calls;

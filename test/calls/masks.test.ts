@@ -4,7 +4,6 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { callOf, connected } from '../upstream-mcp/connected.ts';
-import { afterFile } from '../world/after-file.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -200,7 +199,6 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
 
   test('/mcp: structured content and text of a tool result are masked, and so are answers through the tools of the broker', async () => {
     const mcp = await startMcpServer('both');
-    afterFile(() => mcp.close());
     const reaching = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
     const { organisation: other, agent: caller } = await connected(reaching, mcp);
     await other.guardrails([BY_NAME]);

@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { placeOf } from '../../bin/add-entry.ts';
-import { afterFile } from '../world/after-file.ts';
 import { commandHost, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 import { startUpstream } from '../world/upstream.ts';
@@ -15,7 +14,6 @@ const data = join(folder, 'data');
 
 const upstream = shared(() => startUpstream());
 beforeAll(async () => {
-  afterFile(() => upstream.close());
   const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: upstream.address };
   await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');
 });

@@ -2,7 +2,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { APP_ID, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
 import { leaksOf } from '../world/canary.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
@@ -22,7 +21,6 @@ let served: Served;
 const github = shared(() => startGitHub(new Map([[TOKEN, 'repo']]), { clientSecret: SECRET, token: TOKEN }));
 const apps = shared(() => startAppPlatform());
 beforeAll(async () => {
-  afterFile(() => github.close());
   const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: `${github.address},${apps.address}` };
   served = await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');
 });

@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { runCommand, startServe } from '../world/command.ts';
 import { startGitHub } from '../world/github-server.ts';
@@ -33,7 +32,6 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
   const setting = { cwd: folder, env: { AGENT_BROKER_DATA: data, HOME: folder } };
   const github = shared(() => startGitHub(new Map([[TOKEN, 'repo, workflow']])));
   beforeAll(async () => {
-    afterFile(() => github.close());
     const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: github.address };
     await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');
   });

@@ -2,7 +2,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { commandHost, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
@@ -17,7 +16,6 @@ const run = (words: string[], more: Record<string, string> = {}) =>
 
 const receiver = shared(() => startAuditReceiver());
 beforeAll(async () => {
-  afterFile(() => receiver.close());
   await startServe([], {
     cwd: folder,
     env: { ...env, AGENT_BROKER_ALLOW_PRIVATE: receiver.address, AUDIT_FOLDER: join(folder, 'audit') },
@@ -71,7 +69,6 @@ test('a start that is no row, and an address with a password, are refused with w
 test('--url is the broker’s address, not the sink’s: the mistake is reported, and no owner session is sent there', async () => {
   // An upstream of its own: the sinks above keep pushing to theirs.
   const other = await startUpstream();
-  afterFile(() => other.close());
   const misplaced = await run(['add', 'x', 'otlp', '--url', other.url, '--owner-token', 'CANARY']);
   expect([misplaced.code, misplaced.stderr]).toEqual([2, expect.stringContaining(`write url=${other.url}`)]);
   expect(other.seen).toEqual([]);

@@ -1,6 +1,5 @@
 /** Notification channels on the command line: added, listed, tried, removed; a secret is never printed. */
 import { beforeAll, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { commandHost, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
@@ -14,7 +13,6 @@ const run = (words: string[], input?: string) =>
 
 const server = shared(() => startChannelServer());
 beforeAll(async () => {
-  afterFile(() => server.close());
   await startServe([], { cwd: folder, env: { ...env, AGENT_BROKER_ALLOW_PRIVATE: server.address } });
 });
 

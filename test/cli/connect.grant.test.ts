@@ -11,7 +11,6 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { jsonRequest } from '../world/agent.ts';
 import { startBearerProxy } from '../world/bearer-proxy.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
@@ -30,7 +29,6 @@ let owner: string;
 
 const github = shared(() => startGitHub(new Map([[TOKEN, 'repo']])));
 beforeAll(async () => {
-  afterFile(() => github.close());
   const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: github.address };
   served = await startServe(['--print-link'], { cwd: folder, env });
   owner = (await run(['owner', 'token'])).stdout.trim();

@@ -1,7 +1,6 @@
 /** Decisions depend only on the file or export that was applied, whatever was there before: checked by real calls on random states. */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { makeKeyPair } from '../world/agent.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -170,7 +169,6 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
     world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${mcp.address}`;
     await world.restart();
     mcp.tools = [{ name: 'search', annotations: { readOnlyHint: true } }, { name: 'drop' }];
-    afterFile(() => mcp.close());
   });
 
   async function outcomes(governed: ByFile): Promise<Record<string, Outcome[]>> {

@@ -2,9 +2,8 @@
  * All tasks of an owner, from an empty organisation, page by page: once with the keyboard alone, which checks each element that gets the focus,
  * and runs axe on each dialog and open state that no other file of this folder checks; in a thorough run once more with the mouse alone, which the other files use.
  */
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
@@ -24,11 +23,6 @@ describeInChromium('all tasks of an owner', () => {
   const mcp = shared(() => startMcpServer());
   const channels = shared(() => startChannelServer());
   const platform = shared(() => startUpstream());
-  beforeAll(() => {
-    afterFile(() => mcp.close());
-    afterFile(() => channels.close());
-    afterFile(() => platform.close());
-  });
   const world = givenWorld('sqlite', () => ({
     AGENT_BROKER_ALLOW_PRIVATE: [mcp, channels, platform].map(({ address }) => address).join(),
   }));

@@ -1,7 +1,6 @@
 /** An owner reviews a changed tool of an MCP server in a real browser, and accepts the displayed version. */
 import { beforeAll, expect, test } from 'vitest';
 import { callOf, connected, SEARCH } from '../upstream-mcp/connected.ts';
-import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { goTo, openConsole, PHONE, says } from '../world/console.ts';
@@ -12,9 +11,6 @@ describeInChromium('tools in a browser', () => {
   let organisation: Organisation;
   let agent: TestAgent;
   const mcp = shared(() => startMcpServer());
-  beforeAll(() => {
-    afterFile(() => mcp.close());
-  });
   const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: mcp.address }));
   beforeAll(async () => {
     ({ organisation, agent } = await connected(world, mcp));

@@ -1,7 +1,6 @@
 /** Deciding a held call by a button in Slack or Telegram: only where every rule that holds it allows that, and only by an owner who may decide. */
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MaybeRecorded } from '../../broker/audit/audit-unavailable.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import {
   type Body,
@@ -25,9 +24,6 @@ import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const server = shared(() => startChatServer());
-beforeAll(async () => {
-  afterFile(() => server.close());
-});
 beforeEach(() => server.clear());
 
 const HOLDS = { effect: 'require_approval', methods: ['POST'], decide_in: ['ops', 'phone'] };

@@ -1,7 +1,6 @@
 /** The sender is killed, or stops: another process takes over, no notice is lost, and a repeated message has the same id. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
-import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { describe, expect, test } from 'vitest';
+import { spawnBroker } from '../world/broker-process.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { startReplica } from '../world/replica.ts';
 import { query } from '../world/store-contents.ts';
@@ -14,14 +13,6 @@ const HELD = 12;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const server = shared(() => startChannelServer());
-beforeAll(async () => {
-  afterFile(() => server.close());
-});
-
-const children = new Set<BrokerProcess>();
-afterAll(() => {
-  for (const child of children) child.signal('SIGKILL');
-});
 
 /** The messages are sent again in the same way on both stores. On PostgreSQL the lease of a killed sender is also tested by `two replicas` below. */
 const KILLED = thorough ? STORES : STORES.slice(0, 1);
@@ -39,11 +30,7 @@ describe.each(KILLED)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
       ...world.environment,
       PORT: new URL(world.running.baseUrl).port,
     };
-    const spawn = () => {
-      const child = spawnBroker(environment);
-      children.add(child);
-      return child;
-    };
+    const spawn = () => spawnBroker(environment);
     const first = spawn();
     const second = spawn();
     await first.serve();
@@ -92,7 +79,6 @@ describe.runIf(STORES.includes('postgres'))('two replicas', () => {
     const channel = { name: 'hook', kind: 'webhook', url: `${server.url}/hook` };
     await organisation.ask('POST', '/owner/channels', channel);
     const replica = await startReplica(world);
-    children.add(replica.process);
     const holder = async () => (await query(world.environment, 'select holder from leases'))[0]!.holder;
     const mine = world.running.broker.instanceId;
     await expect.poll(holder).toBe(mine);

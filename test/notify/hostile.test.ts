@@ -1,6 +1,5 @@
 /** Sentences and names that imitate the channel's own text: what each kind of channel sends of them. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { CANARY, givenWorld, shared } from '../world/world.ts';
 
@@ -16,9 +15,6 @@ const HOSTILE = [
 const HIDDEN = /[\u200b\u202e\u2066\u2028\r]|\n(?=second|third)/;
 
 const server = shared(() => startChannelServer());
-beforeAll(async () => {
-  afterFile(() => server.close());
-});
 beforeEach(() => {
   server.seen.length = 0;
 });

@@ -4,7 +4,6 @@
  * calls. Queueing then would say nothing about the sender.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
@@ -27,7 +26,6 @@ beforeAll(async () => {
     waiting.get(id)?.();
     response.writeHead(204).end();
   };
-  afterFile(() => server.close());
 });
 
 describe.each(STORES)(`latency on %s${postgresNote}`, (store) => {

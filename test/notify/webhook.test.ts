@@ -1,16 +1,12 @@
 /** A held call on a signed webhook, end to end: what is sent, when, and the outcome. */
 import { Webhook } from 'standardwebhooks';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { CANARY, fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const server = shared(() => startChannelServer());
-beforeAll(async () => {
-  afterFile(() => server.close());
-});
 beforeEach(() => {
   server.seen.length = 0;
 });

@@ -1,6 +1,6 @@
 /** MCP servers as platforms: they name their authorization server (RFC 9728), and the broker registers itself there (RFC 7591). */
 import type { ServerResponse } from 'node:http';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
@@ -210,7 +210,6 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     beforeAll(async () => {
       tools = await startMcpServer();
     });
-    afterAll(() => tools.close());
     beforeEach(async () => {
       server.mcp.behind = tools.url;
       server.mcp.documents.set(

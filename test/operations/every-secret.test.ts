@@ -8,7 +8,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { CompactEncrypt, importJWK } from 'jose';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
@@ -175,7 +175,6 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     });
     expect(await child.serve(), child.output().stderr).toBe(world.running.baseUrl);
   }, 270_000);
-  afterAll(() => child?.signal('SIGKILL'));
 
   const PLATFORMS = {
     bearer: { type: 'bearer' },

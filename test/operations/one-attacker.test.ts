@@ -7,7 +7,6 @@ import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import { ALLOWANCE } from '../../broker/runtime/window-counts.ts';
 import { rawClient } from '../proxy/raw-client.ts';
-import { afterFile } from '../world/after-file.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { startGitHost } from '../world/git-host.ts';
 import { browserOf } from '../world/mcp-person.ts';
@@ -43,7 +42,6 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
   let answerSlow: () => void;
   beforeAll(async () => {
     const [host, upstream] = [await startGitHost({ secret: CANARY }), await startUpstream()];
-    afterFile(() => upstream.close());
     host.repository('acme/app');
     world = await startWorld('postgres', {
       AGENT_BROKER_ALLOW_PRIVATE: `${host.address},${upstream.address}`,

@@ -453,7 +453,6 @@ describe.each(ONE_STORE)(`a call that was approved but not begun at the backup, 
 describe.each(ONE_STORE)(`chat messages about what the restore ended, on %s${postgresNote}`, (store) => {
   test('are not edited, and no notices from before the restore are sent, before and after the review', async () => {
     const chat = await startChatServer();
-    onTestFinished(() => chat.close());
     const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: chat.address });
     const organisation = await world.demoOrganisation({ manifest: { base_url: chat.url } });
     const agent = await organisation.agent({ grants: { demo: { scopeList: ['demo:read', 'demo:write'] } } });

@@ -2,7 +2,6 @@
 import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
 import { connected, SEARCH } from '../upstream-mcp/connected.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
 import { startCollector } from '../world/collector.ts';
 import { callTool, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
@@ -15,7 +14,6 @@ const ASKED = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00';
 
 test('a server with trace context enabled gets it in `_meta`, and the attestation has the same trace id', async () => {
   const [collector, mcp] = [await startCollector(), await startMcpServer()];
-  afterFile(() => mcp.close());
   const world = await startWorld('sqlite', {
     AGENT_BROKER_ALLOW_PRIVATE: mcp.address,
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { startUpstream, type Upstream } from '../world/upstream.ts';
+import { startUpstream } from '../world/upstream.ts';
 import { ALLOW_ALL, shared } from '../world/world.ts';
 import { profileOf, type Started, sh, startRun } from './run-world.ts';
 import { HOST, startTlsWorld } from './tls-world.ts';
@@ -12,12 +12,11 @@ import { HOST, startTlsWorld } from './tls-world.ts';
 type Running = { started: Started; proxy: URL; folder: string };
 
 describe('plain HTTP through the proxy of a run', () => {
-  let untouched: Upstream;
   let open: Running;
   let strict: Running;
   const given = shared(() => startTlsWorld());
+  const untouched = shared(() => startUpstream(undefined, '127.0.0.2'));
   beforeAll(async () => {
-    untouched = await startUpstream(undefined, '127.0.0.2');
     afterFile(untouched.close);
     const organisation = await given.world.organisation();
     await organisation.platform({ manifest: { base_url: `${given.origin}/v1` } });

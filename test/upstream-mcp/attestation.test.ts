@@ -1,7 +1,6 @@
 /** Attestations on calls to MCP servers (specification, section of that name), verified as a server would: with published keys only. */
 import { createRemoteJWKSet, decodeJwt, type JWTPayload, jwtVerify } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
@@ -9,9 +8,6 @@ import { givenWorld, shared, startWorld } from '../world/world.ts';
 import { callOf, connected, SCOPES, SEARCH } from './connected.ts';
 
 const mcp = shared(() => startMcpServer());
-beforeAll(() => {
-  afterFile(() => mcp.close());
-});
 const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: mcp.address }));
 beforeEach(() => {
   mcp.seen = [];

@@ -1,6 +1,5 @@
 /** MCP servers as platforms: a governed call reaches a tool, in each variant of the protocol. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { type Manner, startMcpServer, type TestMcp } from '../world/mcp-server.ts';
@@ -14,7 +13,6 @@ describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that supports
   let agent: TestAgent;
   beforeAll(async () => {
     mcp = await startMcpServer(manner);
-    afterFile(() => mcp.close());
     world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
     ({ agent } = await connected(world, mcp));
   });
@@ -115,7 +113,6 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
   let mcp: TestMcp;
   beforeAll(async () => {
     mcp = await startMcpServer();
-    afterFile(() => mcp.close());
     world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
   });
 

@@ -1,7 +1,7 @@
 /** The result of testing the connection of an MCP server, by listing its tools. */
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
@@ -37,7 +37,6 @@ describe('testing the connection of an MCP server', () => {
 
   test('reports the number of listed tools, and stores none of them', async () => {
     const mcp = await startMcpServer();
-    onTestFinished(() => mcp.close());
     await worldWith(new URL(mcp.url).host);
     const { organisation, body } = await tested(mcp.url);
     expect(body).toMatchObject({
@@ -54,7 +53,6 @@ describe('testing the connection of an MCP server', () => {
 
   test('ends the session that it began, and so does reading the tools for an owner', async () => {
     const mcp = await startMcpServer('sessions');
-    onTestFinished(() => mcp.close());
     await worldWith(new URL(mcp.url).host);
     const { organisation, body } = await tested(mcp.url);
     expect(body.ok).toBe(true);

@@ -1,7 +1,6 @@
 /** Tools of an MCP server that changed since they were accepted are quarantined (MC-04). */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { toolDefinition } from '../../broker/policy/tool.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { refuseTools } from '../world/faults.ts';
@@ -16,9 +15,6 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
   let agent: TestAgent;
   let organisation: Organisation;
   const mcp = shared(() => startMcpServer());
-  beforeAll(() => {
-    afterFile(() => mcp.close());
-  });
   const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: mcp.address }));
   beforeEach(async () => {
     mcp.tools = original();
@@ -257,7 +253,6 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     mcp.tools[0]!.description = 'Other words';
     await refused(/has changed since it was accepted/);
     const second = await startMcpServer();
-    afterFile(() => second.close());
     world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${second.address}`;
     await world.restart();
     await organisation.platform({

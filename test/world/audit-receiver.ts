@@ -36,7 +36,7 @@ export function rowsIn(body: string): CameRow[] {
   return sent.filter((one: { type?: string }) => one.type !== 'test').map(rowIn);
 }
 
-/** Starts the receiver; close it after the file. */
+/** Starts the receiver. */
 export async function startAuditReceiver(): Promise<AuditReceiver> {
   const upstream = await startUpstream();
   const taken = new Set<number>();

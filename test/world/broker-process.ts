@@ -1,6 +1,7 @@
 /** Controls `child-broker.ts`: a broker that a test can kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { afterFile } from './after-file.ts';
 import { CHILD_BROKER, COMPILE_CACHE } from './checkout.ts';
 
 export type BrokerProcess = {
@@ -15,7 +16,7 @@ export type BrokerProcess = {
 };
 
 /**
- * Starts a process with this environment only, beside PATH and the compile cache; it serves when `serve` is called. It ends with the test. `flags`
+ * Starts a process with this environment only, beside PATH and the compile cache; it serves when `serve` is called. It ends with the test file at the latest. `flags`
  * are Node's; `program`: of another build.
  */
 export function spawnBroker(
@@ -36,6 +37,7 @@ export function spawnBroker(
   });
   // Ignores the error when the process is killed before it has read the line.
   child.stdin.on('error', () => {});
+  afterFile(() => child.kill('SIGKILL'));
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
   return {
     pid: child.pid!,

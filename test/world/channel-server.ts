@@ -19,7 +19,7 @@ export type ChannelServer = Upstream & {
   waitFor(count: number, timeoutMs?: number): Promise<Came[]>;
 };
 
-/** Starts the server; close it after the file. It answers 204. */
+/** Starts the server. It answers 204. */
 export async function startChannelServer(): Promise<ChannelServer> {
   const upstream = await startUpstream();
   upstream.answer = (_request, response) => response.writeHead(204).end();

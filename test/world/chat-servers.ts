@@ -67,7 +67,7 @@ const telegramAnswer = (server: ChatServer, method: string, body: Body, token: s
   return { ok: true, result: { message_id: id, chat: { id: Number(TELEGRAM_CHAT) }, text: body.text } };
 };
 
-/** Starts a server that is all three; close it after the file. */
+/** Starts a server that is all three. */
 export async function startChatServer(): Promise<ChatServer> {
   const upstream = await startUpstream();
   const server: ChatServer = Object.assign(upstream, {

@@ -3,7 +3,6 @@ import { createPrivateKey } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { afterFile } from './after-file.ts';
 import { jsonRequest, signToken } from './agent.ts';
 import { commandHost, type Ran, runCommand, type Served, startServe } from './command.ts';
 import { newFolder } from './stores.ts';
@@ -53,7 +52,6 @@ policies:
 export async function startCliWorld(): Promise<CliWorld> {
   const folder = newFolder();
   const upstream = await startUpstream();
-  afterFile(() => upstream.close());
   const env = { AGENT_BROKER_DATA: join(folder, 'data') };
   const setting = { cwd: folder, env: { ...env, CODEHOST_TOKEN: 'codehost-token-0123456789' } };
   const hosted = commandHost();

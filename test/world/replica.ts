@@ -14,7 +14,7 @@ export type Replica = {
 };
 
 /**
- * Starts a replica. The caller ends its process. `behind`: with the base URL of the world's own broker, as behind a load balancer, so that its links
+ * Starts a replica. Its process ends with the test file at the latest. `behind`: with the base URL of the world's own broker, as behind a load balancer, so that its links
  * lead there; requests go to its port all the same.
  */
 export async function startReplica(world: World, { behind = false } = {}): Promise<Replica> {

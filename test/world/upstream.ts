@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { afterFile } from './after-file.ts';
 
 export type Seen = {
   method: string;
@@ -27,7 +28,7 @@ export type Upstream = {
 };
 
 /**
- * Starts the platform. By default it answers 200 with `{method, target, body}`, and never the headers.
+ * Starts the platform; it ends with the test file. By default it answers 200 with `{method, target, body}`, and never the headers.
  *
  * @param certificate for `localhost`, or for `host`, of a server with TLS
  * @param host another loopback address
@@ -64,5 +65,6 @@ export async function startUpstream(certificate?: { key: string; cert: string },
     pause: () => upstream.close(),
     resume: () => new Promise<void>((resolve) => server.listen(port, host ?? '127.0.0.1', resolve)),
   };
+  afterFile(upstream.close);
   return upstream;
 }

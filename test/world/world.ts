@@ -157,10 +157,7 @@ export async function startWorld(
       return organisation;
     },
   };
-  afterFile(async () => {
-    await world.running.stop();
-    await upstream.close();
-  });
+  afterFile(() => world.running.stop());
   return world;
 }
 

@@ -2,7 +2,6 @@
  * The audit is pushed to a slow collector that sometimes refuses: after each kill it has every row of the log in order, and interrupted batches
  * were sent again unchanged, so that each row exists exactly once by its id.
  */
-import { afterFile } from '../../world/after-file.ts';
 import { type CameRow, rowsIn, startAuditReceiver } from '../../world/audit-receiver.ts';
 import type { Invariants } from '../invariants.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
@@ -18,7 +17,6 @@ type Batch = { rows: CameRow[]; isTaken: boolean };
 export async function auditPushes(scene: Scene, invariants: () => Invariants): Promise<Work> {
   const { world, organisation, random, ledger, reader } = scene;
   const collector = await startAuditReceiver();
-  afterFile(() => collector.close());
   world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${collector.address}`;
   scene.environment.AGENT_BROKER_ALLOW_PRIVATE = world.environment.AGENT_BROKER_ALLOW_PRIVATE!;
   await world.restart();

@@ -2,7 +2,6 @@
  * Notices about held calls and their decisions to a webhook: each is sent within two seconds of the hold or of the next start, and a second copy has
  * the same id, and exists only when a kill happened between the channel's answer and storing it.
  */
-import { afterFile } from '../../world/after-file.ts';
 import { type Came, startChannelServer } from '../../world/channel-server.ts';
 import type { Invariants } from '../invariants.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
@@ -19,7 +18,6 @@ type Copy = Pick<Came, 'id' | 'type'> & { about: string; at: number };
 export async function notices(scene: Scene, invariants: () => Invariants): Promise<Work> {
   const { world, organisation, random, ledger, reader, ask } = scene;
   const server = await startChannelServer();
-  afterFile(() => server.close());
   world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${server.address}`;
   scene.environment.AGENT_BROKER_ALLOW_PRIVATE = world.environment.AGENT_BROKER_ALLOW_PRIVATE!;
   await world.restart();
