@@ -182,13 +182,15 @@ function withoutToken(body: RawRequest['body'], token: string): RawRequest['body
 
 /** Holds back bytes that may be the beginning of the token until the next piece. */
 async function* upTo(find: FindForms, pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let waiting: Uint8Array = Buffer.alloc(0);
+  let waiting = Buffer.alloc(0);
   for await (const piece of pieces) {
-    const bytes = Buffer.concat([waiting, piece]);
+    // Not copied when nothing waits: a long body would take twice as much memory until the next collection.
+    const bytes =
+      waiting.length > 0 ? Buffer.concat([waiting, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
     const { spans, free } = find(bytes, false);
     if (spans.length > 0) throw new OutboundFault('body_holds_token');
     if (free > 0) yield bytes.subarray(0, free);
-    waiting = bytes.subarray(free);
+    waiting = Buffer.from(bytes.subarray(free));
   }
   if (waiting.length > 0) yield waiting;
 }
