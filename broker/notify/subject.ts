@@ -168,7 +168,8 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
   connection_broken: async (_broker, db, { organisation_id, subject_id }) => {
     const connection = await findConnection(db, organisation_id, subject_id);
     if (!connection) return undefined;
-    const waits = connection.status === 'reauth_needed';
+    const isRefused = connection.status === 'reauth_needed';
+    const waits = isRefused || connection.attention === 1;
     const platform = await platformOf(db, organisation_id, connection.platform_id);
     return {
       waits,
@@ -177,7 +178,12 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
         valuePart(connection.label, { strong: true }),
         { text: ' to ' },
         valuePart(platform.name),
-        { text: ' has to be connected again: the platform refused its credential' },
+        {
+          text:
+            waits && !isRefused
+              ? ' gets no token from its authorization server'
+              : ' has to be connected again: the platform refused its credential',
+        },
       ),
       agent: undefined,
       platform,

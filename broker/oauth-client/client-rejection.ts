@@ -1,7 +1,7 @@
 /** Handles authorization servers that reject the broker's client, or have deleted it. */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
-import { releaseRefresh, type TokenRowPlace } from '../store/oauth-tokens.ts';
+import { releaseRefresh, setAttention, type TokenRowPlace } from '../store/oauth-tokens.ts';
 import { type OAuthConnectionFacts, writeFacts } from './facts.ts';
 import type { OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
@@ -33,6 +33,7 @@ export async function noteRejection(
     );
   const { failing: _answered, ...known } = facts;
   const oauth = writeFacts({ ...known, rejected });
+  await setAttention(store.db, place, 1);
   await releaseRefresh(store.db, place, name, { until: now + pauseMs, oauth });
   return rejectedAnswer(client, error);
 }

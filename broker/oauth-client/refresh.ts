@@ -16,12 +16,13 @@ import {
   claimRefresh,
   findTokens,
   releaseRefresh,
+  setAttention,
   storeRefreshed,
   type TokenRow,
   type TokenRowPlace,
 } from '../store/oauth-tokens.ts';
 import { type AccessToken, lifeOf, writeCredential } from '../token-source/access-token.ts';
-import { withFailure } from '../token-source/failing-tokens.ts';
+import { isLasting, withFailure } from '../token-source/failing-tokens.ts';
 import { leased } from '../token-source/leased.ts';
 import { hasForgotten, noteRejection, PAUSE_MS, rejectedAnswer } from './client-rejection.ts';
 import { isOtherAccount, type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
@@ -162,9 +163,9 @@ async function withClaim(
   if (isProblem(answer) && !ended) {
     const now = broker.clock();
     const isNeeded = refused || seen.expiresAt === null || seen.expiresAt <= now;
-    const failed = isNeeded
-      ? { oauth: writeFacts({ ...facts, failing: withFailure(facts.failing, answer.detail, now) }) }
-      : {};
+    const failing = isNeeded ? withFailure(facts.failing, answer.detail, now) : undefined;
+    const failed = failing && { oauth: writeFacts({ ...facts, failing }) };
+    if (failing && isLasting(failing)) await setAttention(broker.store.db, place, 1);
     await releaseRefresh(broker.store.db, place, name, { until: now + PAUSE_MS, ...failed });
     return { kind: 'unavailable', code: 'token_unavailable', detail: answer.detail };
   }
@@ -195,6 +196,7 @@ async function withClaim(
   if (isProblem(answer))
     broker.log.warn({ connection: place.id }, 'OAuth consent revoked: somebody has to connect again');
   if (isForgotten) await forgetClient(broker, client, facts.client_id);
+  if (stored) await setAttention(broker.store.db, place, 0);
   if (stored) return { kind: 'replaced', credential };
   const connection = await findTokens(broker.store.db, place);
   const factsNow = readFacts(connection?.oauth ?? null);

@@ -46,6 +46,8 @@ export async function listRecentRows(db: Db, organisationId: string): Promise<Re
   return newest.filter(({ connection_id, reason }) => connection_id !== null || reason === 'governance_applied');
 }
 
+type Failing = Pick<ConnectionTable, 'failing' | 'attention'>;
+
 /**
  * Stores why a connection gets no token: `change` receives the stored JSON and returns the new one. When it gets one again, null, it no longer needs
  * to be connected again. Concurrent changes may overwrite each other.
@@ -53,7 +55,7 @@ export async function listRecentRows(db: Db, organisationId: string): Promise<Re
 export async function changeFailing(
   db: Db,
   { organisationId, connectionId }: Pick<TokenPlace, 'organisationId' | 'connectionId'>,
-  change: (failing: string | null) => string | null,
+  change: (failing: string | null) => Failing,
 ): Promise<void> {
   const found = await db
     .selectFrom('connections')
@@ -62,11 +64,11 @@ export async function changeFailing(
     .where('id', '=', connectionId)
     .executeTakeFirst();
   if (!found) return;
-  const failing = change(found.failing);
+  const { failing, attention } = change(found.failing);
   if (failing === found.failing) return;
   await db
     .updateTable('connections')
-    .set({ failing, ...(failing === null && { status: 'active' as const }) })
+    .set({ failing, attention, ...(failing === null && { status: 'active' as const }) })
     .where('organisation_id', '=', organisationId)
     .where('id', '=', connectionId)
     .execute();

@@ -25,6 +25,7 @@ const NO_TOKENS = {
   refresh_claim: null,
   refresh_claim_until: null,
   failing: null,
+  attention: 0 as const,
 };
 
 /** Writes a connection: a new one, or another credential for the one with the same id. */

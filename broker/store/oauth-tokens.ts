@@ -114,6 +114,22 @@ export async function releaseRefresh(
     .execute();
 }
 
+/** Sets whether a connection has got no token for a while; tokens of one person concern no owner. */
+export async function setAttention(
+  db: Db,
+  { table, organisationId, id }: TokenRowPlace,
+  attention: ConnectionTable['attention'],
+): Promise<void> {
+  if (table !== 'connections') return;
+  await db
+    .updateTable(table)
+    .set({ attention })
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .where('attention', '<>', attention)
+    .execute();
+}
+
 /** Ends the refresh claims of a dead process, so that another process can take them over. */
 export async function endRefreshClaims(db: Db, instanceId: string): Promise<void> {
   for (const table of ['connections', 'person_tokens'] as const)
@@ -153,6 +169,7 @@ async function replaceTokens(
       upstream_scopes: tokens.upstreamScopes,
       secret_reference: null,
       failing: null,
+      attention: 0 as const,
       status: 'active' as const,
       refresh_claim: null,
       refresh_claim_until: null,

@@ -19,7 +19,7 @@ import {
 import type { AccessToken } from './access-token.ts';
 import { exchangeAsApp } from './app-exchange.ts';
 import type { Exchanged } from './exchanged.ts';
-import { readFailing, withFailure } from './failing-tokens.ts';
+import { isLasting, readFailing, withFailure } from './failing-tokens.ts';
 import { leased } from './leased.ts';
 import { openToken, sealToken } from './sealed-token.ts';
 import { partOf } from './secret-part.ts';
@@ -91,9 +91,10 @@ async function getOnce(broker: Base, work: Work): Promise<IssuedToken> {
         await releaseUpstreamToken(store.db, place, name);
         // Otherwise the connection gets tokens, and only this call exceeds what they allow.
         if (got.kind === 'unavailable' || got.of === 'connection')
-          await changeFailing(store.db, place, (text) =>
-            JSON.stringify(withFailure(readFailing(text), got.detail, clock())),
-          );
+          await changeFailing(store.db, place, (text) => {
+            const failing = withFailure(readFailing(text), got.detail, clock());
+            return { failing: JSON.stringify(failing), attention: isLasting(failing) ? 1 : 0 };
+          });
       }
       if (got.kind === 'refused')
         log.warn({ connection: place.connectionId, platform: request.platformId }, got.detail);
@@ -139,7 +140,7 @@ async function mint(broker: Base, { request, place }: Work, claim: string): Prom
   };
   try {
     await storeUpstreamToken(broker.store.db, place, claim, stored);
-    await changeFailing(broker.store.db, place, () => null);
+    await changeFailing(broker.store.db, place, () => ({ failing: null, attention: 0 }));
   } catch (error) {
     // The token works without being stored; other replicas request their own after the claim has expired.
     broker.log.warn({ err: error, connection: place.connectionId }, 'an access token could not be stored');

@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { setCredentialStatus } from '../../broker/store/connections.ts';
 import { takeLease } from '../../broker/store/leases.ts';
+import { setAttention } from '../../broker/store/oauth-tokens.ts';
 import { operatorNumbers } from '../../broker/store/operator-numbers.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
@@ -179,6 +180,25 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await setCredentialStatus(db(), place, 'active');
     await setCredentialStatus(db(), place, 'reauth_needed');
     await expect.poll(() => server.came().map(({ type }) => type)).toContain('connection_broken.opened');
+  });
+
+  test('a connection that gets no token is a notice until it gets one, or is connected again', async () => {
+    await addWebhook();
+    const connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
+    const place = { table: 'connections' as const, organisationId: organisation.id, id: connection };
+    await setAttention(db(), place, 1);
+    const [told] = await server.waitFor(1, 5_000);
+    expect(told).toMatchObject({ type: 'connection_broken.opened', data: { platform: 'demo' } });
+    expect(told!.data.sentence).toMatch(/^The connection .* to .* gets no token from its authorization server$/);
+    server.seen.length = 0;
+    // Another cause, and one of two causes that ends, are neither a second notice nor its end.
+    await setCredentialStatus(db(), place, 'reauth_needed');
+    await setAttention(db(), place, 0);
+    await expect.poll(() => ofOrganisation('notices')).toEqual([]);
+    expect(server.seen).toEqual([]);
+    await setCredentialStatus(db(), place, 'active');
+    const [over] = await server.waitFor(1, 5_000);
+    expect([over!.type, over!.data.outcome]).toEqual(['connection_broken.outcome', 'The connection works again']);
   });
 
   test('what ends because its agent is revoked does not count as undecided', async () => {

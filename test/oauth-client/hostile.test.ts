@@ -49,6 +49,14 @@ describe('connecting with a faulty or hostile party', () => {
     return fresh ? await organisation.connection(id, { secret: null }) : connection;
   }
   const connect = () => connectAtOnce(world, organisation.owner, connection);
+  const attention = async () =>
+    (
+      await world.running.broker.store.db
+        .selectFrom('connections')
+        .select('attention')
+        .where('organisation_id', '=', organisation.id)
+        .execute()
+    ).map((one) => one.attention);
   const state = async () =>
     (await organisation.ask('GET', '/owner/connections')).body.connections.find(
       (one: { id: string }) => one.id === connection,
@@ -433,6 +441,7 @@ describe('connecting with a faulty or hostile party', () => {
           world.clock.skewMs += 1_000;
         }
         const [shown] = (await organisation.ask('GET', '/owner/connections')).body.connections;
+        expect(await attention()).toEqual([1]);
         expect(shown).toMatchObject({
           state: 'needs_attention',
           oauth: { refreshes: true, rejected: { error, since: expect.any(String) } },
@@ -441,6 +450,7 @@ describe('connecting with a faulty or hostile party', () => {
         expect((await agent.act(READ)).status).toBe(200);
         expect(server.asked.at(-1)!.get('refresh_token')).toBe(server.asked[0]!.get('refresh_token'));
         expect(await state()).toBe('connected');
+        expect(await attention()).toEqual([0]);
       },
     );
 
@@ -451,8 +461,10 @@ describe('connecting with a faulty or hostile party', () => {
       world.clock.skewMs += 59_000;
       await expectUnavailable(await agent.act(READ));
       expect(await shown()).toMatchObject({ state: 'connected', failing: null });
+      expect(await attention()).toEqual([0]);
       world.clock.skewMs += 3_000;
       expect((await agent.act(READ)).body).toMatchObject({ code: 'token_unavailable' });
+      expect(await attention()).toEqual([1]);
       expect(await shown()).toMatchObject({
         state: 'needs_attention',
         oauth: { refreshes: true },

@@ -140,6 +140,14 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
   });
 
   test.each(KINDS)('%s: a token endpoint that fails for a minute is shown to owners until it works', async (kind) => {
+    const attention = async () =>
+      (
+        await world.running.broker.store.db
+          .selectFrom('connections')
+          .select('attention')
+          .where('organisation_id', '=', organisation.id)
+          .execute()
+      ).map((one) => one.attention);
     await applied(kind);
     host.instead = { status: 500, body: 'CANARY' };
     const agent = await newAgent();
@@ -147,8 +155,10 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     world.clock.skewMs += 59_000;
     expect((await agent.act(READ)).status).toBe(502);
     expect(await firstConnection()).toMatchObject({ state: 'connected', failing: null });
+    expect(await attention()).toEqual([0]);
     world.clock.skewMs += 3_000;
     expect((await agent.act(READ)).body).toMatchObject({ code: 'token_unavailable' });
+    expect(await attention()).toEqual([1]);
     const { state, failing } = await firstConnection();
     expect(state).toBe('needs_attention');
     expect(failing).toEqual({
@@ -160,6 +170,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     world.clock.skewMs += 3_000;
     await taken(agent);
     expect(await firstConnection()).toMatchObject({ state: 'connected', failing: null });
+    expect(await attention()).toEqual([0]);
   });
 
   test.each([

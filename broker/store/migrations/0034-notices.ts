@@ -2,10 +2,10 @@ import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 import type { ColumnTypes } from './0001-foundation.ts';
 
-type Told = {
+export type Told = {
   table: string;
   on: 'insert' | 'update';
-  /** For an update: the column whose change creates the notice. */
+  /** For an update: the columns whose change creates the notice. */
   of?: string;
   when: string;
   event: string;
@@ -175,11 +175,29 @@ const rowOf = ({ event, subject = 'id', agent, platform }: Told, id: string, tim
 
 const occasion = ({ on, of, table }: Told): string => `after ${on}${of ? ` of ${of}` : ''} on ${table}`;
 
-function onSqlite(): string[] {
-  // A uuid of version 4 (RFC 9562 section 5.4).
-  const id = `lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-8' ||
+/** Statements that create the triggers. */
+export function noticeTriggers(all: readonly Told[], dialect: Store['dialect']): string[] {
+  if (dialect === 'sqlite') {
+    // A uuid of version 4 (RFC 9562 section 5.4).
+    const id = `lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-8' ||
     substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))`;
-  const time = `cast(unixepoch('subsec') * 1000 as integer)`;
+    const time = `cast(unixepoch('subsec') * 1000 as integer)`;
+    return all.map(
+      (told) =>
+        `create trigger tell_${told.event} ${occasion(told)} when ${told.when} begin ${rowOf(told, id, time)}; end`,
+    );
+  }
+  const id = 'gen_random_uuid()::text';
+  const time = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
+  return all.flatMap((told) => [
+    `create function tell_${told.event}() returns trigger language plpgsql as $$
+       begin ${rowOf(told, id, time)}; return null; end $$`,
+    `create trigger tell_${told.event} ${occasion(told)} for each row when (${told.when})
+       execute function tell_${told.event}()`,
+  ]);
+}
+
+function onSqlite(): string[] {
   const governed = (['insert', 'update', 'delete'] as const).map((on) => {
     const row = on === 'delete' ? 'old' : 'new';
     const differs = GOVERNED.map((one) => `old.${one} is distinct from new.${one}`).join(' or ');
@@ -190,18 +208,10 @@ function onSqlite(): string[] {
           on conflict (organisation_id) do update set version = excluded.version;
       end`;
   });
-  return [
-    ...TOLD.map(
-      (told) =>
-        `create trigger tell_${told.event} ${occasion(told)} when ${told.when} begin ${rowOf(told, id, time)}; end`,
-    ),
-    ...governed,
-  ];
+  return [...noticeTriggers(TOLD, 'sqlite'), ...governed];
 }
 
 function onPostgres(): string[] {
-  const id = 'gen_random_uuid()::text';
-  const time = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
   const governed = (['insert', 'update', 'delete'] as const).map((on) => {
     const row = on === 'delete' ? 'old' : 'new';
     const differs = GOVERNED.map((one) => `old.${one} is distinct from new.${one}`).join(' or ');
@@ -209,13 +219,5 @@ function onPostgres(): string[] {
       deferrable initially deferred for each row when (${row}.owner_id is null ${on === 'update' ? `and (${differs})` : ''})
       execute function renew_governance_version()`;
   });
-  return [
-    ...TOLD.flatMap((told) => [
-      `create function tell_${told.event}() returns trigger language plpgsql as $$
-       begin ${rowOf(told, id, time)}; return null; end $$`,
-      `create trigger tell_${told.event} ${occasion(told)} for each row when (${told.when})
-       execute function tell_${told.event}()`,
-    ]),
-    ...governed,
-  ];
+  return [...noticeTriggers(TOLD, 'postgres'), ...governed];
 }

@@ -145,6 +145,6 @@ export const migrations = (types: ColumnTypes, dialect: Store['dialect']): Recor
   '0070-retention-seals': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => retentionSeals(db, types) },
   '0071-refreshed-tokens': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => refreshedTokens(db, dialect) },
   '0072-former-owners': { readableBy: '0.1.0', up: formerOwners },
-  '0073-failing-tokens': { readableBy: '0.1.0', up: failingTokens },
+  '0073-failing-tokens': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => failingTokens(db, dialect) },
   '0074-approvers': { readableBy: '0.1.0', up: approvers },
 });

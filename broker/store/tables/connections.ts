@@ -36,9 +36,18 @@ export type ConnectionTable = {
   wait_ms: number | null;
   /** JSON: a FailingTokens; null: the last token was issued, or none was requested. Not of OAuth connections, whose failures are in `oauth`. */
   failing: string | null;
+  /** 1: it has got no token for a while, or the server rejects the broker's client, of OAuth connections too. */
+  attention: Bit;
 };
 
-export type TokenColumns = 'refresh_token' | 'oauth' | 'token_id' | 'refresh_claim' | 'refresh_claim_until' | 'failing';
+export type TokenColumns =
+  | 'refresh_token'
+  | 'oauth'
+  | 'token_id'
+  | 'refresh_claim'
+  | 'refresh_claim_until'
+  | 'failing'
+  | 'attention';
 
 export type TestColumns = 'tested_at' | 'tested_revision' | 'tested_ok' | 'tested_status' | 'tested_detail';
 
