@@ -89,15 +89,17 @@ function readOptions() {
       help: { type: 'boolean' },
     },
   });
-  const [first = 0, last = 0] = values.lines.split('-').map(Number);
+  const [, first = '', last = first] = /^(\d+)(?:-(\d+))?$/.exec(values.lines) ?? [];
+  if (first === '') throw new Error('--lines: write one line, or the first and the last: 20-60.');
   const wrong = positionals.find((file) => !existsSync(join(ROOT, file)));
   if (wrong) throw new Error(`There is no file ${wrong}. Paths are relative to the checkout.`);
   const folders = [...new Set(positionals.map((file) => dirname(file).replace(/^broker\b/, 'test')))];
   const tests = values.tests ?? folders;
+  if (tests.includes('test')) throw new Error('Name the tests with --tests: there are none for this folder alone.');
   const missing = tests.find((test) => !existsSync(join(ROOT, test)));
   if (missing) throw new Error(`There are no tests in ${missing}. Name some with --tests.`);
   const seconds = wholeNumber('--seconds', values.seconds, 900, 100_000);
-  return { files: positionals, tests, first, last: last || first, seconds, help: values.help };
+  return { files: positionals, tests, first: Number(first), last: Number(last), seconds, help: values.help };
 }
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ').slice(0, 100);
