@@ -12,7 +12,9 @@ import {
   whyNotSent,
 } from '../calls/method-search.ts';
 import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
+import type { CallLease } from '../egress/call-budget.ts';
 import type { CallLease } from '../egress/call-lease.ts';
+import { sentHeaders } from '../egress/client-headers.ts';
 import type { FindForms } from '../egress/form-search.ts';
 import { rawSearch } from '../egress/raw-search.ts';
 import type { BodySigning } from '../egress/sign-request.ts';
@@ -44,6 +46,8 @@ type ReadOptions = {
   /** Whether the platform's authentication signs the body. */
   signing: BodySigning;
   parsing: Parsing;
+  /** Headers that the platform's manifest allows to be forwarded (`namedByManifest`). */
+  named: readonly string[];
   /** The platform's rules. */
   rules: PlatformRules | undefined;
 };
@@ -60,6 +64,7 @@ export async function readRequest({
   token: found,
   signing,
   parsing,
+  named,
   rules,
 }: ReadOptions): Promise<ReadRequest> {
   const begun = performance.now();
@@ -77,9 +82,10 @@ export async function readRequest({
     ended({ ok: false, code, detail });
   if (target.endpoint.includes(token))
     return refuse('The URL contains the token of the agent: send the token in a header only.');
-  if (Object.values(sent.headers).some((value) => value.includes(token)))
-    return refuse('The token of the agent is in another header as well.');
   const bodyHeaders = bodyHeadersOf(request.headers);
+  // In a header that is not forwarded it harms nobody: some clients send their key in several.
+  if (Object.values({ ...sentHeaders(sent.headers, named), ...bodyHeaders }).some((value) => value.includes(token)))
+    return refuse('The token of the agent is in another header as well, which is forwarded to the platform.');
   if (!lease.begin())
     return refuse(
       'Too many calls of this agent and its children, or of all agents, are under way. Try again.',
