@@ -39,6 +39,19 @@ describe('answers', () => {
     }
   });
 
+  test('the address of the next page in the body leads through the broker, if the manifest lists it', async () => {
+    const manifest = { answer_urls: { 'GET /**': ['@odata.nextLink', 'next'] } };
+    await organisation.platform({ id: 'paged', manifest });
+    const agent = await agentOf('paged');
+    const base = `${world.upstream.url}/v1`;
+    const page = `{"@odata.nextLink": "${base}/items?$skiptoken=a%20b","next":null,"id":12345678901234567890,"value":[{"next":"${base}/x"}]}`;
+    world.upstream.answer = (_, response) => response.setHeader('content-type', 'application/json').end(page);
+    const proxied = `${agent.baseUrl}/proxy/paged-main/items?$skiptoken=a%20b`;
+    expect((await rawClient(() => agent)('GET', '/proxy/paged-main/items')).text).toBe(
+      `{"@odata.nextLink":"${proxied}","next":null,"id":12345678901234567890,"value":[{"next":"${base}/x"}]}`,
+    );
+  });
+
   test('CX-02 a credential that is not ASCII is found in headers and redirects, in the bytes of both charsets', async () => {
     const secret = 'user:pässwörd-0123456789-abcdef';
     await organisation.platform({ id: 'basic', manifest: { auth: { type: 'basic' } }, secret });
