@@ -38,6 +38,10 @@ export function refusedPush(
 /** The body of the answer to a refused fetch: an error packet (gitprotocol-pack, "pkt-line"), which git shows as a remote error. */
 export const refusedFetch = (line: string): string => pktLine(`ERR ${line}`);
 
+/** The body of the answer to a request for the refs: the same error packet after the announcement of the service (gitprotocol-http, "Smart Server Response"). */
+export const refusedAdvertisement = (service: string, line: string): string =>
+  `${pktLine(`# service=${service}\n`)}${FLUSH}${refusedFetch(line)}`;
+
 /**
  * The body of the answer to a push whose commands were not read: a fatal error in side-band-64k, which every git client requests when the
  * host offers it.

@@ -1,7 +1,7 @@
 /** Formats refusals of `/git` so that the client shows them. */
 import type { IncomingMessage } from 'node:http';
 import { type GitTarget, mediaTypeOf, readTarget } from '../git/git-call.ts';
-import { refusedFetch, refusedPush, refusedUnread } from '../git/push-report.ts';
+import { refusedAdvertisement, refusedFetch, refusedPush, refusedUnread } from '../git/push-report.ts';
 import type { ReadBody } from '../git/read-request.ts';
 import type { Reply } from './reply.ts';
 
@@ -9,6 +9,16 @@ import type { Reply } from './reply.ts';
 const REPORTED = /^(?:git|JGit)\//;
 /** Git itself. Not isomorphic-git, which shows the body of an error. */
 const REAL_GIT = /^git\/\d/;
+
+/** libgit2, dulwich and JGit show the status of an HTTP error to a request for the refs, but the text of an error of the protocol. */
+const SHOWS_PROTOCOL_ERROR = /^git\/2\.0 \(libgit2 |^git\/dulwich\/|^JGit\//;
+
+/** Formats a refusal of a request for the refs. A 401 stays unchanged: it makes a client ask for credentials. */
+function formatRefusedRefs(agent: string, { service }: GitTarget, reply: Reply): Reply {
+  if (reply.status === 401 || !SHOWS_PROTOCOL_ERROR.test(agent)) return reply;
+  const body = refusedAdvertisement(service, String(reply.body));
+  return { ...reply, status: 200, type: mediaTypeOf(service, 'advertisement'), body };
+}
 
 /**
  * Formats a refusal for the client. git shows only the status of an error to a POST. So a push gets a report that names the reason for each ref, or a
@@ -22,7 +32,9 @@ export function formatGitRefusal(
   reply: Reply,
 ): Reply {
   const { 'user-agent': agent = '' } = request.headers;
-  if (reply.status < 400 || target === undefined || target.isAdvertisement || !REPORTED.test(agent)) return reply;
+  if (reply.status < 400 || target === undefined) return reply;
+  if (target.isAdvertisement) return formatRefusedRefs(agent, target, reply);
+  if (!REPORTED.test(agent)) return reply;
   const answer = (bytes: Buffer | string): Reply => ({
     ...reply,
     status: 200,
@@ -46,8 +58,9 @@ export function formatGitRefusal(
 export function formatUnreadRefusal(request: IncomingMessage, reply: Reply): Reply {
   const { 'user-agent': agent = '', 'content-length': length } = request.headers;
   const target = readTarget(request.method ?? '', request.url ?? '');
-  if (reply.status < 400 || reply.status === 401 || !REAL_GIT.test(agent)) return reply;
-  if (typeof target === 'string' || target.isAdvertisement) return reply;
+  if (reply.status < 400 || reply.status === 401 || typeof target === 'string') return reply;
+  if (target.isAdvertisement) return formatRefusedRefs(agent, target, reply);
+  if (!REAL_GIT.test(agent)) return reply;
   const line = String(reply.body);
   const isFetch = target.service === 'git-upload-pack';
   // A body of 4 bytes is the probe before a long push.

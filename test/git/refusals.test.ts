@@ -177,6 +177,28 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     }
   });
 
+  test('libgit2, dulwich and JGit get a refused list of refs as an error of the protocol, other clients an HTTP error', async () => {
+    const agent = await given.agent({ constraints: { repos: ['acme/other'] } });
+    const list = async (userAgent: string, token = agent.token()) => {
+      const answer = await fetch(`${given.world.running.baseUrl}/git/acme/app/info/refs?service=git-upload-pack`, {
+        headers: { authorization: `Basic ${Buffer.from(`x:${token}`).toString('base64')}`, 'user-agent': userAgent },
+      });
+      return [answer.status, answer.headers.get('content-type')?.split(';')[0], await answer.text()];
+    };
+    const line = "agent-broker: repo_not_allowed - acme/app is not in the agent's allowed repositories";
+    for (const client of ['git/2.0 (libgit2 1.5.1)', 'git/dulwich/0.21.2', 'JGit/4.11.9.201909030838-r']) {
+      const [status, type, text = ''] = await list(client);
+      expect([status, type]).toEqual([200, 'application/x-git-upload-pack-advertisement']);
+      const [, length = '', rest = ''] =
+        /^001e# service=git-upload-pack\n0000([0-9a-f]{4})(ERR .*)$/s.exec(String(text)) ?? [];
+      expect(rest.trimEnd()).toBe(`ERR ${line}`);
+      expect(Number.parseInt(length, 16)).toBe(rest.length + 4);
+      expect((await list(client, 'expired'))[0]).toBe(401);
+    }
+    for (const client of ['git/2.39.5', 'isomorphic-git/1', 'go-git/5.4'])
+      expect(await list(client)).toEqual([403, 'text/plain', expect.stringContaining(line)]);
+  });
+
   test('git shows why a push of too many refs, or a signed one, is refused', async () => {
     const agent = await given.agent();
     git(given.host.repository('acme/signs'), 'config', 'receive.certNonceSeed', 'seed');
