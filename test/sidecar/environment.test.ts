@@ -52,6 +52,18 @@ describe('the environment', () => {
     expect(environment.OPENAI_BASE_URL).toBe('http://127.0.0.1:7/proxy/a%20b%2F%C3%BC');
   });
 
+  test('has a kubeconfig whose plain HTTP @kubernetes/client-node accepts', () => {
+    const { files } = environmentFor({}, run([granted('k', 'kubernetes')]));
+    const { clusters } = JSON.parse(files.kubeconfig ?? '');
+    // Its KubeConfig.applyToFetchOptions throws for an http server unless certificates are not verified.
+    expect(clusters).toEqual([
+      {
+        name: 'broker',
+        cluster: { server: 'http://127.0.0.1:7/~KEY/proxy/k', 'insecure-skip-tls-verify': true },
+      },
+    ]);
+  });
+
   test('has git settings only with a code host, and adds to existing ones', () => {
     const parent = { GIT_CONFIG_COUNT: '2' };
     expect(environmentFor(parent, run([granted('o', 'openai')])).environment.GIT_CONFIG_COUNT).toBe('2');
