@@ -22,9 +22,7 @@ const OWN = 'CANARY-own-secret-of-one-agent-0123456789';
 describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
-  beforeAll(async () => {
-    await organisation.platform({ id: 'bare', secret: null });
-  });
+  beforeAll(() => organisation.platform({ id: 'bare', secret: null }));
 
   const db = () => world.running.broker.store.db;
   const published = async (): Promise<JWK & { kid: string }> => {

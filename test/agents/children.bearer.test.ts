@@ -23,9 +23,7 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
   const child = shared(() => childOf(world, organisation, parent));
   const sibling = shared(() => childOf(world, organisation, parent));
   const stranger = shared(() => importSigningKey(generateSigningKey()));
-  beforeEach(async () => {
-    await world.forgive();
-  });
+  beforeEach(() => world.forgive());
 
   const broker = () => world.running.broker;
   const claims = (token = child.bearer) => JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString());

@@ -24,12 +24,8 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
   let names = 0;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: [{ effect: 'allow' }] }));
-  beforeAll(async () => {
-    await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
-  });
-  beforeEach(async () => {
-    await db().deleteFrom('registrations').execute();
-  });
+  beforeAll(() => organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true }));
+  beforeEach(() => db().deleteFrom('registrations').execute());
 
   const db = () => world.running.broker.store.db;
   const post = (path: string, body: unknown): Promise<Answer> => send(world.running.baseUrl + path, jsonPost(body));

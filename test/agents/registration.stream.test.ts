@@ -103,9 +103,7 @@ const registrar = (world: () => World) => async (ownerId: string) => {
 describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation());
-  beforeEach(async () => {
-    await world.running.broker.store.db.deleteFrom('registrations').execute();
-  });
+  beforeEach(() => world.running.broker.store.db.deleteFrom('registrations').execute());
   const register = (ownerId = organisation.owner.id) => registrar(() => world)(ownerId);
   const opened: Stream[] = [];
   const listen = async (token: string, options?: Parameters<typeof open>[1]) => {
@@ -113,9 +111,7 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     opened.push(stream);
     return stream;
   };
-  afterEach(async () => {
-    await Promise.all(opened.splice(0).map((stream) => stream.close()));
-  });
+  afterEach(() => Promise.all(opened.splice(0).map((stream) => stream.close())));
   const decide = (verb: string, token: string) => organisation.ask('POST', `/v1/register/${verb}/${token}`);
   const idOf = async () => (await organisation.ask('GET', '/owner/registrations')).body.registrations[0].id as string;
 

@@ -32,9 +32,7 @@ describeInChromium(
     );
     const agent = shared(() => organisation.agent({ name: 'support-triage-of-a-long-name-without-any-space-in-it' }));
     const page = shared(async () => await (await startBrowser()).page({ width: 360, height: 740 }));
-    beforeAll(async () => {
-      await page.authenticator();
-    });
+    beforeAll(() => page.authenticator());
     /** Checks the page as it is now, and takes a picture of it. */
     const holds = async (name: string) => {
       await expectAccessible(page, name);

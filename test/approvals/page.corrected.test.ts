@@ -13,9 +13,7 @@ describeInChromium('a call that is corrected while its page is open', () => {
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent({ name: 'triage' }));
   const page: Page = shared(async () => await (await startBrowser()).page(PHONE));
-  beforeAll(async () => {
-    await page.resize(PHONE, 'phone');
-  });
+  beforeAll(() => page.resize(PHONE, 'phone'));
   const read = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
   const correct = async (id: string, amount: number) => {
     const { request_hash } = await read(id);

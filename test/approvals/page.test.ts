@@ -57,9 +57,7 @@ describeInChromium('the approval page', () => {
     agent = await organisation.agent({ name: 'support-triage', policy, grants });
   });
   const page = shared(async () => await (await startBrowser()).page(PHONE));
-  beforeAll(async () => {
-    await page.resize(PHONE, 'phone');
-  });
+  beforeAll(() => page.resize(PHONE, 'phone'));
   const authenticator = shared(() => page.authenticator());
 
   test('a file is described by type, length and hash, and can be decided', async () => {

@@ -44,9 +44,7 @@ describeInChromium('passkeys in a browser', () => {
   let device: Authenticator | undefined;
   const world = givenWorld();
   const page = shared(() => openPage({ width: 800, height: 600 }));
-  beforeEach(async () => {
-    await device?.remove();
-  });
+  beforeEach(() => device?.remove());
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent());
   beforeEach(async () => {

@@ -14,9 +14,7 @@ describeInChromium('the passkeys page', () => {
   const world = givenWorld();
   const organisation = shared(() => world.organisation());
   const page = shared(async () => await (await startBrowser()).page(PHONE));
-  beforeAll(async () => {
-    await page.resize(PHONE, 'phone');
-  });
+  beforeAll(() => page.resize(PHONE, 'phone'));
   const authenticator = shared(() => page.authenticator());
 
   test('without a session it redirects to sign-in, and returns', async () => {

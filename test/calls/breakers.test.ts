@@ -16,9 +16,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
   const stranger = makeKeyPair();
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
-  beforeAll(async () => {
-    await organisation.platform({ id: 'other' });
-  });
+  beforeAll(() => organisation.platform({ id: 'other' }));
 
   const newAgent = () => organisation.agent({ grants: { demo: {}, other: {} } });
   const fail = () => {

@@ -12,9 +12,7 @@ const run = (words: string[], input?: string) =>
   hosted(['channel', ...words], { cwd: folder, env, ...(input !== undefined && { input }) });
 
 const server = shared(() => startChannelServer());
-beforeAll(async () => {
-  await startServe([], { cwd: folder, env: { ...env, AGENT_BROKER_ALLOW_PRIVATE: server.address } });
-});
+beforeAll(() => startServe([], { cwd: folder, env: { ...env, AGENT_BROKER_ALLOW_PRIVATE: server.address } }));
 
 test('a channel is added with its rules, listed, tried and removed', async () => {
   const hook = await run([

@@ -9,9 +9,7 @@ import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 import { shared } from '../world/world.ts';
 
 const cli = shared(() => startCliWorld());
-beforeAll(async () => {
-  await cli.agent('clerk');
-});
+beforeAll(() => cli.agent('clerk'));
 afterEach(() => {
   cli.upstream.answer = undefined;
 });

@@ -11,9 +11,7 @@ describeInChromium('changing agents in the console', () => {
   const triage = shared(() => organisation.agent({ name: 'triage', grants: {} }));
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const go = async (path: string) => {
-    await goTo(page, world.running.baseUrl + path);
-  };
+  const go = (path: string) => goTo(page, world.running.baseUrl + path);
   const has = (selector: string, words: string) =>
     page.until(
       `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,

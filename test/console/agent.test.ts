@@ -12,9 +12,7 @@ describeInChromium('agents in the console', () => {
   const triage = shared(() => organisation.agent({ name: 'triage' }));
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const go = async (path: string) => {
-    await goTo(page, world.running.baseUrl + path);
-  };
+  const go = (path: string) => goTo(page, world.running.baseUrl + path);
   const has = (selector: string, words: string) =>
     page.until(
       `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,

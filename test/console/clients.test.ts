@@ -17,9 +17,7 @@ describeInChromium('MCP clients in the console', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
 
-  const go = async (path: string, on = page) => {
-    await goTo(on, world.running.baseUrl + path);
-  };
+  const go = (path: string, on = page) => goTo(on, world.running.baseUrl + path);
   const works = async (token: string) => (await callMcp(world.running.baseUrl, token)).status;
   /** Authorises a client. Returns its tokens and the selector of its row. */
   const connected = async (clientName: string, decision: Record<string, unknown> = {}) => {

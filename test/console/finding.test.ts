@@ -11,9 +11,7 @@ describeInChromium('search and filters in the console', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
   const triage = shared(() => organisation.agent({ name: 'triage' }));
-  const go = async (path: string) => {
-    await goTo(page, world.running.baseUrl + path);
-  };
+  const go = (path: string) => goTo(page, world.running.baseUrl + path);
   const names = () =>
     page.value<string[]>(`[...document.querySelectorAll('#agents .name strong')].map((one) => one.innerText)`);
   const options = (selector: string) =>

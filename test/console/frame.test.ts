@@ -61,9 +61,7 @@ describeInChromium('frame of pages', () => {
   const organisation = shared(() => world.demoOrganisation());
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const go = async (path: string, on: Page = page) => {
-    await goTo(on, world.running.baseUrl + path);
-  };
+  const go = (path: string, on: Page = page) => goTo(on, world.running.baseUrl + path);
   beforeAll(() => organisation.agent({ name: 'triage' }));
 
   test('the content of every page has the same left and right edges', async () => {

@@ -14,9 +14,7 @@ describeInChromium('the console by keyboard', () => {
     ids = [await hold('one'), await hold('two'), await hold('three')];
   });
   const page = shared(async () => await openConsole(world, await startBrowser(), organisation.owner));
-  beforeAll(async () => {
-    await page.until(`${WAITING} === 3`);
-  });
+  beforeAll(() => page.until(`${WAITING} === 3`));
 
   async function hold(note: string, endpoint = '/items'): Promise<string> {
     const held = await agent.act({ platform: 'demo', endpoint, method: 'POST', scope: 'demo:write', data: { note } });

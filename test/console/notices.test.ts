@@ -14,9 +14,7 @@ describeInChromium('notices in the console', () => {
   const organisation = shared(() => world.demoOrganisation());
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const go = async (path: string, on = page) => {
-    await goTo(on, world.running.baseUrl + path);
-  };
+  const go = (path: string, on = page) => goTo(on, world.running.baseUrl + path);
   const write = async (selector: string, text: string) => {
     await page.click(selector);
     await page.value(`document.querySelector(${JSON.stringify(selector)}).select?.()`);

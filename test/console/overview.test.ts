@@ -16,9 +16,7 @@ describeInChromium('the overview', () => {
   const agent = shared(() => organisation.agent({ name: 'triage' }));
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const go = async (path: string) => {
-    await goTo(page, world.running.baseUrl + path);
-  };
+  const go = (path: string) => goTo(page, world.running.baseUrl + path);
   const textOf = (selector: string) =>
     page.value<string>(`document.querySelector('${selector}').innerText.replace(/\\s+/g, ' ')`);
   const drawn = (id: string) =>

@@ -16,9 +16,7 @@ describeInChromium('the console’s pages', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
 
-  const go = async (path: string, on = page) => {
-    await goTo(on, world.running.baseUrl + path);
-  };
+  const go = (path: string, on = page) => goTo(on, world.running.baseUrl + path);
   const row = (agent: TestAgent) => `[data-agent="${agent.agentId}"]`;
   const rowSays = (agent: TestAgent, words: string) =>
     page.until(`document.querySelector('${row(agent)}').innerText.includes(${JSON.stringify(words)})`);

@@ -26,9 +26,7 @@ describeInChromium('the rule editor in the console', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
 
-  const go = async (path: string, on = page) => {
-    await goTo(on, world.running.baseUrl + path);
-  };
+  const go = (path: string, on = page) => goTo(on, world.running.baseUrl + path);
   const there = (selector: string, on = page) =>
     on.until(`document.querySelector(${JSON.stringify(selector)}) !== null`);
   const text = () => page.value<string>(`document.querySelector('#rules-text').value`);

@@ -93,9 +93,7 @@ describe('verifying a receipt with WebCrypto gives the result of the command lin
 describeInChromium('receipts in the console', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const go = async (path: string) => {
-    await goTo(page, world.running.baseUrl + path);
-  };
+  const go = (path: string) => goTo(page, world.running.baseUrl + path);
   const verdict = (valid: boolean) => page.until(`document.querySelector('#verdict')?.dataset.valid === '${valid}'`);
   const textOf = (selector: string) => page.value<string>(`document.querySelector('${selector}').innerText`);
   /** Presses Tab until the element has the focus. */

@@ -19,9 +19,7 @@ describeInChromium('settings and reports in the console', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
 
-  const go = async (path: string, on = page) => {
-    await goTo(on, world.running.baseUrl + path);
-  };
+  const go = (path: string, on = page) => goTo(on, world.running.baseUrl + path);
   const has = (words: string, on = page) =>
     on.until(`document.querySelector('main').innerText.includes(${JSON.stringify(words)})`);
   const resolved = async () => (await send(`${world.running.baseUrl}/agents/${agent.agentId}/did.json`, {})).status;

@@ -17,9 +17,7 @@ describeInChromium('standing approvals in a browser', () => {
   const page = shared(() => openConsole(world, browser, organisation.owner));
   const hold = async (data: object = DATA): Promise<string> => (await agent.act({ ...CALL, data })).body.approval_id;
   const status = async (data: object) => (await agent.act({ ...CALL, data })).status;
-  const go = async (path: string, on: Page = page) => {
-    await on.open(world.running.baseUrl + path);
-  };
+  const go = (path: string, on: Page = page) => on.open(world.running.baseUrl + path);
   const begin = async (id: string) => {
     await go(`/approve/${id}`);
     await page.until(`document.querySelector('button.approve:enabled, .decide button.primary:enabled') !== null`);

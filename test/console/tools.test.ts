@@ -17,9 +17,7 @@ describeInChromium('tools in a browser', () => {
   });
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const open = async (on = page) => {
-    await goTo(on, `${world.running.baseUrl}/console/connections`);
-  };
+  const open = (on = page) => goTo(on, `${world.running.baseUrl}/console/connections`);
   const row = (tool: string) => `[data-tool="${tool}"]`;
   const stands = (tool: string, state: string, on = page) =>
     on.until(`document.querySelector('${row(tool)}')?.dataset.state === '${state}'`);

@@ -8,9 +8,7 @@ import { SPECIFICATION } from './specification.ts';
 
 const world = givenWorld();
 const published = shared(() => world.organisation());
-beforeAll(async () => {
-  await published.ask('POST', '/owner/organisation', { publish_identity_documents: true });
-});
+beforeAll(() => published.ask('POST', '/owner/organisation', { publish_identity_documents: true }));
 
 const show = makeShow(() => world.running.baseUrl);
 const get = (path: string) => send(world.running.baseUrl + path, {});

@@ -6,9 +6,7 @@ import { makeShow } from './shown.ts';
 
 const world = givenWorld();
 const organisation = shared(() => world.demoOrganisation());
-beforeAll(async () => {
-  await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
-});
+beforeAll(() => organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true }));
 const agent = shared(() => organisation.agent());
 const other = shared(() => organisation.agent());
 const held = shared(() => organisation.agent({ grants: { demo: { require_approval: 1 } } }));

@@ -36,9 +36,7 @@ describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${po
     return () => second.signal('SIGKILL');
   });
 
-  const hold = async () => {
-    await expectStatus(202, there.act(WRITE));
-  };
+  const hold = () => expectStatus(202, there.act(WRITE));
 
   test('a call that is held at the other replica is reported here, to its own organisation only', async () => {
     await mine.until(({ events }) => events.length > 0);

@@ -69,9 +69,7 @@ describe('long bodies and answers', MEASURED, () => {
     );
     const text = `${JSON.stringify({ policies })} # ${'long '.repeat(16_000)}`;
     expect(text.length).toBeGreaterThan(64 * 1024);
-    const plan = async (by: typeof other) => {
-      await expectStatus(200, by.ask('POST', '/owner/governance/plan', { text }));
-    };
+    const plan = (by: typeof other) => expectStatus(200, by.ask('POST', '/owner/governance/plan', { text }));
     const two = [plan(organisation), plan(organisation)];
     await vi.waitUntil(() => workers.now > 0, { timeout: 10_000 });
     await Promise.all([...two, plan(other)]);

@@ -74,9 +74,7 @@ describe.each(WHERE)(`governance files and OAuth connections on %s${postgresNote
     (await organisation.ask('GET', '/owner/connections')).body.connections.find(
       (one: { label: string }) => one.label === label,
     );
-  const owner = async (path: string, body: unknown = {}) => {
-    await expectStatus(200, organisation.ask('POST', path, body));
-  };
+  const owner = (path: string, body: unknown = {}) => expectStatus(200, organisation.ask('POST', path, body));
 
   /** Makes the broker refresh the connection's tokens, by a call of an agent. */
   async function refresh(): Promise<void> {

@@ -37,9 +37,7 @@ const inTrqp = <T extends object>(body: T, path: string): T | object =>
 describe('hostile requests', () => {
   const world = givenWorld();
   const organisation = shared(() => world.demoOrganisation());
-  beforeAll(async () => {
-    await publish(organisation);
-  });
+  beforeAll(() => publish(organisation));
   const agent = shared(() => organisation.agent());
   const text = (path: string, more: object = {}) =>
     JSON.stringify({ ...inTrqp(bodyFor(agent, world.running.broker.did), path), ...more });

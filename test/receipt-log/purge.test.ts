@@ -26,9 +26,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   const agent = fresh(() => organisation.agent());
 
   // A round processes every organisation with a retention, also those of earlier tests.
-  afterEach(async () => {
-    await world.running.broker.store.db.updateTable('organisations').set({ retention: null }).execute();
-  });
+  afterEach(() => world.running.broker.store.db.updateTable('organisations').set({ retention: null }).execute());
 
   const fetched = (path: string) => readAsOwner(world, organisation, path);
   const settled = (atLeast: number) => settledLog(organisation, atLeast);

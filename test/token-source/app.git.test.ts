@@ -41,9 +41,7 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
     connected: false,
     environment: () => ({ AGENT_BROKER_ALLOW_PRIVATE: `${app.host.address},${code.address}` }),
   });
-  const connect = async () => {
-    await expectStatus(200, app.apply({ platform: { git_base_url: code.url } }));
-  };
+  const connect = () => expectStatus(200, app.apply({ platform: { git_base_url: code.url } }));
 
   test('clone and push use tokens for one repository, first to read, then to write; workflows only for agents that may write them', async () => {
     await connect();

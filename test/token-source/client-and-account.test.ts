@@ -13,9 +13,7 @@ const KINDS: Kind[] = ['client_credentials', 'service_account'];
 
 describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store) => {
   const { host, world, organisation, apply, agent: newAgent, secretOf } = givenTokenWorld(store);
-  const applied = async (...terms: Parameters<typeof apply>) => {
-    await expectStatus(200, apply(...terms));
-  };
+  const applied = (...terms: Parameters<typeof apply>) => expectStatus(200, apply(...terms));
   const firstConnection = async () => (await organisation.ask('GET', '/owner/connections')).body.connections[0];
 
   test('a client authenticates with Basic, or in the form when the manifest says so', async () => {

@@ -26,9 +26,7 @@ test('calls of other tools cause at most one event a minute', async () => {
   await organisation.platform({ id: 'tools', manifest });
   const policy = await organisation.policy([{ effect: 'allow' }]);
   const agent = await organisation.agent({ policy, grants: { tools: { scopeList: Object.keys(SCOPES) } } });
-  const call = async () => {
-    await expectStatus(200, agent.act(READ));
-  };
+  const call = () => expectStatus(200, agent.act(READ));
   const events = async () =>
     (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 100 })).filter(
       ({ reason }) => reason === 'mcp_tools_changed',

@@ -29,9 +29,7 @@ test('a new tool can be accepted after a server listed thousands of others that 
   await organisation.platform({ id: 'tools', manifest });
   const policy = await organisation.policy([{ effect: 'allow' }]);
   const agent = await organisation.agent({ policy, grants: { tools: { scopeList: Object.keys(SCOPES) } } });
-  const echo = async () => {
-    await expectStatus(200, agent.act(callOf('echo')));
-  };
+  const echo = () => expectStatus(200, agent.act(callOf('echo')));
   const kept = async () => (await organisation.ask('GET', '/owner/platforms/tools/tools')).body.tools;
 
   await echo();
