@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole, says } from '../world/console.ts';
+import { choose, goTo, has, openConsole, says, tabTo } from '../world/console.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 describeInChromium('changing agents in the console', () => {
@@ -12,31 +12,21 @@ describeInChromium('changing agents in the console', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
   const go = (path: string) => goTo(page, world.running.baseUrl + path);
-  const has = (selector: string, words: string) =>
-    page.until(
-      `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
-    );
-  const choose = (selector: string, value: string) =>
-    page.value(`(() => {
-        const found = document.querySelector('${selector}');
-        found.value = ${JSON.stringify(value)};
-        found.dispatchEvent(new Event('change', { bubbles: true }));
-      })()`);
   const grants = async () => (await organisation.ask('GET', `/owner/agents/${triage.agentId}/grants`)).body.grants;
   beforeAll(() => go(`/console/agents/${triage.agentId}`));
 
   test('a new grant starts with no scope and an early expiry, and the dialog shows what will change before it is saved', async () => {
     expect((await triage.act(READ)).status).toBe(403);
-    await has('#grants', 'It is granted nothing');
+    await has(page, '#grants', 'It is granted nothing');
     await page.click('#add-grant');
-    await has('#would', 'Choose at least one scope');
+    await has(page, '#would', 'Choose at least one scope');
     expect(await page.value(`document.querySelector('#save-grant').disabled`)).toBe(true);
-    await has('.scope-list', 'GET /items');
+    await has(page, '.scope-list', 'GET /items');
     await page.click('.scope-list input[name="demo:read"]');
-    await has('#would', 'From its next call on: It gains demo:read. It ends in 30 days.');
+    await has(page, '#would', 'From its next call on: It gains demo:read. It ends in 30 days.');
     await expectAccessible(page, 'granting something', 'dialog');
     await page.click('#save-grant');
-    await has('#grants', 'demo:read');
+    await has(page, '#grants', 'demo:read');
     expect((await triage.act(READ)).status).toBe(200);
     const [grant] = await grants();
     expect(grant.scopes).toEqual(['demo:read']);
@@ -52,19 +42,12 @@ describeInChromium('changing agents in the console', () => {
     await page.value(`document.querySelector('#grants [data-verb="change"]').focus()`);
     await page.press('Enter');
     await page.until(`document.querySelector('dialog .scope-list') !== null`);
-    const tabTo = async (selector: string) => {
-      for (let step = 0; step < 60; step++) {
-        if (await page.value(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
-        await page.press('Tab');
-      }
-      throw new Error(`Tab never came to ${selector}`);
-    };
-    await tabTo('input[name="demo:write"]');
+    await tabTo(page, 'input[name="demo:write"]');
     await page.press(' ');
-    await tabTo('[data-field="approval"]');
+    await tabTo(page, '[data-field="approval"]');
     await page.press(' ');
-    await has('#would', 'It gains demo:write. Every call with it waits for an approval.');
-    await tabTo('#save-grant');
+    await has(page, '#would', 'It gains demo:write. Every call with it waits for an approval.');
+    await tabTo(page, '#save-grant');
     await page.press('Enter');
     await page.until(`document.querySelector('dialog') === null`);
     const [after] = await grants();
@@ -79,17 +62,17 @@ describeInChromium('changing agents in the console', () => {
     if (await page.value(`document.querySelector('[data-list="recipients"]') !== null`)) {
       await page.click('[data-list="recipients"]');
       await page.type('@acme.example');
-      await has('#would', 'Of recipients only @acme.example.');
+      await has(page, '#would', 'Of recipients only @acme.example.');
       await page.click('#save-grant');
-      await has('#grants', 'Only to the recipients @acme.example.');
+      await has(page, '#grants', 'Only to the recipients @acme.example.');
     } else await page.press('Escape');
   });
 
   test('a grant is removed after a confirmation', async () => {
     await page.click('#grants [data-verb="remove"]');
-    await has('dialog', 'triage loses');
+    await has(page, 'dialog', 'triage loses');
     await page.click('#remove-grant');
-    await has('#grants', 'It is granted nothing');
+    await has(page, '#grants', 'It is granted nothing');
     expect(await grants()).toEqual([]);
   });
 
@@ -98,10 +81,10 @@ describeInChromium('changing agents in the console', () => {
     await go(`/console/agents/${triage.agentId}`);
     await page.click('#change-policy');
     await page.until(`document.querySelectorAll('#policy option').length > 1`);
-    await choose('#policy', careful);
-    await has('dialog', 'the rules of “very careful” apply instead of');
+    await choose(page, '#policy', careful);
+    await has(page, 'dialog', 'the rules of “very careful” apply instead of');
     await page.click('#save-policy');
-    await has('.facts', 'Policy very careful');
+    await has(page, '.facts', 'Policy very careful');
   });
 
   test('a static key is shown once and can be revoked; a new key starts with a command to run', async () => {
@@ -113,22 +96,22 @@ describeInChromium('changing agents in the console', () => {
     await page.until(`document.querySelector('dialog .command pre')?.innerText.startsWith('abk_')`);
     const key = await page.value<string>(`document.querySelector('dialog .command pre').innerText`);
     await page.click('#kept');
-    await has('#static-keys', 'build machine Not used yet');
+    await has(page, '#static-keys', 'build machine Not used yet');
     const used = await fetch(`${world.running.baseUrl}/proxy/demo-main/items`, {
       headers: { authorization: `Bearer ${key}` },
     });
     expect(used.status).not.toBe(401);
     await world.running.services.staticKeyUses.write();
     await go(`/console/agents/${triage.agentId}`);
-    await has('#static-keys', 'build machine Works');
+    await has(page, '#static-keys', 'build machine Works');
     await organisation.ask('POST', `/owner/agents/${triage.id}/suspend`, {});
     await go(`/console/agents/${triage.agentId}`);
-    await has('#static-keys', 'build machine Agent: suspended');
+    await has(page, '#static-keys', 'build machine Agent: suspended');
     await organisation.ask('POST', `/owner/agents/${triage.id}/resume`, {});
     expect(await page.value(`document.body.innerText`)).not.toContain(key);
     await page.click('#static-keys [data-verb="end"]');
     await page.click('#end-key');
-    await has('#static-keys', 'build machine Revoked');
+    await has(page, '#static-keys', 'build machine Revoked');
     await page.click('#new-key');
     await page.click('#make-token');
     await page.until(`document.querySelector('dialog .command pre')?.innerText.includes('--invite abt_')`);
@@ -141,14 +124,14 @@ describeInChromium('changing agents in the console', () => {
     const busy = await organisation.agent({ name: 'busy' });
     await go('/console/activity');
     await page.click('#stop');
-    await has('dialog', 'one that is approved meanwhile is not made');
+    await has(page, 'dialog', 'one that is approved meanwhile is not made');
     await expectAccessible(page, 'the stop', 'dialog');
     await page.click('#stop-all');
     await says(page, 'All agents are stopped.');
     expect((await busy.act(READ)).status).toBe(403);
-    await has('#all-stopped', `All agents are stopped`);
+    await has(page, '#all-stopped', `All agents are stopped`);
     await go('/console/agents');
-    await has(`[data-agent="${busy.agentId}"]`, 'Stopped with all');
+    await has(page, `[data-agent="${busy.agentId}"]`, 'Stopped with all');
     await page.click('#to-resume');
     await page.click('#stop-all');
     await page.until(`document.querySelector('#all-stopped') === null`);
@@ -162,7 +145,7 @@ describeInChromium('changing agents in the console', () => {
     await page.until(`document.querySelector('[data-platform="demo"] button') !== null`);
     await page.value(`document.querySelector('[data-platform="demo"] button').focus()`);
     await page.press('Enter');
-    await has('[data-platform="demo"]', 'Stopped');
+    await has(page, '[data-platform="demo"]', 'Stopped');
     expect((await busy.act(WRITE)).body.reason).toBe('platform_suspended');
     await page.press('Enter');
     await page.until(`!document.querySelector('[data-platform="demo"]').innerText.includes('Stopped')`);

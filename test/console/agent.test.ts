@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { childOf } from '../world/child.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole, says } from '../world/console.ts';
+import { goTo, has, openConsole, says } from '../world/console.ts';
 import { mouse } from '../world/input-device.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
@@ -13,10 +13,6 @@ describeInChromium('agents in the console', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
   const go = (path: string) => goTo(page, world.running.baseUrl + path);
-  const has = (selector: string, words: string) =>
-    page.until(
-      `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
-    );
   const names = () =>
     page.value<string[]>(`[...document.querySelectorAll('#agents .name strong')].map((one) => one.innerText)`);
 
@@ -30,7 +26,7 @@ describeInChromium('agents in the console', () => {
   test('the table shows the calls of each agent in the last day and its pending calls, and is sorted by a click on a column head', async () => {
     await go('/console/agents');
     const row = `[data-agent="${triage.agentId}"]`;
-    await has(row, '3 · 1 refused · 1 held');
+    await has(page, row, '3 · 1 refused · 1 held');
     expect(await names()).toEqual(['Idle', 'triage']);
     const owner = `document.querySelector('${row} .owner')`;
     expect(await page.value(`${owner}.scrollWidth <= ${owner}.clientWidth`), 'all of the owner is shown').toBe(true);
@@ -52,20 +48,20 @@ describeInChromium('agents in the console', () => {
     await go('/console/agents');
     await page.click(`[data-agent="${triage.agentId}"] .name a`);
     await page.until(`location.pathname === '/console/agents/${triage.agentId}'`);
-    await has('h1', 'triage Active');
+    await has(page, 'h1', 'triage Active');
     expect(await page.value(`document.querySelector('nav [aria-current]').innerText`)).toBe('Agents');
-    await has('.facts', `Owner ${organisation.owner.email}`);
-    await has('.facts', '3 · 1 refused · 1 held');
-    await has('.facts', 'Workload system:serviceaccount:agents:triage of https://cluster.example, never used');
+    await has(page, '.facts', `Owner ${organisation.owner.email}`);
+    await has(page, '.facts', '3 · 1 refused · 1 held');
+    await has(page, '.facts', 'Workload system:serviceaccount:agents:triage of https://cluster.example, never used');
     const beside = `(({ children: [name, value] }) => name.getBoundingClientRect().top === value.getBoundingClientRect().top)`;
     expect(await page.value(`${beside}(document.querySelector('.facts'))`), 'a value stands beside its name').toBe(
       true,
     );
-    await has('#waits', 'It wants to');
+    await has(page, '#waits', 'It wants to');
     await page.click('.page-head .copy, .id .copy');
     await says(page, 'does not let this page copy: select the text');
-    await has('#grants', 'demo:read');
-    await has('#grants', 'last call there');
+    await has(page, '#grants', 'demo:read');
+    await has(page, '#grants', 'last call there');
     await page.until(`document.querySelectorAll('#activity .row').length === 4`);
     await page.click('#all-activity');
     await page.until(`location.search === '?agent=${triage.agentId}'`);
@@ -75,21 +71,21 @@ describeInChromium('agents in the console', () => {
     const agent = await organisation.agent({ name: 'in-a-cluster' });
     const { fill } = mouse(page);
     await go(`/console/agents/${agent.agentId}`);
-    await has('.facts', 'Workload None');
+    await has(page, '.facts', 'Workload None');
     await page.click('#change-workload');
     await fill('#issuer', 'https://cluster.example');
     await fill('#subject', 'with spaces');
     await page.click('#save-workload');
-    await has('dialog', 'write printable ASCII without spaces');
+    await has(page, 'dialog', 'write printable ASCII without spaces');
     await fill('#subject', 'system:serviceaccount:agents:here');
     await page.click('#save-workload');
-    await has('dialog', `${world.running.baseUrl}/agents/${agent.agentId}`);
+    await has(page, 'dialog', `${world.running.baseUrl}/agents/${agent.agentId}`);
     await page.press('Escape');
-    await has('.facts', 'Workload system:serviceaccount:agents:here of https://cluster.example, never used');
+    await has(page, '.facts', 'Workload system:serviceaccount:agents:here of https://cluster.example, never used');
     await page.click('#change-workload');
     await page.click('#remove-workload');
     await says(page, 'Tokens of the workload are no longer accepted for in-a-cluster.');
-    await has('.facts', 'Workload None');
+    await has(page, '.facts', 'Workload None');
     const { body } = await organisation.ask('GET', `/owner/agents/${agent.agentId}`);
     expect(body.workload).toBeNull();
   });
@@ -99,13 +95,13 @@ describeInChromium('agents in the console', () => {
     const rules = [{ effect: 'allow' }, { name: 'one-a-month', effect: 'deny', scopes: ['demo:write'], limit }];
     const limited = await organisation.agent({ name: 'limited', rules });
     await go(`/console/agents/${limited.agentId}`);
-    await has('#limits', 'one-a-month policy 0 of 1 a month · resets in');
+    await has(page, '#limits', 'one-a-month policy 0 of 1 a month · resets in');
     expect((await limited.act({ ...WRITE, data: {} })).status).toBe(200);
     await go(`/console/agents/${limited.agentId}`);
-    await has('#limits', '1 of 1 a month');
-    await has('#limits .badge', 'Used up');
+    await has(page, '#limits', '1 of 1 a month');
+    await has(page, '#limits .badge', 'Used up');
     await go(`/console/agents/${triage.agentId}`);
-    await has('#grants', 'demo:read');
+    await has(page, '#grants', 'demo:read');
     expect(await page.value(`document.querySelector('#limits')`), 'an agent under no limit has no such part').toBe(
       null,
     );
@@ -116,11 +112,11 @@ describeInChromium('agents in the console', () => {
     const rules = [{ effect: 'allow' }, { name: 'after-reading', effect: 'deny', scopes: ['demo:write'], after }];
     const reader = await organisation.agent({ name: 'reader', rules });
     await go(`/console/agents/${reader.agentId}`);
-    await has('#grants', 'demo:read');
+    await has(page, '#grants', 'demo:read');
     expect(await page.value(`document.querySelector('#earlier')`)).toBe(null);
     const { audit_id } = (await reader.act(READ)).body._meta;
     await go(`/console/agents/${reader.agentId}`);
-    await has('#earlier', 'after-reading policy applies for another 2 d');
+    await has(page, '#earlier', 'after-reading policy applies for another 2 d');
     await page.click('#earlier a');
     await page.until(`location.search.includes('${audit_id}')`);
     await page.until(`document.querySelector('main').innerText.includes('/items')`);
@@ -132,11 +128,11 @@ describeInChromium('agents in the console', () => {
     await page.until(`document.querySelector('dialog')?.innerText.includes('Suspend triage?')`);
     await page.press('Enter');
     await says(page, 'triage is suspended.');
-    await has('h1', 'Suspended');
+    await has(page, 'h1', 'Suspended');
     expect((await triage.act(READ)).status).toBe(403);
     await page.click('.page-head [data-verb="resume"]');
     await page.click('#move');
-    await has('h1', 'Active');
+    await has(page, 'h1', 'Active');
     expect((await triage.act(READ)).status).toBe(200);
     const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
     await viewer.open(`${world.running.baseUrl}/console/agents/${triage.agentId}`);
@@ -151,14 +147,14 @@ describeInChromium('agents in the console', () => {
     const child = await childOf(world, organisation, parent, { name: 'reader' });
     await go(`/console/agents/${parent.agentId}`);
     await page.click(`[data-child="${child.agentId}"] a`);
-    await has('h1', 'reader');
+    await has(page, 'h1', 'reader');
     await page.click(`.facts a[href="/console/agents/${parent.agentId}"]`);
-    await has('h1', 'planner');
+    await has(page, 'h1', 'planner');
   });
 
   test('an unknown agent id shows a not-found page with a link back', async () => {
     await go('/console/agents/agt_00000000000000000000');
-    await has('.empty', 'There is no such agent');
+    await has(page, '.empty', 'There is no such agent');
     expect(await page.value(`document.querySelector('h1').innerText`)).toBe('Agent');
     await page.click('.empty a');
     await page.until(`location.pathname === '/console/agents'`);

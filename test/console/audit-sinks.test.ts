@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole, says } from '../world/console.ts';
+import { goTo, openConsole, says, write } from '../world/console.ts';
 import { newFolder } from '../world/stores.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
@@ -17,11 +17,6 @@ describeInChromium('audit sinks in the console', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
   const sinks = async () => (await organisation.ask('GET', '/owner/audit-sinks')).body.sinks;
-  const write = async (selector: string, text: string) => {
-    await page.click(selector);
-    await page.value(`document.querySelector(${JSON.stringify(selector)}).select?.()`);
-    await page.type(text);
-  };
   const choose = (selector: string, value: string) =>
     page.value(`{ const select = document.querySelector(${JSON.stringify(selector)});
         select.value = ${JSON.stringify(value)}; select.dispatchEvent(new Event('change', { bubbles: true })); }`);
@@ -49,8 +44,8 @@ describeInChromium('audit sinks in the console', () => {
     await page.click('#to-audit-sinks');
     await page.until(`document.querySelector('#no-sinks') !== null`);
     await page.click('#add-sink');
-    await write('#sink-name', 'siem');
-    await write('[data-field="url"]', `${receiver.url}/in`);
+    await write(page, '#sink-name', 'siem');
+    await write(page, '[data-field="url"]', `${receiver.url}/in`);
     await choose('#sink-from', 'beginning');
     await choose('#sink-format', 'json');
     await expectAccessible(page, 'the form of an audit sink');
@@ -81,14 +76,14 @@ describeInChromium('audit sinks in the console', () => {
 
   test('a sink can be sent rows again from a given row, and a refused change is shown next to the field', async () => {
     await page.click('[data-sink="siem"] .move');
-    await write('#from-row', '1');
+    await write(page, '#from-row', '1');
     receiver.forget();
     await page.click('#do-it');
     await says(page, '“siem” is sent');
     await later(has('Up to date.'));
     expect(indexes()[0]).toBe(1);
     await page.click('[data-sink="siem"] .change');
-    await write('[data-field="url"]', 'https://10.1.2.3/in');
+    await write(page, '[data-field="url"]', 'https://10.1.2.3/in');
     await page.click('#do-it');
     await says(page, 'is changed');
     await later(`document.querySelector('[data-sink="siem"] .state').innerText === 'Failing'`);
@@ -98,20 +93,20 @@ describeInChromium('audit sinks in the console', () => {
   test('the secret of object storage has several fields, a file sink has none, and a missing secret is refused with a message', async () => {
     await page.click('#add-sink');
     await choose('#sink-kind', 's3');
-    await write('#sink-name', 'archive');
-    await write('[data-field="url"]', receiver.url);
-    await write('[data-field="region"]', 'eu-central-1');
-    await write('[data-field="bucket"]', 'audit');
-    await write('#sink-access_key_id', 'AKIAEXAMPLE');
+    await write(page, '#sink-name', 'archive');
+    await write(page, '[data-field="url"]', receiver.url);
+    await write(page, '[data-field="region"]', 'eu-central-1');
+    await write(page, '[data-field="bucket"]', 'audit');
+    await write(page, '#sink-access_key_id', 'AKIAEXAMPLE');
     await page.click('#do-it');
     expect((await sinks()).length, 'the browser asks for the other part').toBe(1);
-    await write('#sink-secret_access_key', 'wJalrXUtnFEMI');
+    await write(page, '#sink-secret_access_key', 'wJalrXUtnFEMI');
     await page.click('#do-it');
     await says(page, 'The audit is pushed to “archive”');
     await page.click('#add-sink');
     await choose('#sink-kind', 'file');
     await page.until(`document.querySelector('#sink-secret') === null`);
-    await write('#sink-name', 'kept');
+    await write(page, '#sink-name', 'kept');
     await page.click('#do-it');
     await says(page, 'The audit is pushed to “kept”');
     expect(

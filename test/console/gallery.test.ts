@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus } from '../world/agent.ts';
 import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
+import { DESKTOP, goTo, has, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const TOKEN = 'CANARY-pasted-0123456789-abcdef';
@@ -13,10 +13,6 @@ const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
 describeInChromium('connecting a platform in the console', () => {
   const world = givenWorld();
   const browser = shared(() => startBrowser());
-  const has = (page: Page, selector: string, words: string) =>
-    page.until(
-      `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
-    );
   const tabTo = async (page: Page, selector: string) => {
     for (let step = 0; step < 60; step++) {
       if (await page.value(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;

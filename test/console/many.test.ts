@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
+import { approve, card, choose, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { sized } from '../world/thorough.ts';
 import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
@@ -65,13 +65,7 @@ describeInChromium('an inbox of many calls', () => {
     await hold(other, 2, { endpoint: '/items/special', method: 'PATCH' }).catch(() => {});
     await hold(other, 2);
     const page = await open((await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals.length);
-    const choose = (selector: string, value: string) =>
-      page.value(`(() => {
-          const found = document.querySelector('${selector}');
-          found.value = ${JSON.stringify(value)};
-          found.dispatchEvent(new Event('change', { bubbles: true }));
-        })()`);
-    await choose('#by-agent', other.agentId);
+    await choose(page, '#by-agent', other.agentId);
     await page.until(`document.querySelectorAll('.group').length === 0`);
     expect(await page.value('location.search')).toBe(`?agent=${other.agentId}`);
     expect(await textOf(page, '#fitting')).toMatch(/^\d+ of \d+$/);
@@ -79,7 +73,7 @@ describeInChromium('an inbox of many calls', () => {
     await isLive(page);
     await page.until(`document.querySelector('.card') !== null`);
     expect(await count(page, '.group')).toBe(0);
-    await choose('#by-agent', '');
+    await choose(page, '#by-agent', '');
     await page.until(`document.querySelectorAll('.group').length === 1`);
     await page.value('document.activeElement.blur()');
     await page.press('/');
@@ -89,7 +83,7 @@ describeInChromium('an inbox of many calls', () => {
     expect(await count(page, '.card')).toBe(2);
     await page.type(' nothing like that');
     await page.until(`document.querySelector('#none-fits') !== null`);
-    await choose('#by-kind', 'registration');
+    await choose(page, '#by-kind', 'registration');
     await page.until(`document.querySelector('#none-fits') !== null`);
   });
 

@@ -5,7 +5,7 @@ import { CLIENTS } from '../../broker/console/static/new-agent/lines.js';
 import { expectAccessible } from '../world/accessible.ts';
 import { jsonPost, send } from '../world/agent.ts';
 import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole } from '../world/console.ts';
+import { goTo, has, openConsole } from '../world/console.ts';
 import { newRsaPair } from '../world/rsa.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
@@ -16,10 +16,6 @@ test('the console offers the clients of the command line, under the same names',
 describeInChromium('inviting an agent in the console', () => {
   const world = givenWorld();
   const browser = shared(() => startBrowser());
-  const has = (page: Page, selector: string, words: string) =>
-    page.until(
-      `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
-    );
   const line = (page: Page) => page.value<string>(`document.querySelector('#invited .command pre').innerText`);
   const bind = async (token: string) => {
     const { publicKey } = newRsaPair();

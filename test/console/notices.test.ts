@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
+import { DESKTOP, goTo, openConsole, PHONE, says, write } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const PICTURES = process.env.PICTURES !== undefined;
@@ -15,11 +15,6 @@ describeInChromium('notices in the console', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
   const go = (path: string, on = page) => goTo(on, world.running.baseUrl + path);
-  const write = async (selector: string, text: string) => {
-    await page.click(selector);
-    await page.value(`document.querySelector(${JSON.stringify(selector)}).select?.()`);
-    await page.type(text);
-  };
   beforeEach(() => {
     server.seen.length = 0;
   });
@@ -27,10 +22,10 @@ describeInChromium('notices in the console', () => {
   test('an invalid field in a folded section is unfolded, and nothing is sent', async () => {
     await go('/console/notices');
     await page.click('#add-channel');
-    await write('#channel-name', 'folded');
-    await write('[data-field="url"]', `${server.url}/hook`);
+    await write(page, '#channel-name', 'folded');
+    await write(page, '[data-field="url"]', `${server.url}/hook`);
     await page.click('dialog .rules > summary');
-    await write('[data-rule="remind"]', '0');
+    await write(page, '[data-rule="remind"]', '0');
     await page.click('dialog .rules > summary');
     await page.until(`!document.querySelector('dialog .rules').open`);
     await page.click('#do-it');
@@ -47,8 +42,8 @@ describeInChromium('notices in the console', () => {
     if (!(await page.value(`location.pathname === '/console/notices'`))) await page.click('#to-notices');
     await page.until(`location.pathname === '/console/notices' && document.querySelector('#no-channels') !== null`);
     await page.click('#add-channel');
-    await write('#channel-name', 'pager');
-    await write('[data-field="url"]', `${server.url}/hook`);
+    await write(page, '#channel-name', 'pager');
+    await write(page, '[data-field="url"]', `${server.url}/hook`);
     await page.click('#do-it');
     await page.until(`document.querySelector('dialog .command')?.innerText.startsWith('whsec_')`);
     const secret = await page.value<string>(`document.querySelector('dialog .command pre').innerText`);
@@ -105,8 +100,8 @@ describeInChromium('notices in the console', () => {
     await page.value(
       `(() => { const s = document.querySelector('#channel-kind'); s.value = 'ntfy'; s.dispatchEvent(new Event('change', { bubbles: true })); })()`,
     );
-    await write('#channel-name', 'phone');
-    await write('[data-field="topic"]', 'not a topic');
+    await write(page, '#channel-name', 'phone');
+    await write(page, '[data-field="topic"]', 'not a topic');
     await page.click('#do-it');
     await page.until(`document.querySelector('dialog [role="alert"]')?.innerText.includes('topic')`);
     await page.press('Escape');

@@ -5,7 +5,7 @@ import { uuidv7 } from '../../broker/crypto/ids.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, isLive, openConsole, PHONE } from '../world/console.ts';
+import { DESKTOP, goTo, isLive, openConsole, PHONE, tabTo } from '../world/console.ts';
 import { auditRow } from '../world/rows.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { givenWorld, shared, WRITE } from '../world/world.ts';
@@ -26,14 +26,6 @@ describeInChromium('the overview', () => {
         const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
         return data.some((one) => one !== 0);
       })()`);
-  const tabTo = async (selector: string) => {
-    for (let at = 0; at < 60; at++) {
-      if (await page.value(`document.activeElement?.matches('${selector}') ?? false`)) return;
-      await page.press('Tab');
-    }
-    throw new Error(`Tab never came to ${selector}`);
-  };
-
   test('an empty organisation reads what the page will show, and the plot library is not loaded', async () => {
     await page.click('nav a[href="/console/overview"]');
     await page.until(`document.querySelector('.empty')?.innerText.includes('No calls in this time')`);
@@ -116,17 +108,17 @@ describeInChromium('the overview', () => {
       await go('/console/overview');
       await drawn('calls');
       await page.value('document.activeElement.blur()');
-      await tabTo('#range');
+      await tabTo(page, '#range');
       await page.press('ArrowUp');
       await page.until(`location.search === '?range=day' && document.querySelector('#calls canvas') !== null`);
       await page.open(await page.value<string>('location.href'));
       await isLive(page);
       await drawn('calls');
-      await tabTo('#calls summary');
+      await tabTo(page, '#calls summary');
       await page.press('Enter');
       await page.until(`document.querySelectorAll('#calls tbody tr').length === 24`);
-      await tabTo('#calls .scroll');
-      await tabTo('#failing tbody a');
+      await tabTo(page, '#calls .scroll');
+      await tabTo(page, '#failing tbody a');
       await page.press('Enter');
       await page.until(
         `location.pathname === '/console/activity' && location.search.startsWith('?time=24h&platform=')`,

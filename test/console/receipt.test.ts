@@ -6,7 +6,7 @@ import { verifyReceipt as verifyOffline } from '../../broker/audit/verify-receip
 import { canVerify, receiptIn, verifyReceipt, withJson } from '../../broker/console/static/receipt/verify.js';
 import { expectAccessible } from '../world/accessible.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, openConsole, PHONE } from '../world/console.ts';
+import { DESKTOP, goTo, openConsole, PHONE, tabTo } from '../world/console.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
@@ -97,14 +97,6 @@ describeInChromium('receipts in the console', () => {
   const verdict = (valid: boolean) => page.until(`document.querySelector('#verdict')?.dataset.valid === '${valid}'`);
   const textOf = (selector: string) => page.value<string>(`document.querySelector('${selector}').innerText`);
   /** Presses Tab until the element has the focus. */
-  const tabTo = async (selector: string) => {
-    for (let at = 0; at < 60; at++) {
-      if (await page.value(`document.activeElement?.matches('${selector}') ?? false`)) return;
-      await page.press('Tab');
-    }
-    throw new Error(`Tab never came to ${selector}`);
-  };
-
   test('with the mouse alone from the activity: the receipt is shown, valid and unchanged, with its key and the limits of the check', async () => {
     await go('/console/activity?result=allowed');
     await page.click('#activity summary');
@@ -124,15 +116,15 @@ describeInChromium('receipts in the console', () => {
     await go('/console/activity?result=allowed');
     await page.until(`document.querySelector('#activity summary') !== null`);
     await page.value('document.activeElement.blur()');
-    await tabTo('#activity summary');
+    await tabTo(page, '#activity summary');
     await page.press('Enter');
     await page.until(`document.querySelector('#activity .facts') !== null`);
-    await tabTo('a[href^="/console/receipt"]');
+    await tabTo(page, 'a[href^="/console/receipt"]');
     await page.press('Enter');
     await verdict(true);
-    await tabTo('#receipt-text');
+    await tabTo(page, '#receipt-text');
     await page.type(changed(1, (payload) => Object.assign(payload, { path: '/items/elsewhere' })));
-    await tabTo('#check');
+    await tabTo(page, '#check');
     await page.press('Enter');
     await verdict(false);
     expect(await textOf('#verdict')).toContain('its signature does not match what it says');

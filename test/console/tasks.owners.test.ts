@@ -1,8 +1,8 @@
 /** Owners and labels of agents in the console, with the keyboard alone on a phone; in a thorough run also with the mouse alone on a desktop. */
 import { expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
+import { DESKTOP, goTo, has, openConsole, PHONE, says } from '../world/console.ts';
 import { keyboard, mouse } from '../world/input-device.ts';
 import { thorough } from '../world/thorough.ts';
 import { givenWorld, READ, shared } from '../world/world.ts';
@@ -10,10 +10,6 @@ import { givenWorld, READ, shared } from '../world/world.ts';
 describeInChromium('owners and labels of agents', () => {
   const world = givenWorld();
   const browser = shared(() => startBrowser());
-  const has = (page: Page, selector: string, words: string) =>
-    page.until(
-      `document.querySelector(${JSON.stringify(selector)})?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)}) ?? false`,
-    );
 
   test.each([
     ['the keyboard', keyboard, PHONE] as const,

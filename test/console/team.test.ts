@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { recordChange } from '../../broker/audit/record-change.ts';
 import { findPipeline, notePipelineUse } from '../../broker/store/pipelines.ts';
 import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
+import { DESKTOP, has, isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const HOSTILE = "o'neil+img.src@acme.example";
@@ -12,10 +12,6 @@ const HOSTILE = "o'neil+img.src@acme.example";
 describeInChromium('the team in the console', () => {
   const world = givenWorld();
   const browser = shared(() => startBrowser());
-  const has = (page: Page, selector: string, words: string) =>
-    page.until(
-      `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
-    );
 
   test('pipelines are listed with the token subject that they trust, and removed; a change by a pipeline names it, also after its removal', async () => {
     const organisation = await world.organisation();

@@ -69,6 +69,36 @@ export const says = (page: Page, words: string): Promise<void> =>
     return true;
   })(${JSON.stringify(words)})`);
 
+/** Waits until the first element that matches contains these words, with white space folded. */
+export const has = (page: Page, selector: string, words: string): Promise<void> =>
+  page.until(
+    `document.querySelector(${JSON.stringify(selector)})?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)}) ?? false`,
+  );
+
+/** Presses Tab until the focus is on an element that matches. */
+export async function tabTo(page: Page, selector: string): Promise<void> {
+  for (let step = 0; step < 60; step++) {
+    if (await page.value(`document.activeElement?.matches(${JSON.stringify(selector)}) ?? false`)) return;
+    await page.press('Tab');
+  }
+  throw new Error(`Tab never came to ${selector}`);
+}
+
+/** Chooses an option of a select. */
+export const choose = (page: Page, selector: string, value: string): Promise<void> =>
+  page.value(`(() => {
+    const found = document.querySelector(${JSON.stringify(selector)});
+    found.value = ${JSON.stringify(value)};
+    found.dispatchEvent(new Event('change', { bubbles: true }));
+  })()`);
+
+/** Replaces the text of a field by typing. */
+export async function write(page: Page, selector: string, text: string): Promise<void> {
+  await page.click(selector);
+  await page.value(`document.querySelector(${JSON.stringify(selector)}).select?.()`);
+  await page.type(text);
+}
+
 /** The number of pending cards. */
 export const WAITING = `document.querySelectorAll('.card[data-state="waiting"]').length`;
 
