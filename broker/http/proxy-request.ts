@@ -12,7 +12,6 @@ import {
   whyNotSent,
 } from '../calls/method-search.ts';
 import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
-import type { CallLease } from '../egress/call-budget.ts';
 import type { CallLease } from '../egress/call-lease.ts';
 import { sentHeaders } from '../egress/client-headers.ts';
 import type { FindForms } from '../egress/form-search.ts';

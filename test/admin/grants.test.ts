@@ -1,11 +1,12 @@
 /** Grants through the owner API. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import { expectStatus, TestAgent } from '../world/agent.ts';
-import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
+
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { startReplica } from '../world/replica.ts';
+import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { ALLOW_ALL, givenWorld, type Organisation, READ, shared, startWorld } from '../world/world.ts';
 
@@ -384,28 +385,17 @@ describe.runIf(STORES.includes('postgres'))(`grants by owners and replicas on po
     const world = await startWorld('postgres');
     const organisation = await world.organisation();
     await organisation.platform();
-    const second: BrokerProcess = spawnBroker({
-      ...world.environment,
-      PORT: '0',
-      AGENT_BROKER_DATA: newFolder(),
-      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
-    });
-    try {
-      const baseUrl = (await second.serve())!;
-      const here = await organisation.agent({ rules: ALLOW_ALL, grants: {} });
-      const there = new TestAgent({ ...here, baseUrl });
-      const path = `/owner/agents/${here.id}/grants/demo`;
-      for (let round = 0; round < sized(3, 10); round++) {
-        expect((await there.act(READ)).body.reason).toBe('no_permission_record');
-        expect((await organisation.ask('POST', path, { scopes: ['demo:read'] })).status).toBe(201);
-        expect((await there.act(READ)).status).toBe(200);
-        await organisation.ask('POST', path, { scopes: ['demo:write'] });
-        expect((await there.act(READ)).body.reason).toBe('scope_not_granted');
-        await organisation.ask('DELETE', path);
-      }
-    } finally {
-      second.signal('SIGKILL');
-      await second.ended;
+    const replica = await startReplica(world);
+    const here = await organisation.agent({ rules: ALLOW_ALL, grants: {} });
+    const there = replica.asks(here);
+    const path = `/owner/agents/${here.id}/grants/demo`;
+    for (let round = 0; round < sized(3, 10); round++) {
+      expect((await there.act(READ)).body.reason).toBe('no_permission_record');
+      expect((await organisation.ask('POST', path, { scopes: ['demo:read'] })).status).toBe(201);
+      expect((await there.act(READ)).status).toBe(200);
+      await organisation.ask('POST', path, { scopes: ['demo:write'] });
+      expect((await there.act(READ)).body.reason).toBe('scope_not_granted');
+      await organisation.ask('DELETE', path);
     }
   });
 });

@@ -3,12 +3,13 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { moveAgent, putGrant } from '../../broker/store/agents.ts';
 import { forgetRefusals } from '../../broker/store/refusal-counts.ts';
 import type { Db } from '../../broker/store/store.ts';
-import { type Answer, expectStatus, makeKeyPair, signToken, TestAgent } from '../world/agent.ts';
-import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { type Answer, expectStatus, makeKeyPair, signToken, type TestAgent } from '../world/agent.ts';
+
 import { childOf, issue } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { withLockContention } from '../world/lock-contention.ts';
-import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
+import { type Replica, startReplica } from '../world/replica.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, givenWorld, READ, shared, startWorld } from '../world/world.ts';
 
 const UNKNOWN = { ...READ, scope: 'demo:nothing' };
@@ -16,8 +17,7 @@ const RULE = { refusals: 4, within_seconds: 60 };
 
 describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) => {
   let policy: string;
-  let second: BrokerProcess | undefined;
-  let secondUrl: string | undefined;
+  let second: Replica | undefined;
   const world = givenWorld(store);
   const organisation = shared(() =>
     world.organisation({
@@ -32,16 +32,7 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
       { effect: 'require_approval', methods: ['POST'] },
     ]);
     expect((await organisation.ask('POST', '/owner/organisation', { auto_suspend: RULE })).status).toBe(200);
-    if (store === 'sqlite') return undefined;
-    second = spawnBroker({
-      ...world.environment,
-      PORT: '0',
-      AGENT_BROKER_DATA: newFolder(),
-      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
-    });
-    secondUrl = await second.serve();
-    expect(secondUrl, second.output().stderr).toBeDefined();
-    return () => second!.signal('SIGKILL');
+    if (store === 'postgres') second = await startReplica(world);
   });
 
   const newAgent = () => organisation.agent({ name: `a-${Math.random()}`, policy });
@@ -368,7 +359,7 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
     'refusals at all replicas count together, and all replicas stop the agent',
     async () => {
       const here = await newAgent();
-      const there = new TestAgent({ ...here, baseUrl: secondUrl! });
+      const there = second!.asks(here);
       for (let i = 0; i < RULE.refusals; i++) await refuse(i % 2 ? here : there, 1);
       await expectSuspended(here);
       await expectSuspended(there);

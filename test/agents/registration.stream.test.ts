@@ -5,10 +5,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { expireRegistrations } from '../../broker/admin/registration.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
-import { spawnBroker } from '../world/broker-process.ts';
+
 import { readEvents } from '../world/event-stream.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { startReplica } from '../world/replica.ts';
+import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { givenWorld, shared, startWorld, type World } from '../world/world.ts';
@@ -288,30 +289,18 @@ describe.runIf(STORES.includes('postgres'))(`registration and replicas on postgr
   test('an owner’s decision at one replica is sent by the other, and the key is collected there', async () => {
     const world = await startWorld('postgres');
     const organisation = await world.organisation();
-    const second = spawnBroker({
-      ...world.environment,
-      PORT: '0',
-      AGENT_BROKER_DATA: newFolder(),
-      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
-    });
-    const there = (await second.serve())!;
-    expect(there, second.output().stderr).toBeDefined();
-    try {
-      const { token } = await registrar(() => world)(organisation.owner.id);
-      const stream = await open(`${there}/v1/register/stream/${token}`);
-      await stream.until(({ events }) => events.length === 1);
-      expect((await organisation.ask('POST', `/v1/register/approve/${token}`)).status).toBe(200);
-      await stream.until(({ ended }) => ended);
-      expect(stream.events.map(({ event }) => event)).toEqual(['pending', 'approved']);
-      const claims = await Promise.all(
-        Array.from({ length: 20 }, (_, i) =>
-          send(`${i % 2 ? there : world.running.baseUrl}/v1/register/claim-key/${token}`, {}),
-        ),
-      );
-      expect(claims.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 410)]);
-    } finally {
-      second.signal('SIGKILL');
-      await second.ended;
-    }
+    const there = (await startReplica(world)).baseUrl;
+    const { token } = await registrar(() => world)(organisation.owner.id);
+    const stream = await open(`${there}/v1/register/stream/${token}`);
+    await stream.until(({ events }) => events.length === 1);
+    expect((await organisation.ask('POST', `/v1/register/approve/${token}`)).status).toBe(200);
+    await stream.until(({ ended }) => ended);
+    expect(stream.events.map(({ event }) => event)).toEqual(['pending', 'approved']);
+    const claims = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        send(`${i % 2 ? there : world.running.baseUrl}/v1/register/claim-key/${token}`, {}),
+      ),
+    );
+    expect(claims.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 410)]);
   });
 });

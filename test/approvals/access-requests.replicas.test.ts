@@ -2,41 +2,29 @@
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { type Answer, send, TestAgent } from '../world/agent.ts';
-import { spawnBroker } from '../world/broker-process.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Answer, send, type TestAgent } from '../world/agent.ts';
+
+import { givenReplica } from '../world/replica.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 
 describe.runIf(STORES.includes('postgres'))(`access requests and replicas on postgres${postgresNote}`, () => {
   let policy: string;
-  let secondUrl: string;
   const world = givenWorld('postgres');
   const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
     policy = await organisation.policy([{ effect: 'allow' }]);
   });
-  const second = shared(() =>
-    spawnBroker({
-      ...world.environment,
-      PORT: '0',
-      AGENT_BROKER_DATA: newFolder(),
-      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
-    }),
-  );
-  beforeAll(async () => {
-    secondUrl = (await second.serve())!;
-    expect(secondUrl, second.output().stderr).toBeDefined();
-    expect(secondUrl).not.toBe(world.running.baseUrl);
-    return () => second.signal('SIGKILL');
-  });
+  const second = givenReplica(world);
+  beforeAll(() => expect(second.baseUrl).not.toBe(world.running.baseUrl));
 
   const db = () => world.running.broker.store.db;
   const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
   const newAgents = async () => {
     const here = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
-    const there = new TestAgent({ ...here, baseUrl: secondUrl });
+    const there = second.asks(here);
     return { here, there };
   };
   const ask = (agent: TestAgent): Promise<Answer> =>
@@ -100,7 +88,7 @@ describe.runIf(STORES.includes('postgres'))(`access requests and replicas on pos
     expect(new Set(answers.map(({ body }) => body.request_token)).size).toBe(1);
     const id = await idOf(answers[0]!);
     const decided = await Promise.all(
-      Array.from({ length: 50 }, (_, i) => approve(i % 2 ? world.running.baseUrl : secondUrl, id)),
+      Array.from({ length: 50 }, (_, i) => approve(i % 2 ? world.running.baseUrl : second.baseUrl, id)),
     );
     expect(decided.map(({ status }) => status).sort((a, b) => a - b)).toEqual([200, ...Array(49).fill(409)]);
   });

@@ -6,32 +6,23 @@ import { findApproval } from '../../broker/store/approvals.ts';
 import { forgetInstance, heartbeat } from '../../broker/store/instances.ts';
 import { takeClaim } from '../../broker/store/replays.ts';
 import { approveAndDie } from '../world/after-crash.ts';
-import { TestAgent } from '../world/agent.ts';
-import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import type { TestAgent } from '../world/agent.ts';
+
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { givenReplica } from '../world/replica.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres${postgresNote}`, () => {
-  let here: TestAgent;
   let there: TestAgent;
-  let second: BrokerProcess;
   const world = givenWorld('postgres');
   const organisation = shared(() => world.demoOrganisation());
-  beforeAll(async () => {
-    second = spawnBroker({
-      ...world.environment,
-      PORT: '0',
-      AGENT_BROKER_DATA: newFolder(),
-      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
-    });
-    const secondUrl = (await second.serve())!;
-    expect(secondUrl, second.output().stderr).toBeDefined();
-    here = await organisation.agent();
-    there = new TestAgent({ ...here, baseUrl: secondUrl });
-    return () => second.signal('SIGKILL');
+  const second = givenReplica(world);
+  const here = shared(() => organisation.agent());
+  beforeAll(() => {
+    there = second.asks(here);
   });
   beforeEach(() => {
     world.upstream.answer = undefined;

@@ -3,10 +3,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { expectStatus, TestAgent } from '../world/agent.ts';
-import { spawnBroker } from '../world/broker-process.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
+
 import { type EventReader, readEvents } from '../world/event-stream.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { givenReplica } from '../world/replica.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 import { givenWorld, type Organisation, shared, WRITE } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${postgresNote}`, () => {
@@ -17,23 +18,15 @@ describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${po
 
   const world = givenWorld('postgres');
   const organisation = shared(() => world.demoOrganisation());
+  const second = givenReplica(world);
   beforeAll(async () => {
-    const second = spawnBroker({
-      ...world.environment,
-      PORT: '0',
-      AGENT_BROKER_DATA: newFolder(),
-      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
-    });
-    const secondUrl = (await second.serve())!;
-    expect(secondUrl, second.output().stderr).toBeDefined();
-    there = new TestAgent({ ...(await organisation.agent()), baseUrl: secondUrl });
+    there = second.asks(await organisation.agent());
     const listen = async ({ owner }: Organisation) =>
       await readEvents(`${world.running.baseUrl}/owner/events`, {
         authorization: `Bearer ${mintOwnerSession(world.running.broker, owner).token}`,
       });
     mine = await listen(organisation);
     theirs = await listen(await world.organisation());
-    return () => second.signal('SIGKILL');
   });
 
   const hold = () => expectStatus(202, there.act(WRITE));
