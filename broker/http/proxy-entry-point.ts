@@ -77,7 +77,7 @@ async function answer(
   const parsing = services.longBodies.parsing(holderOf(context.who), lease);
   const read = await readRequest({
     ...{ request, response, lease, target, token, signing, parsing },
-    named: namedByManifest(loaded.platform?.manifest ?? {}),
+    keyHeader: asked.keyHeader,
     rules: loaded.platform?.rules,
   });
   const who = read.isLate ? await currentPrincipal(context, asked.platform) : context.who;

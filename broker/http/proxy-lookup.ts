@@ -20,6 +20,8 @@ export type FoundConnection = {
   target: RawTarget;
   platform: string;
   connectionId: string;
+  /** The header of the platform's own key, in lower case, if it is not Authorization. */
+  keyHeader: string | undefined;
   /** Whether the platform's authentication signs bodies. */
   signing: BodySigning;
   /** How long the request waits for a person, in milliseconds. */
@@ -47,8 +49,8 @@ export async function lookUpConnection(context: Context<'raw'>): Promise<FoundCo
   const token = readRawToken(request);
   if (token.kind !== 'token') throw new Error('a request whose token was not read');
   const isIn = token.header;
-  const own = manifest?.auth.type === 'header' ? manifest.auth.name.toLowerCase() : undefined;
-  if (isIn !== 'x-svc-authorization' && isIn !== 'authorization' && isIn !== own)
+  const keyHeader = manifest?.auth.type === 'header' ? manifest.auth.name.toLowerCase() : undefined;
+  if (isIn !== 'x-svc-authorization' && isIn !== 'authorization' && isIn !== keyHeader)
     throw new Refusal(
       'invalid_token',
       `The token is in ${isIn}, where this platform does not accept keys. Send it in X-Svc-Authorization.`,
@@ -68,7 +70,7 @@ export async function lookUpConnection(context: Context<'raw'>): Promise<FoundCo
   const addresses = [manifest?.base_url, ...(rules?.baseUrls ?? []).map(({ baseUrl }) => baseUrl)];
   const isTls = addresses.every((address) => address?.startsWith('https:'));
   const signing = manifest ? bodySigning(manifest.auth, isTls) : 'none';
-  return { loaded, place, token, target, platform: platformId, connectionId, signing, waitMs };
+  return { loaded, place, token, target, platform: platformId, connectionId, keyHeader, signing, waitMs };
 }
 
 type Rows = AgentPrincipal['rows'];

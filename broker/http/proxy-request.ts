@@ -13,7 +13,6 @@ import {
 } from '../calls/method-search.ts';
 import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-lease.ts';
-import { sentHeaders } from '../egress/client-headers.ts';
 import type { FindForms } from '../egress/form-search.ts';
 import { rawSearch } from '../egress/raw-search.ts';
 import type { BodySigning } from '../egress/sign-request.ts';
@@ -45,8 +44,8 @@ type ReadOptions = {
   /** Whether the platform's authentication signs the body. */
   signing: BodySigning;
   parsing: Parsing;
-  /** Headers that the platform's manifest allows to be forwarded (`namedByManifest`). */
-  named: readonly string[];
+  /** The header of the platform's own key, in lower case, if it is not Authorization: what the client sends there is not forwarded. */
+  keyHeader: string | undefined;
   /** The platform's rules. */
   rules: PlatformRules | undefined;
 };
@@ -63,7 +62,7 @@ export async function readRequest({
   token: found,
   signing,
   parsing,
-  named,
+  keyHeader,
   rules,
 }: ReadOptions): Promise<ReadRequest> {
   const begun = performance.now();
@@ -82,9 +81,9 @@ export async function readRequest({
   if (target.endpoint.includes(token))
     return refuse('The URL contains the token of the agent: send the token in a header only.');
   const bodyHeaders = bodyHeadersOf(request.headers);
-  // In a header that is not forwarded it harms nobody: some clients send their key in several.
-  if (Object.values({ ...sentHeaders(sent.headers, named), ...bodyHeaders }).some((value) => value.includes(token)))
-    return refuse('The token of the agent is in another header as well, which is forwarded to the platform.');
+  // Some clients send their key in the header of the platform and in Authorization.
+  if (Object.entries(sent.headers).some(([name, value]) => name !== keyHeader && value.includes(token)))
+    return refuse('The token of the agent is in another header as well.');
   if (!lease.begin())
     return refuse(
       'Too many calls of this agent and its children, or of all agents, are under way. Try again.',
