@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../../broker/environment/config.ts';
-import { limitYoungGeneration, releaseStartMemory } from '../../broker/runtime/collect-garbage.ts';
+import { limitHeapGrowth, limitYoungGeneration, releaseStartMemory } from '../../broker/runtime/collect-garbage.ts';
 import type { Services } from '../../broker/services.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
@@ -22,6 +22,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
     .option('--no-sandbox', 'create no sandbox platform and agent in a new data folder')
     .action(async (options: Options) => {
       limitYoungGeneration();
+      limitHeapGrowth();
       const { ConfigError, readConfig } = await import('../../broker/environment/config.ts');
       const { serve } = await import('../../broker/process/main.ts');
       const sandboxes = await import('../../broker/process/sandbox.ts');

@@ -18,11 +18,19 @@ test('buffers that were passed on are freed', () => {
   expect(most).toBeLessThan(48 * MIB);
 });
 
+/** Runs a program that measures memory, and returns its number. */
+async function measuredBy(fixture: string, how: string): Promise<number> {
+  return Number((await promisify(execFile)(process.execPath, [join(import.meta.dirname, fixture), how])).stdout);
+}
+
+test('the heap grows by half between two full collections, not by much more', async () => {
+  const unlimited = await measuredBy('heap-growth.fixture.ts', 'unlimited');
+  expect(await measuredBy('heap-growth.fixture.ts', 'limited')).toBeLessThan(0.7 * unlimited);
+}, 180_000);
+
 test('the young generation grows to its limit only', async () => {
-  const program = join(import.meta.dirname, 'young-generation.fixture.ts');
-  const mostOf = async (how: string) => Number((await promisify(execFile)(process.execPath, [program, how])).stdout);
-  expect(await mostOf('unlimited')).toBeGreaterThan(MAX_YOUNG_GENERATION_BYTES);
-  const limited = await mostOf('limited');
+  expect(await measuredBy('young-generation.fixture.ts', 'unlimited')).toBeGreaterThan(MAX_YOUNG_GENERATION_BYTES);
+  const limited = await measuredBy('young-generation.fixture.ts', 'limited');
   // Page headers are not counted, and large objects with their own page come on top: 15 % at most in many runs.
   expect(limited).toBeGreaterThan(MAX_YOUNG_GENERATION_BYTES * 0.9);
   expect(limited).toBeLessThan(MAX_YOUNG_GENERATION_BYTES * 1.25);
