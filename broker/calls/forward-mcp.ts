@@ -14,7 +14,7 @@ import type { Grant, JsonObject } from '../policy/facts.ts';
 import { classify } from '../policy/operation.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
-import { type Call, familyOf, idleMsOf } from './call.ts';
+import { type Call, familyOf, holderOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { restPlatform, traceHeaders } from './forward.ts';
 import type { Forwarded } from './forwarded.ts';
@@ -195,7 +195,7 @@ const readerOf =
   async (status, json, received = { status, headers: JSON_HEADERS, body: Buffer.from(json) }) => ({
     kind: 'answer',
     status,
-    read: await outbound.read(received, patterns, familyOf(who), mask && { ...mask, isToolResult: true }),
+    read: await outbound.read(received, patterns, holderOf(who), mask && { ...mask, isToolResult: true }),
     ...(status === 403 && missingScopes(received)),
   });
 

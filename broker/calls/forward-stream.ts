@@ -14,7 +14,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
 import type { Mask } from '../policy/mask.ts';
 import { withEndHeldBack } from '../runtime/held-back-end.ts';
-import { type Call, familyOf, idleMsOf } from './call.ts';
+import { type Call, familyOf, holderOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
 import { type MaskedStream, maskStream, readWhole } from './mask-stream.ts';
@@ -79,7 +79,11 @@ export async function openStream(
   if (followed) return { ...answer, followed };
   if (answer.status !== 401) return answer;
   const received: Extract<Answer, { kind: 'answer' }> = { ...answer, kind: 'answer', ...(await readRefusal(answer)) };
-  return { kind: 'answer', status: 401, read: await outbound.read(received, credential.patterns, family, call.mask) };
+  return {
+    kind: 'answer',
+    status: 401,
+    read: await outbound.read(received, credential.patterns, holderOf(call.who), call.mask),
+  };
 }
 
 const isStreamedBody = (body: StreamRequest['body']): body is AsyncIterable<Uint8Array> =>
@@ -152,7 +156,7 @@ const maskedOf = (
   mask: Mask,
 ): Promise<MaskedStream | undefined> =>
   maskStream(answer, mask, {
-    read: (whole) => outbound.read(whole, patterns, familyOf(call.who), mask),
+    read: (whole) => outbound.read(whole, patterns, holderOf(call.who), mask),
     count: (bytes) => call.lease.count(bytes),
   });
 
@@ -160,7 +164,7 @@ const maskedOf = (
 async function isCleanOf({ outbound, credential, call }: Streaming, whole: Received): Promise<boolean> {
   const type = whole.headers['content-type'];
   const bare = { ...whole, headers: type === undefined ? {} : { 'content-type': type } };
-  const read = await outbound.read(bare, credential.patterns, familyOf(call.who));
+  const read = await outbound.read(bare, credential.patterns, holderOf(call.who));
   return read.kind === 'data' && !read.redacted;
 }
 

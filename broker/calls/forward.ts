@@ -14,7 +14,7 @@ import type { JsonObject } from '../policy/facts.ts';
 import { isFollowed } from '../policy/follow-redirects.ts';
 import { entryFor } from '../policy/operation-index.ts';
 import type { ActionBody } from './action-body.ts';
-import { type Call, familyOf, idleMsOf } from './call.ts';
+import { type Call, familyOf, holderOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { forwardStream, timeoutsOf } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
@@ -109,7 +109,7 @@ export async function forward(
     return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent, ...way };
   const body = raw && bodyToKeep(answer);
   const { patterns } = credential;
-  const read = await broker.outbound.read(answer, patterns, family, call.mask);
+  const read = await broker.outbound.read(answer, patterns, holderOf(call.who), call.mask);
   const kept = raw && read.kind === 'data' && { raw: rawAnswer(answer, body, read, { patterns, mask: call.mask }) };
   return { kind: 'answer', status: answer.status, read, ...kept, ...way };
 }

@@ -1,9 +1,10 @@
-/** Reads answers: small ones on the calling thread, large ones on a worker thread, one at a time and in turns between families. */
+/** Reads answers: small ones on the calling thread, large ones on a worker thread, one at a time and in turns between organisations and their families. */
 import { Worker } from 'node:worker_threads';
+import type { Holder } from '../runtime/shared-limit.ts';
 import { type AnswerMask, type ReadAnswer, type Received, readAnswer } from './answer.ts';
 import type { FromAnswerThread, ToAnswerThread } from './answer-thread.ts';
 import type { CredentialPatterns } from './credential-patterns.ts';
-import { FairQueue } from './fair-queue.ts';
+import { OrganisationsQueue } from './fair-queue.ts';
 
 const THREAD = new URL(`./answer-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
@@ -18,7 +19,7 @@ export type AnswerReader = {
   read(
     answer: Received,
     patterns: CredentialPatterns,
-    family: string,
+    holder: Holder,
     mask?: AnswerMask,
   ): Promise<ReadAnswer<string | Buffer>>;
   close(): Promise<void>;
@@ -34,7 +35,7 @@ type Job = {
 
 /** `large`: size in bytes from which answers go to the thread, which is started by the first of them. */
 export function makeAnswerReader(large = LARGE): AnswerReader {
-  const waiting = new FairQueue<Job>();
+  const waiting = new OrganisationsQueue<Job>();
   let worker: Worker | undefined;
   let current: Job | undefined;
   let id = 0;
@@ -78,10 +79,10 @@ export function makeAnswerReader(large = LARGE): AnswerReader {
   };
 
   return {
-    read: async (answer, patterns, family, mask) => {
+    read: async (answer, patterns, holder, mask) => {
       if (answer.body.length < large) return readAnswer(answer, patterns, mask);
       return await new Promise((resolve, reject) => {
-        waiting.push(family, { answer, patterns, mask, resolve, reject });
+        waiting.push(holder, { answer, patterns, mask, resolve, reject });
         if (current === undefined) next();
       });
     },

@@ -3,6 +3,8 @@
  * another.
  */
 import { present } from '../runtime/present.ts';
+import type { Holder } from '../runtime/shared-limit.ts';
+
 export class FairQueue<T> {
   /** Waiting items by family, in the order of turns. No list is empty. */
   readonly #lists = new Map<string, T[]>();
@@ -40,5 +42,29 @@ export class FairQueue<T> {
       if (left.length > 0) this.#lists.set(family, left);
       else this.#lists.delete(family);
     }
+  }
+}
+
+/** A queue with turns between organisations, and within an organisation between its families. */
+export class OrganisationsQueue<T> {
+  /** The organisation of each waiting item. */
+  readonly #turns = new FairQueue<string>();
+  readonly #queues = new Map<string, FairQueue<T>>();
+
+  push({ family, organisation }: Holder, item: T): void {
+    const queue = this.#queues.get(organisation) ?? new FairQueue<T>();
+    this.#queues.set(organisation, queue);
+    queue.push(family, item);
+    this.#turns.push(organisation, organisation);
+  }
+
+  /** Takes the item whose turn it is; undefined when nothing waits. */
+  next(): T | undefined {
+    const organisation = this.#turns.next();
+    if (organisation === undefined) return undefined;
+    const queue = present(this.#queues.get(organisation), 'queue of an organisation');
+    const item = queue.next();
+    if (queue.size === 0) this.#queues.delete(organisation);
+    return item;
   }
 }

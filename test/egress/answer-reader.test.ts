@@ -7,6 +7,8 @@ import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.
 const SECRET = 'ghp_0123456789abcdefghijklmnopqrstuvwxyz';
 const patterns = makeCredentialPatterns(new Secret(SECRET));
 
+const of = (family: string, organisation = 'acme') => ({ family, organisation });
+
 function readerFrom(large: number) {
   const reader = makeAnswerReader(large);
   return { ...reader, [Symbol.asyncDispose]: () => reader.close() };
@@ -28,7 +30,7 @@ describe('a large answer', () => {
   ])('is read on the worker thread with the same result as on the main thread: %s', async (_what, one) => {
     await using reader = readerFrom(1);
     const here = readAnswer(one, patterns);
-    const there = await reader.read({ ...one, body: Buffer.from(one.body) }, patterns, 'a');
+    const there = await reader.read({ ...one, body: Buffer.from(one.body) }, patterns, of('a'));
     if (there.kind === 'data') expect(Buffer.isBuffer(there.data)).toBe(true);
     expect(there.kind === 'data' ? { ...there, data: String(there.data) } : there).toEqual(here);
   });
@@ -36,10 +38,10 @@ describe('a large answer', () => {
   test('does not block small ones, which are read immediately', async () => {
     await using reader = readerFrom(256 * 1024);
     let isThere = false;
-    const large = reader.read(answer(JSON.stringify('\\u0041'.repeat(1_000_000))), patterns, 'a').then(() => {
+    const large = reader.read(answer(JSON.stringify('\\u0041'.repeat(1_000_000))), patterns, of('a')).then(() => {
       isThere = true;
     });
-    expect(await reader.read(answer('{}'), patterns, 'b')).toMatchObject({ data: '{}' });
+    expect(await reader.read(answer('{}'), patterns, of('b'))).toMatchObject({ data: '{}' });
     expect(isThere).toBe(false);
     await large;
   });
@@ -47,14 +49,28 @@ describe('a large answer', () => {
   test('many of one family delay another family by one answer only', async () => {
     await using reader = readerFrom(1);
     const order: string[] = [];
-    const read = (family: string) => reader.read(answer('{}'), patterns, family).then(() => order.push(family));
+    const read = (family: string) => reader.read(answer('{}'), patterns, of(family)).then(() => order.push(family));
     await Promise.all([...Array.from({ length: 9 }, () => read('many')), read('one')]);
     expect(order.indexOf('one')).toBeLessThanOrEqual(2);
   });
 
+  test('many of the agents of one organisation delay another organisation by one answer only', async () => {
+    await using reader = readerFrom(1);
+    const order: string[] = [];
+    const read = (family: string, organisation: string) =>
+      reader.read(answer('{}'), patterns, of(family, organisation)).then(() => order.push(organisation));
+    await Promise.all([
+      ...Array.from({ length: 9 }, (_, at) => read(`${at}`, 'many')),
+      read('x', 'one'),
+      ...Array.from({ length: 3 }, (_, at) => read(`${at}`, 'many')),
+    ]);
+    expect(order.indexOf('one')).toBeLessThanOrEqual(2);
+    expect(order).toHaveLength(13);
+  });
+
   test('is rejected when the reader closes, and nothing hangs', async () => {
     const reader = makeAnswerReader(1);
-    const reads = Promise.allSettled([1, 2].map(() => reader.read(answer('{}'), patterns, 'a')));
+    const reads = Promise.allSettled([1, 2].map(() => reader.read(answer('{}'), patterns, of('a'))));
     await reader.close();
     expect((await reads).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     await reader.close();
