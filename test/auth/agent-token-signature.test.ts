@@ -1,7 +1,7 @@
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { parseAgentToken } from '../../broker/auth/agent-token.ts';
-import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import {
   type Answer,
   agent,
@@ -97,6 +97,9 @@ describe('DOS-01 only a fresh token with the right owner counts as a strike', ()
     ['from the future', { iat: S + 3600, exp: S + 3660 }, false],
     ['long-lived', { exp: S + 301 }, false],
     ['without a lifetime', { exp: S }, false],
+    ['of another agent', { agent_id: newAgentId() }, false],
+    ['with the shortest lifetime', { exp: S + 1 }, true],
+    ['with the longest lifetime', { exp: S + 300 }, true],
   ];
   it.each(forged)('%s', (_name, claims, strike) => {
     const answer = present(token({ ...CLAIMS, ...claims }, HEAD, stranger.privateKey));
