@@ -146,6 +146,11 @@ describe('the text of a token', () => {
     expect(present(good).ok).toBe(true);
   });
 
+  it.each(['[]', 'null', '1', '"RS256"', '{', '{"alg":"RS256","alg":"none"}'])(
+    'a header that is no JSON object with unique names is refused: %s',
+    (head) => refused(token(CLAIMS, head), 'a header that is not a JSON object'),
+  );
+
   it('thousands of nested brackets are refused without a crash', () => {
     refused(token(`{"a":${'['.repeat(2500)}${']'.repeat(2500)}}`), 'agent_id');
   });
