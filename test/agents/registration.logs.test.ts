@@ -5,7 +5,7 @@ import { CompactEncrypt, importJWK } from 'jose';
 import { sql } from 'kysely';
 import { describe, expect, test, vi } from 'vitest';
 import { openPostgres } from '../../broker/store/postgres.ts';
-import { jsonPost, makeKeyPair, send } from '../world/agent.ts';
+import { expectStatus, jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { childOf } from '../world/child.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -134,9 +134,7 @@ describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => 
         await sql`alter table secret_authorizations rename to secret_authorizations_away`.execute(stored.db);
         await sql`alter table access_requests rename to access_requests_away`.execute(stored.db);
         expect(await everything()).toContain(500);
-        expect((await post('/v1/agents/bind', { bootstrap_token: bootstrap, public_key_pem: publicPem })).status).toBe(
-          500,
-        );
+        await expectStatus(500, post('/v1/agents/bind', { bootstrap_token: bootstrap, public_key_pem: publicPem }));
         expect((await post('/v1/invites/bind', { bind_secret: invite, public_key_pem: publicPem })).status).toBe(500);
         await vi.waitUntil(() => process.output().stderr.includes('unforeseen error'), { timeout: 10_000 });
         await sql`alter table one_time_tokens_away rename to one_time_tokens`.execute(stored.db);
@@ -144,9 +142,7 @@ describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => 
         // Binding a key destroys one that was not collected.
         await sql`alter table registrations_away rename to registrations`.execute(stored.db);
       }
-      expect((await post('/v1/agents/bind', { bootstrap_token: bootstrap, public_key_pem: publicPem })).status).toBe(
-        200,
-      );
+      await expectStatus(200, post('/v1/agents/bind', { bootstrap_token: bootstrap, public_key_pem: publicPem }));
       expect(
         (await post('/v1/invites/bind', { bind_secret: invite, public_key_pem: makeKeyPair().publicPem })).status,
       ).toBe(200);

@@ -1,6 +1,7 @@
 /** Audit sinks in the console: adding, testing, pausing, moving and removing, in a real browser against a real receiver. */
 import { expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
+import { expectStatus } from '../world/agent.ts';
 import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { goTo, openConsole, says, write } from '../world/console.ts';
@@ -64,9 +65,7 @@ describeInChromium('audit sinks in the console', () => {
     await page.until(`document.querySelector('[data-sink="siem"] .state').innerText === 'Paused'`);
     const before = indexes().length;
     const agent = await organisation.agent();
-    expect(
-      (await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' })).status,
-    ).toBe(403);
+    await expectStatus(403, agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' }));
     await later(`/[1-9][0-9]* rows? wait/.test(document.querySelector('[data-sink="siem"] .how-far').innerText)`);
     expect(indexes().length).toBe(before);
     await page.click('[data-sink="siem"] .turn');

@@ -66,9 +66,7 @@ describe('a client whose site fails after it was allowed', () => {
     const refreshed = await expectStatus(200, client.refresh(refreshToken));
     later();
     const again = await expectStatus(200, client.refresh(refreshed.body.refresh_token));
-    expect((await client.post('/oauth/revoke', { client_id: client.id, token: again.body.refresh_token })).status).toBe(
-      200,
-    );
+    await expectStatus(200, client.post('/oauth/revoke', { client_id: client.id, token: again.body.refresh_token }));
     expect((await callMcp(client.baseUrl, again.body.access_token)).status).toBe(401);
   });
 

@@ -250,9 +250,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
       const { client, tokens, listed } = await connected({ grants, scopes: ['mcp:read'] });
       expect(tokens.scope).toBe('mcp:read');
       expect(listed.scopes).toEqual(['mcp:read']);
-      expect(
-        (await call(tokens.access_token, 'read_platform', { scope: 'demo:read', endpoint: '/items' })).status,
-      ).toBe(200);
+      await expectStatus(200, call(tokens.access_token, 'read_platform', { scope: 'demo:read', endpoint: '/items' }));
       const write = await call(tokens.access_token, 'write_platform', { scope: 'demo:write', endpoint: '/items' });
       expect([write.status, write.body.error]).toEqual([403, 'insufficient_scope']);
       const more = await client.refresh(tokens.refresh_token, { scope: 'mcp:read mcp:write' });

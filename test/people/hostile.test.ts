@@ -37,9 +37,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     for (const none of ['id Slack:U1', `id slack:${'x'.repeat(257)}`, 'id slack:', 'U1'])
       expect((await from(none)).status).toBe(400);
     expect((await act(slack('U1:extra'), {}, agent)).status).toBe(200);
-    expect(
-      (await agent.act({ ...READ_DOCS, caller: slack('U2') }, { 'x-svc-caller': 'id slack:U1:extra' })).status,
-    ).toBe(400);
+    await expectStatus(400, agent.act({ ...READ_DOCS, caller: slack('U2') }, { 'x-svc-caller': 'id slack:U1:extra' }));
   });
 
   test.each<[string, (now: number) => Promise<string>]>([
@@ -169,9 +167,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     beforeEach(async () => {
       // A kept token is usable immediately, so that no owner's confirmation stands between a link and a call.
       const more = documentOf(server, { asserted: ['slack'], asserted_consent: 'link' });
-      expect(
-        (await govern(organisation, document({ platforms: (more as { platforms: object }).platforms }))).status,
-      ).toBe(200);
+      await expectStatus(200, govern(organisation, document({ platforms: (more as { platforms: object }).platforms })));
     });
     /** Continues to the platform's consent page. */
     const toPlatform = async (browser: Browser, consentUrl: string) => {
