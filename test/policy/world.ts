@@ -110,9 +110,7 @@ export type Case = [
   sentence: string,
   facts: Facts,
   ask: Ask,
-  kind: Verdict['kind'],
-  reason: Verdict['reason'],
-  detail?: RegExp,
+  verdict: [kind: Verdict['kind'], reason: Verdict['reason'], detail?: RegExp],
 ];
 
 /** An ask to send a message. */
