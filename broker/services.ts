@@ -49,6 +49,7 @@ import { personSignIns, type SignIns } from './people/sign-in.ts';
 import { type LogHeads, makeLogHeads } from './receipt-log/heads.ts';
 import { makeLongBodies } from './runtime/long-bodies.ts';
 import { type NotedUses, notedUses } from './runtime/noted-uses.ts';
+import { FairSlices } from './runtime/pace.ts';
 import { factsReaders } from './store/facts-reader.ts';
 import { makeKeysToRelease } from './store/keys-to-release.ts';
 import { setLastUsed } from './store/person-sessions.ts';
@@ -62,6 +63,8 @@ export type Services = CallServices & {
   /** Sign-ins of people at the issuer of their assertions. */
   signIns: SignIns;
   compiled: Compiled;
+  /** Requests of owners are handled one in a turn of the event loop: they have no rate limit, and SQLite reads synchronously. */
+  ownersTurns: FairSlices;
   /** Newest checkpoints of receipt logs. */
   logHeads: LogHeads;
   permissions: PermissionsReader;
@@ -143,6 +146,7 @@ export function makeServices(broker: Broker, beatMs?: number): Services {
     heartbeat,
     readiness: makeReadiness(broker, heartbeat, recorder),
     activityStats: statsReader(broker),
+    ownersTurns: new FairSlices(),
     inbox: makeInboxFeed(broker, changes),
     gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run'), keptLimits(broker.config.gitMaxRequestBytes)),
     replays: makeReplays(calls, async (who, action, { raw, ...options }) => {

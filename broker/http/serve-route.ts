@@ -115,6 +115,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
             },
           ),
       };
+      if (isOwners) await services.ownersTurns.pacer(organisationOf(who) ?? '')();
       const refused = parsed ? await validate(route, parsed, context) : undefined;
       reply = refused ?? (await route.handle(context as never));
     } catch (error) {
