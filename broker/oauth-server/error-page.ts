@@ -53,7 +53,7 @@ export function errorPage(
 
 /**
  * Middleware that replaces the redirect of an invalid authorization request by a page with a link. Anybody may register a client, so that otherwise a link
- * to the broker would lead to any site at once, before the person has signed in (RFC 9700 section 4.11.2). Programs on the person's own machine
+ * to the broker would lead to any site before the person has signed in (RFC 9700 section 4.11.2). Programs on the person's own machine
  * wait for the error, and get it.
  */
 export async function askBeforeErrorRedirect(context: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {

@@ -114,6 +114,7 @@ const MIGRATIONS = [
   '0071-refreshed-tokens',
   '0072-former-owners',
   '0073-failing-tokens',
+  '0074-approvers',
 ];
 
 /** Creates an empty store and returns a function that opens it; on SQLite only one at a time. */
