@@ -282,6 +282,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that uses all resources i
     await Promise.all(hogs);
     clearInterval(measuring);
 
+    console.log(`highest memory of a replica: ${Math.round(memory / MIB)} MiB`);
     expect(memory).toBeGreaterThan(50 * MIB);
     expect(memory).toBeLessThan(MOST_MEMORY);
     for (const kind of ['stranger', 'stranger, gzip'])

@@ -78,6 +78,8 @@ beforeAll(async () => {
       const does = resumed.length > 1 ? resumed.shift() : resumed[0];
       return await does?.(response, callId, request);
     }
+    // The end of the session, when the broker stops.
+    if (request.method === 'DELETE') return void response.writeHead(200).end();
     const { id, method, params } = JSON.parse(body);
     if (method === 'tools/call') {
       callId = id;

@@ -100,6 +100,8 @@ export async function startAuthorizationServer({
             response.writeHead(answer.statusCode!, answer.headers);
             answer.pipe(response);
           });
+          // A stopping broker ends its sessions, and the real server may have been closed before.
+          passed.on('error', () => response.writeHead(502).end());
           return void request.pipe(passed);
         }
         response.writeHead(401, { 'www-authenticate': server.mcp.challenge }).end();
