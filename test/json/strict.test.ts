@@ -23,6 +23,15 @@ describe('the estimate of the memory that a value takes', () => {
     gc();
     return process.memoryUsage().heapUsed;
   };
+  /** Parses the text, and returns the estimate and how much the heap grew. */
+  const measured = (text: string) => {
+    const before = heap();
+    const parsed = parseStrictJson(text);
+    const taken = heap() - before;
+    if (!parsed.ok) throw new Error(parsed.error);
+    expect(parsed.value).toBeTypeOf('object');
+    return { bytes: parsed.bytes, taken };
+  };
 
   it.each([
     ['empty objects', list(() => '{}')],
@@ -40,13 +49,10 @@ describe('the estimate of the memory that a value takes', () => {
     ['numbers that are no integers', list((at) => `${at}.5,{}`)],
     ['different strings', list((at) => `"text number ${at}"`)],
   ])('is close to it: %s', (_name, text) => {
-    const before = heap();
-    const parsed = parseStrictJson(text);
-    const taken = heap() - before;
-    if (!parsed.ok) throw new Error(parsed.error);
-    expect(parsed.bytes).toBeGreaterThan(0.85 * taken);
-    expect(parsed.bytes).toBeLessThan(2.5 * taken);
-    expect(parsed.value).toBeTypeOf('object');
+    // The middle of three: the collections free what the test runner left behind, too, tens of MB when its modules were just loaded.
+    const [, { bytes, taken } = measured(text)] = [1, 2, 3].map(() => measured(text)).sort((a, b) => a.taken - b.taken);
+    expect(bytes).toBeGreaterThan(0.85 * taken);
+    expect(bytes).toBeLessThan(2.5 * taken);
   });
 });
 
