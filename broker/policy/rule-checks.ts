@@ -37,7 +37,7 @@ export function checkGuardrails(matter: Matter): Finding {
       };
     case 'require_approval': {
       if (masks.kind === 'deny') return masks;
-      const detail = sentence(found, 'guardrail', 'requires an approval', explanation);
+      const detail = sentence(found, 'guardrail', requires(found), explanation);
       const holds = holdsOf('guardrail', found);
       const { masking } = masks;
       const reason = 'approval_required_by_guardrail';
@@ -68,7 +68,7 @@ export function checkPolicy(matter: Matter): Finding {
         ...(masks.masking && { masking: masks.masking }),
         kind: 'hold',
         reason: 'approval_required_by_policy',
-        detail: sentence(found, who, 'requires an approval', explanation),
+        detail: sentence(found, who, requires(found), explanation),
         matched,
         conditional,
         holds: holdsOf('policy', found),
@@ -82,6 +82,11 @@ export function checkPolicy(matter: Matter): Finding {
     default:
       return { ...deny('denied_by_policy', sentence(found, who, 'denies this call', explanation), more), matched };
   }
+}
+
+function requires({ rule }: Pick<RuleFinding, 'rule'>): string {
+  const approvers = rule?.approvers ?? 1;
+  return approvers === 1 ? 'requires an approval' : `requires the approval of ${approvers} people`;
 }
 
 /** Returns the rules that mask the platform's answer; a refusal when masking is not possible. */

@@ -30,6 +30,10 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
     (await organisation.ask('GET', `/owner/audit?reason=${reason}&agent=${agent.agentId}`)).body.rows;
   const made = () => world.upstream.seen.filter(({ method }) => method === 'POST').length;
 
+  onOne('the agent is answered that several people have to approve', async () => {
+    expect((await agent.act(WRITE)).body.message).toContain('payments requires the approval of 2 people');
+  });
+
   test('the first approval is recorded, and the call waits; the second makes it, once', async () => {
     const id = await hold();
     const first = await withoutCalls(world, () => decide(id, 'approve', ann, { note: 'Fine with me.' }));
