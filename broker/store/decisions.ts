@@ -17,6 +17,26 @@ export type Decision = {
   instanceId: string;
 };
 
+/** A held call with the request that was shown. */
+type ShownRequest = Pick<ApprovalTable, 'organisation_id' | 'id' | 'request_hash'>;
+
+/** Updates the call while it is pending with this request. */
+const updatePending = (db: Db, { organisation_id, id, request_hash }: ShownRequest, now: number) =>
+  db
+    .updateTable('approvals')
+    .where('organisation_id', '=', organisation_id)
+    .where('id', '=', id)
+    .where('request_hash', '=', request_hash)
+    .where('status', '=', 'pending')
+    .where('expires_at', '>', now);
+
+/** A held call as it was read for a decision: with another request, or other approvals, it is not decided. */
+export type ReadForDecision = ShownRequest & Pick<ApprovalTable, 'approved_before'>;
+
+/** Updates the call while it is pending as it was read. */
+const updateAsRead = (db: Db, { approved_before: before, ...shown }: ReadForDecision, now: number) =>
+  updatePending(db, shown, now).where('approved_before', before === null ? 'is' : '=', before);
+
 /** A corrected request of a held call, sealed, with its hash and related columns. `asked`: the agent's original request. */
 export type Correction = Pick<
   ApprovalTable,
@@ -37,38 +57,14 @@ export type Correction = Pick<
  */
 export async function correctHeldCall(
   db: Db,
-  { organisation_id, id, request_hash }: Pick<ApprovalTable, 'organisation_id' | 'id' | 'request_hash'>,
+  shown: ShownRequest,
   { by, at, ...columns }: Correction,
 ): Promise<boolean> {
-  const done = await db
-    .updateTable('approvals')
+  const done = await updatePending(db, shown, at)
     .set({ ...columns, approved_before: null, corrected_by: by, corrected_at: at })
-    .where('organisation_id', '=', organisation_id)
-    .where('id', '=', id)
-    .where('request_hash', '=', request_hash)
-    .where('status', '=', 'pending')
-    .where('expires_at', '>', at)
     .executeTakeFirst();
   return done.numUpdatedRows > 0n;
 }
-
-/** A held call as it was read for a decision: with another request, or other approvals, it is not decided. */
-export type ReadForDecision = Pick<ApprovalTable, 'organisation_id' | 'id' | 'request_hash' | 'approved_before'>;
-
-/** Selects the call while it is pending as it was read. */
-const pendingAsRead = (
-  db: Db,
-  { organisation_id, id, request_hash, approved_before: before }: ReadForDecision,
-  now: number,
-) =>
-  db
-    .updateTable('approvals')
-    .where('organisation_id', '=', organisation_id)
-    .where('id', '=', id)
-    .where('request_hash', '=', request_hash)
-    .where('approved_before', before === null ? 'is' : '=', before)
-    .where('status', '=', 'pending')
-    .where('expires_at', '>', now);
 
 /**
  * Decides a pending call and claims the replay of an approved one, in one guarded statement, so that one of concurrent callers wins.
@@ -82,7 +78,7 @@ export async function decideHeldCall(
   approvedBefore: string | null = null,
 ): Promise<ApprovalTable | undefined> {
   const approved = decision.status === 'approved';
-  return await pendingAsRead(db, approval, decision.at)
+  return await updateAsRead(db, approval, decision.at)
     .set({
       approved_before: approvedBefore,
       status: decision.status,
@@ -112,7 +108,7 @@ export async function putApprovedBefore(
   approvedBefore: string,
   now: number,
 ): Promise<ApprovalTable | undefined> {
-  return await pendingAsRead(db, approval, now)
+  return await updateAsRead(db, approval, now)
     .set({ approved_before: approvedBefore })
     .returningAll()
     .executeTakeFirst();
