@@ -1,11 +1,11 @@
 /** The console shows a connection that gets no token from its authorization server, and why. */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { givenTokenWorld, READ } from '../token-source/token-world.ts';
-import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { openConsole, PHONE } from '../world/console.ts';
 import { shared } from '../world/world.ts';
 
-describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+describeInChromium('a connection that gets no token', () => {
   const { host, world, organisation, apply, agent: newAgent } = givenTokenWorld('sqlite');
   const browser = shared(() => startBrowser());
 

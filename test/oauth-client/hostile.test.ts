@@ -5,7 +5,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
-import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
+import { attentionOf, browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { MINUTE_MS } from '../world/times.ts';
@@ -49,14 +49,7 @@ describe('connecting with a faulty or hostile party', () => {
     return fresh ? await organisation.connection(id, { secret: null }) : connection;
   }
   const connect = () => connectAtOnce(world, organisation.owner, connection);
-  const attention = async () =>
-    (
-      await world.running.broker.store.db
-        .selectFrom('connections')
-        .select('attention')
-        .where('organisation_id', '=', organisation.id)
-        .execute()
-    ).map((one) => one.attention);
+  const attention = () => attentionOf(world, organisation);
   const state = async () =>
     (await organisation.ask('GET', '/owner/connections')).body.connections.find(
       (one: { id: string }) => one.id === connection,

@@ -2,6 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
+import { attentionOf } from '../world/connecting.ts';
 import { givenReplica } from '../world/replica.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
@@ -138,14 +139,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
   });
 
   test.each(KINDS)('%s: a token endpoint that fails for a minute is shown to owners until it works', async (kind) => {
-    const attention = async () =>
-      (
-        await world.running.broker.store.db
-          .selectFrom('connections')
-          .select('attention')
-          .where('organisation_id', '=', organisation.id)
-          .execute()
-      ).map((one) => one.attention);
+    const attention = () => attentionOf(world, organisation);
     await applied(kind);
     host.instead = { status: 500, body: 'CANARY' };
     const agent = await newAgent();

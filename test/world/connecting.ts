@@ -7,7 +7,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { type Answer, expectStatus, send } from './agent.ts';
 import { Browser } from './browser.ts';
-import type { World } from './world.ts';
+import type { Organisation, World } from './world.ts';
 
 /** Returns a browser in which an owner is signed in. */
 export function browserOf(world: World, owner: OwnerTable): Browser {
@@ -51,4 +51,14 @@ export async function outlive(world: World, connection: string, leftMs = -60_000
     writeCredential({ ...credential, issuedAt: now - 120_000, refreshAt: now - 60_000, expiresAt: now + leftMs }),
   );
   await store.db.updateTable('connections').set({ credential: sealed }).where('id', '=', connection).execute();
+}
+
+/** Returns whether each connection of an organisation needs attention, as the store holds it for notices. */
+export async function attentionOf(world: World, organisation: Organisation): Promise<number[]> {
+  const rows = await world.running.broker.store.db
+    .selectFrom('connections')
+    .select('attention')
+    .where('organisation_id', '=', organisation.id)
+    .execute();
+  return rows.map((one) => one.attention);
 }
