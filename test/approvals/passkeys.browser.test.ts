@@ -1,10 +1,11 @@
 /** Our options in a real browser, and its responses at our routes: Chromium with software authenticators. */
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RECENT_SIGN_IN_SECONDS } from '../../broker/auth/recent-sign-in.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { Authenticator } from '../world/authenticator.ts';
 import { describeInChromium, openPage } from '../world/chromium.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { signOut } from '../world/held-page.ts';
 import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 /** Runs in the page: calls our routes with the library that our pages use. */
@@ -44,12 +45,15 @@ describeInChromium('passkeys in a browser', () => {
   let device: Authenticator | undefined;
   const world = givenWorld();
   const page = shared(() => openPage({ width: 800, height: 600 }));
-  beforeEach(() => device?.remove());
+  afterEach(async () => {
+    await device?.remove();
+    device = undefined;
+  });
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent());
   beforeEach(async () => {
     // Where the owner of the previous test is still signed in, the page of a link asks first.
-    await page.command('Network.clearBrowserCookies');
+    await signOut(page);
     await page.open((await signInLink(world.running.broker, organisation.owner)).url);
     await page.until(`location.pathname === '/console'`);
     await page.value(CEREMONIES);
