@@ -127,7 +127,13 @@ export function startSender(
       const send = async () => {
         for (const delivery of next) {
           if (!isOn() || isPaused(lane)) return;
-          note(lane, await inTurn(place.organisation_id, () => deliver(broker, channel, delivery, isOn)));
+          const delivered = await inTurn(place.organisation_id, async () => {
+            // Read again: while this message waited, the channel may have been removed, or changed to another destination.
+            const current = await findChannel(db, place.organisation_id, place.channel_id);
+            return current && (await deliver(broker, current, delivery, isOn));
+          });
+          if (!delivered) return;
+          note(lane, delivered);
           if (lane.isSlow) return;
         }
       };
