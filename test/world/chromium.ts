@@ -261,6 +261,9 @@ const clickableAt = (selector: string): string => `(async () => {
 /** Limit of presses that miss because the element has moved. */
 const MOST_MISSED = 3;
 
+/** Limit of navigations that the page cancels: one that it begins itself after a click replaces one that a test begins. */
+const MOST_CANCELLED = 3;
+
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
 /** Each transition draws the page ten times, and no test is about one. A thorough run has them. */
@@ -314,7 +317,11 @@ async function pageAt(address: string): Promise<Connection> {
     value,
     until,
     open: async (url) => {
-      await command('Page.navigate', { url });
+      for (let cancelled = 0; cancelled < MOST_CANCELLED; cancelled++) {
+        const { errorText, isDownload } = await command('Page.navigate', { url });
+        if (errorText !== 'net::ERR_ABORTED' || isDownload) return;
+      }
+      throw new Error(`The navigation to ${url} was cancelled.`);
     },
     click: async (selector) => {
       for (let missed = 0; missed < MOST_MISSED; missed++) {
