@@ -1,6 +1,7 @@
 /** A run inside another run. */
 import { dirname } from 'node:path';
 import type { Environment } from './environment.ts';
+import { GITHUB_BY_PROXY } from './routes.ts';
 
 const GIT_SETTING = /^GIT_CONFIG_(?:KEY|VALUE)_\d+$/;
 
@@ -30,7 +31,7 @@ function gitSettings(parent: Environment, isOfRun: (value: string) => boolean): 
   const pairs = Array.from({ length: Number(count) || 0 }, (_, i) => [
     parent[`GIT_CONFIG_KEY_${i}`] ?? '',
     parent[`GIT_CONFIG_VALUE_${i}`] ?? '',
-  ]).filter(([key = '']) => !isOfRun(key));
+  ]).filter(([key = '', value = '']) => !(isOfRun(key) || isOfRun(value) || key.includes(`.${GITHUB_BY_PROXY}.`)));
   return {
     GIT_CONFIG_COUNT: String(pairs.length),
     ...Object.fromEntries(

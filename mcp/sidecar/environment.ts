@@ -1,8 +1,10 @@
 /** Builds the environment of a command that runs with a sidecar. */
 import type { JsonValue } from '../../json/json-value.ts';
 import type { Permissions } from '../client/permissions.ts';
+import type { Setting } from '../git-config.ts';
 import { type GitRules, gitRulesFile } from './git-rules.ts';
 import type { ErrorForm } from './refusal.ts';
+import { GITHUB_BY_PROXY } from './routes.ts';
 import { CODEHOST, type Place, TOOLS } from './tools.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -114,11 +116,15 @@ export function environmentFor(parent: Environment, run: Run): Made {
     for (const name of tool.removed ?? []) removed.add(name);
   }
   if (codehostOf(run.chosen) !== undefined) {
-    Object.assign(set, gitSettings(parent, run));
+    const repositories = excludesCodeHost(parent) ? `${run.url}/git/` : GITHUB_BY_PROXY;
+    const settings = gitSettings(repositories, run);
+    // Also for git before 2.32, which does not support GIT_CONFIG_SYSTEM.
+    const rules = run.codeHosts.map((value) => ({ name: `url.${repositories}.insteadOf`, value }));
+    Object.assign(set, inVariables(parent, [...settings, ...rules]));
     if (run.gitRules !== undefined) {
       set.GIT_CONFIG_SYSTEM = `${run.folder}/${GIT_RULES}`;
       removed.add('GIT_CONFIG_NOSYSTEM');
-      files[GIT_RULES] = gitRulesFile(run.gitRules, `${run.url}/git/`, run.codeHosts);
+      files[GIT_RULES] = gitRulesFile(run.gitRules, { repositories, codeHosts: run.codeHosts, settings });
     }
   }
   Object.assign(set, directTo127(parent));
@@ -143,26 +149,43 @@ function placeOf({ url, placeholder, folder, socket }: Run, connection: string):
   };
 }
 
-/** Git settings by environment variables (git-config(1), GIT_CONFIG_COUNT), appended to existing ones. */
-function gitSettings(parent: Environment, { url, placeholder, codeHosts }: Run): Record<string, string> {
+/**
+ * Whether variables of the parent exclude the code host from proxies: git then uses no proxy for it, whatever its own settings say, so its addresses are
+ * rewritten to the sidecar's own.
+ */
+function excludesCodeHost({ no_proxy, NO_PROXY }: Environment): boolean {
+  const { hostname } = new URL(GITHUB_BY_PROXY);
+  return hostsIn(no_proxy ?? NO_PROXY).some(
+    (one) => one === '*' || `.${hostname}`.endsWith(`.${one.replace(/^\./, '')}`),
+  );
+}
+
+/** Returns the settings by which git reaches the sidecar at an address. */
+const gitSettings = (repositories: string, { url, placeholder }: Run): Setting[] => [
+  { name: `http.${repositories}.extraHeader`, value: `Authorization: Basic ${btoa(`agent:${placeholder}`)}` },
+  { name: `http.${repositories}.proxy`, value: repositories.startsWith(url) ? '' : url },
+  // Where another setting prevents the use of the proxy, git fails instead of following the code host to https.
+  { name: `http.${repositories}.followRedirects`, value: 'false' },
+  // Disables password prompts: there is no password to enter.
+  { name: `credential.${repositories}.helper`, value: '' },
+];
+
+/** Writes settings into variables (git-config(1), GIT_CONFIG_COUNT), after existing ones. */
+function inVariables(parent: Environment, settings: readonly Setting[]): Record<string, string> {
   const there = Number(parent.GIT_CONFIG_COUNT ?? 0) || 0;
-  const settings: [string, string][] = [
-    [`http.${url}/git/.extraHeader`, `Authorization: Basic ${btoa(`agent:${placeholder}`)}`],
-    // Disables password prompts: there is no password to enter.
-    [`credential.${url}.helper`, ''],
-    // Also for git before 2.32, which does not support GIT_CONFIG_SYSTEM.
-    ...codeHosts.map((from): [string, string] => [`url.${url}/git/.insteadOf`, from]),
-  ];
-  const pairs = settings.flatMap(([key, value], i) => [
-    [`GIT_CONFIG_KEY_${there + i}`, key],
+  const pairs = settings.flatMap(({ name, value }, i) => [
+    [`GIT_CONFIG_KEY_${there + i}`, name],
     [`GIT_CONFIG_VALUE_${there + i}`, value],
   ]);
   return { GIT_CONFIG_COUNT: String(there + settings.length), ...Object.fromEntries(pairs) };
 }
 
+/** The hosts in a variable that excludes hosts from proxies. */
+const hostsIn = (value = ''): string[] => value.split(/[\s,]+/).filter((one) => one !== '');
+
 /** Excludes the sidecar's address from proxies: those of the environment, and those in the settings of git, npm or curl, which follow these variables, too. */
 function directTo127(parent: Environment): Record<string, string> {
-  const others = (parent.no_proxy ?? parent.NO_PROXY ?? '').split(/[\s,]+/).filter((one) => one !== '');
+  const others = hostsIn(parent.no_proxy ?? parent.NO_PROXY);
   // Tools accept the asterisk only alone.
   const value = others.includes('*') ? '*' : [...new Set([...others, '127.0.0.1', 'localhost'])].join(',');
   return { no_proxy: value, NO_PROXY: value };

@@ -27,13 +27,17 @@ export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules 
   };
 }
 
-/**
- * Returns the text of the file that replaces the system's configuration.
- *
- * @param repositories address where the code host's repositories are, with a slash at the end
- * @param codeHosts prefixes of the code host's addresses
- */
-export function gitRulesFile({ system, rules }: GitRules, repositories: string, codeHosts: readonly string[]): string {
+export type RunRules = {
+  /** Address to which those of the code host's repositories are rewritten, with a slash at the end. */
+  repositories: string;
+  /** Prefixes of the code host's addresses. */
+  codeHosts: readonly string[];
+  /** Further settings of the run, each in a section of an address. */
+  settings: readonly Setting[];
+};
+
+/** Returns the text of the file that replaces the system's configuration. */
+export function gitRulesFile({ system, rules }: GitRules, { repositories, codeHosts, settings }: RunRules): string {
   const sections = [
     ...rules.flatMap((rule) => leadingTo(rule, codeHosts, repositories)),
     ...codeHosts.flatMap((from) => {
@@ -42,12 +46,21 @@ export function gitRulesFile({ system, rules }: GitRules, repositories: string, 
       );
       return ['', ...longer].map((part) => ({ base: repositories + part, from: from + part, kinds: KINDS }));
     }),
-  ].map(
-    ({ base, from, kinds }) =>
-      `[url ${quoted(base)}]\n${kinds.map((kind) => `\t${kind} = ${quoted(from)}\n`).join('')}`,
-  );
-  return [...sections, ...(system === undefined ? [] : [`[include]\n\tpath = ${quoted(system)}\n`])].join('');
+  ].map(({ base, from, kinds }) => sectionText('url', base, Object.fromEntries(kinds.map((kind) => [kind, from]))));
+  const others = settings.map(({ name, value }) => {
+    const [section, key] = [name.slice(0, name.indexOf('.')), name.slice(name.lastIndexOf('.') + 1)];
+    return sectionText(section, baseOf({ name }), { [key]: value });
+  });
+  return [
+    ...[...sections, ...others],
+    ...(system === undefined ? [] : [`[include]\n\tpath = ${quoted(system)}\n`]),
+  ].join('');
 }
+
+const sectionText = (section: string, base: string, values: Readonly<Record<string, string>>): string =>
+  `[${section} ${quoted(base)}]\n${Object.entries(values)
+    .map(([key, value]) => `\t${key} = ${quoted(value)}\n`)
+    .join('')}`;
 
 const KINDS = ['insteadOf', 'pushInsteadOf'];
 

@@ -7,6 +7,12 @@ export type Route = { path: string; connection: string; isGit: boolean; baseUrl:
 /** The host for which `gh` sends its requests over the Unix socket. */
 export const GITHUB_API = 'api.github.com';
 
+/**
+ * The address to which git rewrites those of the code host, and for which the sidecar is its proxy: `gh` and other programs read from the output of
+ * `git remote -v`, which shows rewritten addresses, which repository of which host a clone is of.
+ */
+export const GITHUB_BY_PROXY = 'http://github.com/';
+
 /** The connections of a run, by label, or by id without one; `codehost`: the connection of git and api.github.com. */
 export type Connections = {
   connections: readonly string[];
@@ -80,6 +86,10 @@ export function proxyConnection(
   if (host === GITHUB_API) return codehost;
   return connections.find((one) => /^[/?]|^$/.test(afterProxyPath(target, one)));
 }
+
+/** Maps a request of git to its proxy, in absolute-form; undefined when it is for another host. */
+export const gitPathOf = (target: string): string | undefined =>
+  target.startsWith(GITHUB_BY_PROXY) ? `/git/${target.slice(GITHUB_BY_PROXY.length)}` : undefined;
 
 /** Maps a request by the path of a platform at one of these addresses. `origin`: replaces theirs in answers. */
 export function platformRoute(

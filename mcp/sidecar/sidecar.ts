@@ -14,6 +14,8 @@ import type { ErrorForm } from './refusal.ts';
 import {
   type Connections,
   GITHUB_API,
+  GITHUB_BY_PROXY,
+  gitPathOf,
   listProxyPrefixes,
   platformRoute,
   proxyConnection,
@@ -72,8 +74,10 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
     if (tunnels) parts.push(tunnels);
     const serve = (server: Server, hosts: readonly string[]) => {
       const atProxyPaths = answer(proxyEntry(hosts, served, held));
+      const ofGit = answer(gitEntry(served));
       server.on('request', (request, response) => {
-        if (!tunnels?.ask(request, response)) atProxyPaths(request, response);
+        if (served.codehost !== undefined && gitPathOf(request.url ?? '')) ofGit(request, response);
+        else if (!tunnels?.ask(request, response)) atProxyPaths(request, response);
       });
       if (tunnels) server.on('connect', tunnels.connect);
     };
@@ -122,6 +126,16 @@ const proxyEntry = (hosts: readonly string[], served: Connections, held: HeldCal
   isApi: (method, target, host) => host.toLowerCase() !== GITHUB_API && isApiServed(method, target, held),
   unknown: `No such address here. There is: ${listProxyPrefixes(served)}; and ${API_SERVED}.`,
   connectionOf: (target, { host }) => proxyConnection(target, host, served),
+});
+
+/** For git, whose proxy the sidecar is for the code host. */
+const gitEntry = (served: Connections): Entry => ({
+  hosts: [new URL(GITHUB_BY_PROXY).host],
+  isShown: false,
+  routeOf: (target, at) => proxyRoute(gitPathOf(target) ?? '', at, served),
+  isApi: () => false,
+  unknown: 'No such address of a repository.',
+  connectionOf: () => served.codehost,
 });
 
 const portEntry = (hosts: readonly string[], address: PlatformAddress): Entry => ({

@@ -69,9 +69,14 @@ describe('the environment', () => {
     expect(environmentFor(parent, run([granted('o', 'openai')])).environment.GIT_CONFIG_COUNT).toBe('2');
     const { environment } = environmentFor(parent, run([granted('gh', 'codehost')]));
     expect(environment).toMatchObject({
-      GIT_CONFIG_COUNT: '5',
-      GIT_CONFIG_KEY_4: 'url.http://127.0.0.1:7/git/.insteadOf',
-      GIT_CONFIG_VALUE_4: 'https://github.com/',
+      GIT_CONFIG_COUNT: '7',
+      GIT_CONFIG_KEY_3: 'http.http://github.com/.proxy',
+      GIT_CONFIG_VALUE_3: 'http://127.0.0.1:7',
+      // Without the proxy, git must not follow the code host to https.
+      GIT_CONFIG_KEY_4: 'http.http://github.com/.followRedirects',
+      GIT_CONFIG_VALUE_4: 'false',
+      GIT_CONFIG_KEY_6: 'url.http://github.com/.insteadOf',
+      GIT_CONFIG_VALUE_6: 'https://github.com/',
       CARGO_NET_GIT_FETCH_WITH_CLI: 'true',
     });
   });

@@ -357,14 +357,14 @@ describe('a command that is run', () => {
         git ls-remote --get-url git@github.com:other/app
         git ls-remote --get-url gh:acme/app; git ls-remote --get-url acme:app; git ls-remote --get-url git://github.com/acme/app
         git ls-remote --get-url git://example.org/x; git ls-remote --get-url mirror:acme/app
-        git remote add mirror mirror:acme/app; git remote get-url --push mirror; git config user.name; git config color.ui`),
+        git remote add mirror mirror:acme/app; git remote get-url --push mirror; git config user.name; git config color.ui
+        git config --get-urlmatch http.proxy http://github.com/acme/app; echo "$AGENT_BROKER_RUN_URL"`),
       { HOME: home, GIT_CONFIG_SYSTEM: join(home, 'system') },
     );
-    const [fetch, push, another, gh, acme, old, elsewhere, mirror, toMirror, name, color] = ended.stdout.split('\n');
-    expect([fetch, push], ended.stderr).toEqual([
-      expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/git\/acme\/app$/),
-      fetch,
-    ]);
+    const [fetch, push, another, gh, acme, old, elsewhere, mirror, toMirror, name, color, proxy, url] =
+      ended.stdout.split('\n');
+    expect([fetch, push], ended.stderr).toEqual(['http://github.com/acme/app', fetch]);
+    expect(proxy).toBe(url);
     expect(another).toBe(fetch!.replace('acme', 'other'));
     // Git rewrites an address only once, so rules that lead to the code host would bypass the broker.
     expect([gh, acme, old, toMirror]).toEqual([fetch, fetch, fetch, fetch]);

@@ -11,7 +11,7 @@ import { npm } from '../../broker/platforms/builtin/npm.ts';
 import { newPlaceholder } from '../../mcp/sidecar/placeholder.ts';
 import { startSidecar } from '../../mcp/sidecar/sidecar.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
-import { type GitWorld, runGit, startGitWorld } from '../world/git-world.ts';
+import { GIT_SCOPES, type GitWorld, runGit, startGitWorld } from '../world/git-world.ts';
 import { newFolder } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
@@ -524,6 +524,55 @@ describe('git', () => {
       { ...GIT_ENVIRONMENT, GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'acme.kept', GIT_CONFIG_VALUE_0: 'yes' },
     );
     expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '', stdout: 'refs/heads/agent/x\nyes\n' });
+  });
+
+  onlyWith('gh', '--version')(
+    'gh takes the repository from the clone, over https and SSH, with rules of the user',
+    async () => {
+      const profile = profileOf(
+        await given.agent({ scopes: [...GIT_SCOPES, 'codehost:issues.read', 'codehost:pulls.write'] }),
+      );
+      const paths: string[] = [];
+      given.host.answer = ({ url = '' }, response) => {
+        if (url.startsWith('/acme/')) return false;
+        paths.push(url);
+        return response.writeHead(200, { 'content-type': 'application/json' }).end('[{"title":"one"}]');
+      };
+      onTestFinished(() => {
+        given.host.answer = undefined;
+      });
+      const ended = await run(
+        profile,
+        sh(`set -e; git clone -q https://github.com/acme/app; cd app
+        gh api 'repos/{owner}/{repo}/issues' --jq '.[].title'; git remote -v
+        git remote set-url origin git@github.com:acme/app.git; gh api 'repos/{owner}/{repo}/issues' --jq '.[].title'
+        git fetch -q; GIT_CONFIG_COUNT=0 git fetch -q`),
+        {
+          ...GIT_ENVIRONMENT,
+          GIT_CONFIG_COUNT: '1',
+          GIT_CONFIG_KEY_0: 'url.gh:.insteadOf',
+          GIT_CONFIG_VALUE_0: 'https://github.com/acme/',
+        },
+      );
+      const remotes = 'origin\thttp://github.com/acme/app (fetch)\norigin\thttp://github.com/acme/app (push)\n';
+      expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '', stdout: `one\n${remotes}one\n` });
+      expect(paths).toEqual(Array(2).fill('/repos/acme/app/issues'));
+    },
+  );
+
+  test('uses the address of the sidecar where the code host is excluded from proxies', async () => {
+    const profile = profileOf(await given.agent());
+    const environment = { ...GIT_ENVIRONMENT, http_proxy: 'http://127.0.0.1:9', NO_PROXY: '.github.com' };
+    const ended = await run(
+      profile,
+      sh('git clone -q https://github.com/acme/app && git -C app remote -v'),
+      environment,
+    );
+    expect(ended, ended.stderr).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/^origin\thttp:\/\/127\.0\.0\.1:\d+\/git\/acme\/app \(fetch\)\n/),
+    });
   });
 
   test('the proxy and the key for other hosts in the settings of git are not used for the sidecar', async () => {
