@@ -8,7 +8,14 @@ const SSH_AT_443: Readonly<Record<string, readonly string[]>> = {
   'bitbucket.org': ['altssh.bitbucket.org:443'],
 };
 
-/** Returns the prefixes of addresses of a code host's repositories, in the spellings that git, people and programs use: git compares them literally. */
+/** Other spellings of a code host, in letter case or as an alias, which people write; git compares addresses literally. */
+const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
+  'github.com': ['GitHub.com', 'Github.com', 'www.github.com'],
+  'gitlab.com': ['GitLab.com', 'Gitlab.com'],
+  'bitbucket.org': ['Bitbucket.org', 'BitBucket.org'],
+};
+
+/** Returns the prefixes of addresses of a code host's repositories, in the spellings that git, people and programs use. */
 export function addressesOf({ origin, protocol, host, hostname, port }: URL): string[] {
   const [other, usual] = protocol === 'https:' ? ['http:', 443] : ['https:', 80];
   const withoutPort = port === '' ? [`${origin}:${usual}/`, `${other}//${hostname}/`] : [];
@@ -17,7 +24,8 @@ export function addressesOf({ origin, protocol, host, hostname, port }: URL): st
   const ssh = [hostname, `${hostname}:22`, ...(SSH_AT_443[hostname] ?? [])].map((at) => `ssh://git@${at}/`);
   return [
     ...[`${origin}/`, `${protocol}//git@${host}/`, ...withoutPort, `git://${hostname}/`],
-    ...[`git@${hostname}:`, `git@${hostname}:/`, ...plain, ...ssh],
+    ...[`git@${hostname}:`, `git@${hostname}:/`, ...plain, ...ssh, `git+ssh://git@${hostname}/`],
+    ...(OTHER_NAMES[host] ?? []).flatMap((name) => [`${protocol}//${name}/`, `git@${name}:`]),
   ];
 }
 

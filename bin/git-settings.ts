@@ -23,7 +23,7 @@ export type Rule = { setting: Setting; part: string; by: Signed };
 /** Matches the broker's helper, as `helperCommand` of any release writes it; other helpers have a similar form (`!gh auth git-credential`). */
 const HELPER =
   /^!(?:.*[\s/\\'"])?agent-broker(?:\.js|@\S+)?['"]? git-credential(?: --profile ('[^']*'(?:\\''[^']*')*|\S+))?(?: --at \S+)?$/;
-const CODE_HOST = /^(?:(?:https?|git|ssh):\/\/[^/]+\/|(?:git@[^@:/]+|[^@:/]+\.[^@:/]+):\/?)(.*)$/;
+const CODE_HOST = /^(?:(?:https?|git|(?:git\+)?ssh):\/\/[^/]+\/|(?:git@[^@:/]+|[^@:/]+\.[^@:/]+):\/?)(.*)$/;
 const USERNAME = /^(?:agent$|connection\.)/;
 
 /**

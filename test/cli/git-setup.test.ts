@@ -48,6 +48,10 @@ describe('git-setup', () => {
       'ssh://git@github.com:22/acme/app.git',
       'ssh://git@ssh.github.com:443/acme/app.git',
       'git://github.com/acme/app.git',
+      'git+ssh://git@github.com/acme/app.git',
+      'https://GitHub.com/acme/app.git',
+      'https://www.github.com/acme/app.git',
+      'git@GitHub.com:acme/app.git',
     ])
       expect(rewritten(url)).toBe(`${BROKER}/git/acme/app.git`);
     expect(rewritten('https://gitlab.com/acme/app')).toBe('https://gitlab.com/acme/app');
