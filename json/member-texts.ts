@@ -79,3 +79,20 @@ export function memberTexts(text: string): Map<string, string> | undefined {
   const members = drain(objectMembers(text));
   return members === 'unclear' ? undefined : members;
 }
+
+/**
+ * Returns the items of a JSON list as they are written.
+ *
+ * @param text one that JSON.parse accepts as a list
+ */
+export function itemTexts(text: string): string[] {
+  const tokens = new JsonTokens(text);
+  const items: string[] = [];
+  tokens.next();
+  for (let token = tokens.next(); token !== 'close'; token = tokens.next()) {
+    const from = tokens.start;
+    while (tokens.depth > 1) tokens.next();
+    items.push(text.slice(from, tokens.end));
+  }
+  return items;
+}

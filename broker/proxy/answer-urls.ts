@@ -2,7 +2,7 @@
  * Rewrites URLs in the body of an answer to which clients send their key (`answer_urls` of a manifest), such as an upload URL, so that they
  * lead through /proxy: otherwise the client would send the agent's token to another host.
  */
-import { memberTexts } from '../../json/member-texts.ts';
+import { itemTexts, memberTexts } from '../../json/member-texts.ts';
 import { isBelow } from '../egress/redirect.ts';
 import type { Method } from '../policy/facts.ts';
 import { entryFor } from '../policy/operation-index.ts';
@@ -22,26 +22,37 @@ export function answerRewrite(
   return members && ((whole) => rewriteMembers(whole, members, (address) => throughProxy(address, rules, place)));
 }
 
-/** Anything but a JSON object stays unchanged, and so do numbers in the object. */
+/** Rewrites members of a JSON object, or of each object in a JSON list. Anything else stays unchanged, and so do numbers in the objects. */
 function rewriteMembers(whole: Buffer, names: readonly string[], rewrite: (address: string) => string): Buffer {
   const text = whole.toString('utf8');
-  const isObject = isJsonObject(text);
-  const members = isObject ? memberTexts(text) : undefined;
+  const value = parsed(text);
+  if (typeof value !== 'object' || value === null) return whole;
+  const one = (object: string) => rewriteObject(object, names, rewrite);
+  return Buffer.from(
+    Array.isArray(value)
+      ? `[${itemTexts(text)
+          .map((item) => (item.startsWith('{') ? one(item) : item))
+          .join(',')}]`
+      : one(text),
+  );
+}
+
+function rewriteObject(text: string, names: readonly string[], rewrite: (address: string) => string): string {
+  const members = memberTexts(text);
   // With duplicate names it is unknown which one a client uses.
-  if (members === undefined) return isObject ? Buffer.from('{}') : whole;
+  if (members === undefined) return '{}';
   const written = [...members].map(([name, value]) => {
     const isNamed = names.includes(name) && value.startsWith('"');
     return `${JSON.stringify(name)}:${isNamed ? JSON.stringify(rewrite(JSON.parse(value) as string)) : value}`;
   });
-  return Buffer.from(`{${written.join(',')}}`);
+  return `{${written.join(',')}}`;
 }
 
-function isJsonObject(text: string): boolean {
+function parsed(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
+    return JSON.parse(text);
   } catch {
-    return false;
+    return undefined;
   }
 }
 

@@ -127,11 +127,13 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     expect(files.seen).toHaveLength(2);
   });
 
-  test('a client that uploads to the upload_url of a release leads through the broker, also where the release has 1,000 files', async () => {
+  test('a client that uploads to the upload_url of a release leads through the broker, also in a list, and where the release has 1,000 files', async () => {
     const assets = Array.from({ length: 1_000 }, (_, id) => ({ id, uploader: { login: 'x'.repeat(2_000) } }));
-    api.answer = ({ method = '' }, response) => {
-      const upload_url = `${files.url}/uploads/repos/acme/app/releases/7/assets{?name,label}`;
-      const text = JSON.stringify({ upload_url, ...(method === 'GET' && { assets }) });
+    const upload_url = `${files.url}/uploads/repos/acme/app/releases/7/assets{?name,label}`;
+    api.answer = ({ method = '', url = '' }, response) => {
+      const release = { upload_url, ...(method === 'GET' && { assets }) };
+      const page = /releases\?page=(\d)$/.exec(url)?.[1];
+      const text = JSON.stringify(page === undefined ? release : Array(Number(page)).fill(release));
       response.writeHead(200, { 'content-type': 'application/json' }).end(text);
     };
     files.answer = (_, response) => response.writeHead(201, { 'content-type': 'application/json' }).end('{"id":9}');
@@ -144,7 +146,9 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       await rest.repos.getRelease({ ...here, release_id: 7 }),
       await rest.repos.getLatestRelease(here),
       await rest.repos.getReleaseByTag({ ...here, tag: 'v1' }),
+      ...(await rest.repos.listReleases({ ...here, page: 1 })).data.map((data) => ({ data })),
     ];
+    expect(releases).toHaveLength(6);
     for (const { data } of releases) {
       expect(data.upload_url).toBe(
         `${world.running.baseUrl}/proxy/github-main/repos/acme/app/releases/7/assets{?name,label}`,
@@ -156,6 +160,9 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     expect(new Set(files.seen.map(({ target }) => target))).toEqual(
       new Set(['/uploads/repos/acme/app/releases/7/assets?name=a%20b.txt&']),
     );
+    // A list of more than 4 MiB is passed on unchanged.
+    const { data: long } = await rest.repos.listReleases({ ...here, page: 3 });
+    expect(long.map((release) => release.upload_url)).toEqual(Array(3).fill(upload_url));
   });
 
   test('the contents of a file of Slack are read from the host of files, by /proxy and as an action', async () => {

@@ -50,6 +50,11 @@ describe('answers', () => {
     expect((await rawClient(() => agent)('GET', '/proxy/paged-main/items')).text).toBe(
       `{"@odata.nextLink":"${proxied}","next":null,"id":12345678901234567890,"value":[{"next":"${base}/x"}]}`,
     );
+    world.upstream.answer = (_, response) =>
+      response.setHeader('content-type', 'application/json').end(` [${page}, [${page}], {}, 1.0, "a]" ] `);
+    expect((await rawClient(() => agent)('GET', '/proxy/paged-main/items')).text).toBe(
+      `[{"@odata.nextLink":"${proxied}","next":null,"id":12345678901234567890,"value":[{"next":"${base}/x"}]},[${page}],{},1.0,"a]"]`,
+    );
   });
 
   test('CX-02 a credential that is not ASCII is found in headers and redirects, in the bytes of both charsets', async () => {

@@ -45,6 +45,7 @@ export const github = {
   // Clients send their key to the `upload_url` of a release (REST API, "Upload a release asset").
   answer_urls: Object.fromEntries(
     [
+      'GET /repos/*/*/releases',
       'POST /repos/*/*/releases',
       'PATCH /repos/*/*/releases/*',
       'GET /repos/*/*/releases/*',
