@@ -73,6 +73,13 @@ export const isKept = (asRead: string, { isStored, refused }: BodyOf): boolean =
   isStored === true && refused === undefined && !isTakenForForm(asRead);
 
 /**
+ * Whether the operation accepts nothing but files, which some clients send with the type of JSON (`@google/genai`): malformed JSON is then searched for a
+ * method and otherwise not read, instead of refused.
+ */
+const isFile = ({ kinds = [] }: BodyOf): boolean =>
+  kinds.includes('bytes') && kinds.every((kind) => kind === 'bytes' || kind === 'text');
+
+/**
  * Reads a whole body. `ok: false` when it claims to be JSON but is malformed, is a form that looks like JSON, names a method, or contains a
  * refused field in a part that is not judged or cannot be searched. `detail`: a sentence for a 400.
  */
@@ -81,7 +88,7 @@ export function judgeBody(headers: BodyHeaders, bytes: Buffer, of: BodyOf = {}, 
   if (typeof judged !== 'string') return judged;
   const parsed = parseStrictJson(judged);
   if (parsed.ok) count(parsed.bytes);
-  return atOnce(judgeJson(parsed, isKept(typeOf(headers, of), of)));
+  return atOnce(judgeJson(parsed, typeOf(headers, of), of));
 }
 
 /** In bytes. Parsing a name of a form costs several times as much as a name in JSON. */
@@ -102,7 +109,7 @@ export function judgeInTurns(
     const parsed = await parseStrictJsonInParts(judged, {}, rest, takeRoom);
     if (!parsed) return { ok: false, code: 'too_many_calls', detail: NO_ROOM };
     await rest();
-    return await inSlices(judgeJson(parsed, isKept(typeOf(headers, of), of)), rest);
+    return await inSlices(judgeJson(parsed, typeOf(headers, of), of), rest);
   });
 }
 
@@ -115,7 +122,7 @@ function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, of: BodyOf): Gene
   const unread = whyUnread(headers);
   // Members of JSON that is read are checked later (judgeJson).
   const kept = isKept(asRead, of);
-  const isSearched = (unread && !kept) || isTakenForForm(asRead);
+  const isSearched = ((unread || isFile(of)) && !kept) || isTakenForForm(asRead);
   const name = isSearched ? yield* methodField(asRead, bytes, of.refused) : undefined;
   if (name !== undefined) return { ok: false, detail: whyNotSent(name, of.refused) };
   if (unread) return { ok: true, judged: unread };
@@ -123,7 +130,7 @@ function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, of: BodyOf): Gene
     return { ok: true, judged: parseMultipart(headers['content-type'] ?? '', bytes) };
   // Readers differ on invalid UTF-8: some drop the bytes, others decode overlong forms into letters.
   if (!isUtf8(bytes))
-    return kept
+    return kept || isFile(of)
       ? { ok: true, judged: new UnreadBody('a file that is not in UTF-8 is not read') }
       : { ok: false, detail: 'The body is not UTF-8. Send it in UTF-8, or as another type.' };
   const text = bytes.toString('utf8');
@@ -168,9 +175,10 @@ const HAS_ASCII = /^charset="?(?:utf-?8|(?:us-)?ascii|latin-?1|iso-8859-\d{1,2}|
 const isCoded = (coding = 'identity'): boolean => coding.toLowerCase() !== 'identity';
 
 /** Yields between its steps. */
-function* judgeJson(parsed: StrictJson, kept: boolean): Generator<void, JudgedBody> {
+function* judgeJson(parsed: StrictJson, asRead: string, of: BodyOf): Generator<void, JudgedBody> {
+  const kept = isKept(asRead, of);
   if (!parsed.ok)
-    return kept
+    return kept || isFile(of)
       ? { ok: true, judged: new UnreadBody('a JSON file that rules cannot check is not read') }
       : { ok: false, detail: `The body is not JSON that rules can check: ${parsed.error}` };
   const { value } = parsed;

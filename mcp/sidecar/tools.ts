@@ -165,4 +165,11 @@ export const TOOLS: readonly Tool[] = [
     variables: ({ url, key }) => ({ HF_ENDPOINT: url, HF_TOKEN: key('hf_') }),
     removed: ['HUGGING_FACE_HUB_TOKEN', 'HUGGINGFACE_HUB_TOKEN'],
   },
+  {
+    platform: 'gemini',
+    platformName: 'Gemini',
+    variables: ({ url, key }) => ({ GOOGLE_GEMINI_BASE_URL: url, GEMINI_API_KEY: key('AIza') }),
+    // These would select another key, or another service of Google.
+    removed: ['GOOGLE_API_KEY', 'GOOGLE_GENAI_USE_VERTEXAI'],
+  },
 ];

@@ -46,6 +46,7 @@ const PROGRAM = `
       (await new Stripe(env.STRIPE_SECRET_KEY, { httpClient: Stripe.createFetchHttpClient(at('https://api.stripe.com', env.STRIPE_API_BASE)) }).customers.retrieve('cus_1')).name,
     PIP_INDEX_URL: async () => (await fetch(env.PIP_INDEX_URL + 'left/')).status,
     HF_ENDPOINT: async () => (await fetch(env.HF_ENDPOINT + '/api/models', { headers: { authorization: 'Bearer ' + env.HF_TOKEN } })).status,
+    GOOGLE_GEMINI_BASE_URL: async () => (await fetch(env.GOOGLE_GEMINI_BASE_URL + '/v1beta/models', { headers: { 'x-goog-api-key': env.GEMINI_API_KEY } })).status,
   };
   const told = {};
   for (const [name, ask] of Object.entries(clients)) told[name] = await ask().catch((error) => String(error));
@@ -59,7 +60,7 @@ describe.skipIf(withoutLab)(`clients under run${withoutLab ? ` (skipped: ${witho
     const grants: Record<string, object> = {};
     for (const name of ['openai', 'anthropic', 'slack', 'github', 's3', 'notion', 'linear', 'stripe'] as const)
       grants[name] = { scopeList: Object.keys(manifestOf(name).scopes) };
-    for (const id of ['pypi', 'huggingface']) {
+    for (const id of ['pypi', 'huggingface', 'gemini']) {
       const manifest = {
         kind: 'rest',
         base_url: `${world.upstream.url}/${id}`,
@@ -78,7 +79,7 @@ describe.skipIf(withoutLab)(`clients under run${withoutLab ? ` (skipped: ${witho
       const { url = '' } = request;
       const other = url.startsWith('/github/graphql')
         ? '{"data":{"viewer":{"login":"octo"}}}'
-        : /^\/(?:pypi|huggingface)/.test(url) && '[]';
+        : /^\/(?:pypi|huggingface|gemini)/.test(url) && '[]';
       if (!other) return answer?.(request, response, body);
       expect(request.headers.authorization).toBe(`Bearer ${CANARY}`);
       response.writeHead(200, { 'content-type': 'application/json' }).end(other);
@@ -99,6 +100,7 @@ describe.skipIf(withoutLab)(`clients under run${withoutLab ? ` (skipped: ${witho
       STRIPE_API_BASE: 'Ann',
       PIP_INDEX_URL: 200,
       HF_ENDPOINT: 200,
+      GOOGLE_GEMINI_BASE_URL: 200,
     });
     expect(environments).toHaveLength(3);
     for (const environment of [...environments, parent]) {
@@ -139,14 +141,21 @@ describe.skipIf(withoutLab)(`clients under run${withoutLab ? ` (skipped: ${witho
     const why = expect.stringMatching(
       /agent-broker: broker_unreachable: The broker at \S+ did not answer \(ECONNRESET\)\. The call may have been made/,
     );
-    const { GITHUB_GRAPHQL_URL: _, PIP_INDEX_URL: pip, HF_ENDPOINT: hub, ...clients } = told;
-    expect([pip, hub]).toEqual([502, 502]);
+    const {
+      GITHUB_GRAPHQL_URL: _,
+      PIP_INDEX_URL: pip,
+      HF_ENDPOINT: hub,
+      GOOGLE_GEMINI_BASE_URL: gemini,
+      ...clients
+    } = told;
+    expect([pip, hub, gemini]).toEqual([502, 502, 502]);
     expect(clients).toEqual(Object.fromEntries(Object.keys(clients).map((name) => [name, why])));
     expect(Object.keys(clients)).toHaveLength(9);
     // AWS's client retries after any error.
     const others = cut.filter((connection) => connection !== 's3');
     expect(others.sort()).toEqual([
       'anthropic',
+      'gemini-main',
       'github',
       'github',
       'huggingface-main',

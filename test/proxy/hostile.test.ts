@@ -419,6 +419,41 @@ describe('bodies', () => {
     expect((await by('PUT', '/proxy/store-main/items/a', { body: gzipSync('a=1'), headers: form })).status).toBe(400);
   });
 
+  test('a file with the type of JSON is sent by POST where an operation accepts nothing but files, and names no method', async () => {
+    const manifest = {
+      bodies: { 'POST /files': 'bytes' },
+      scopes: { 'demo:write': ['POST /**'] },
+      refused_parameters: ['sudo'],
+      client_headers: ['x-goog-upload-*'],
+    };
+    await organisation.platform({ id: 'uploads', manifest: manifest as never });
+    const grants = { uploads: { scopeList: ['demo:write'] } };
+    const holder = await organisation.agent({ rules: ALLOW_ALL, grants });
+    const headers = { 'content-type': 'application/json', 'x-goog-upload-command': 'upload, finalize' };
+    const post = (by: TestAgent, body: string | Buffer, path = '/files?upload_id=7') =>
+      rawClient(() => by)('POST', `/proxy/uploads-main${path}`, { body, headers });
+    for (const body of ['plain text', '{"a":1,"a":2}', Buffer.from([0x89, 0x50, 0xff, 0]), '{"file":{}}']) {
+      await expectStatus(200, post(holder, body));
+      const { headers: sent, body: got } = world.upstream.seen.at(-1)!;
+      expect([sent['x-goog-upload-command'], got]).toEqual(['upload, finalize', String(body)]);
+    }
+    const before = world.upstream.seen.length;
+    for (const [body, reason] of [
+      ['{"_method":"DELETE"} //', 'names a method'],
+      ['{"a":1,"sudo":1,"a":2}', 'accepts it from no agent'],
+    ] as const) {
+      const refused = await post(holder, body);
+      expect([refused.status, refused.text]).toEqual([400, expect.stringContaining(reason)]);
+    }
+    expect((await post(holder, 'plain text', '/other')).status).toBe(400);
+    // Its content is unknown to rules.
+    const rules = [{ effect: 'deny', when: 'has(request.body.a)' }, ...ALLOW_ALL];
+    const limited = await organisation.agent({ rules, grants });
+    expect((await post(limited, 'plain text')).status).toBe(403);
+    expect((await post(limited, '{"b":1}')).status).toBe(200);
+    expect(world.upstream.seen.length).toBe(before + 1);
+  });
+
   test('a file that an operation stores by PUT may be any JSON, through both entry points, unless the platform refuses fields', async () => {
     const bodies = { 'PUT /items/*': ['json', 'text', 'bytes'], 'POST /items': ['json', 'bytes'] };
     const scopes = { 'demo:write': ['PUT /**', 'POST /**'] };
