@@ -146,7 +146,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       await rest.repos.getRelease({ ...here, release_id: 7 }),
       await rest.repos.getLatestRelease(here),
       await rest.repos.getReleaseByTag({ ...here, tag: 'v1' }),
-      ...(await rest.repos.listReleases({ ...here, page: 1 })).data.map((data) => ({ data })),
+      ...(await rest.repos.listReleases({ ...here, page: 1 })).data.map((data: unknown) => ({ data })),
     ];
     expect(releases).toHaveLength(6);
     for (const { data } of releases) {
@@ -162,7 +162,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     );
     // A list of more than 4 MiB is passed on unchanged.
     const { data: long } = await rest.repos.listReleases({ ...here, page: 3 });
-    expect(long.map((release) => release.upload_url)).toEqual(Array(3).fill(upload_url));
+    expect(long.map((release: { upload_url: string }) => release.upload_url)).toEqual(Array(3).fill(upload_url));
   });
 
   test('the contents of a file of Slack are read from the host of files, by /proxy and as an action', async () => {
