@@ -2,7 +2,7 @@
  * `npm run mutate -- broker/policy/limit.ts`: runs tests on faulty copies of a file, one small fault at a time, and lists the faults that no test
  * notices. Everything runs in a copy of the checkout, which is removed afterwards.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -21,6 +21,7 @@ import { wholeNumber } from '../../bench/bench-options.ts';
 import { writePackage } from '../../build.ts';
 import { ROOT } from '../world/root.ts';
 import { type Mutant, mutantsOf, withMutant } from './mutants.ts';
+import type { Result, Run } from './test-runner.ts';
 
 const USAGE = `Usage: npm run mutate -- FILE... [--tests PATH]... [--lines FROM-TO] [--seconds N]
 
@@ -35,39 +36,34 @@ Exits with 1 if a fault was not noticed. The programs that tests start, and the 
 /** The quickest tests, and those that noticed a fault last, run before the others: together they take at most this share of the time of all. */
 const QUICK_SHARE = 0.2;
 
-type Result = { failed: string | undefined; durations: Map<string, number> };
-
-let running: ChildProcess | undefined;
+let runner: ChildProcess | undefined;
 
 /** Runs tests until the first failure. A fault may lead into an endless loop, so they are ended, with all processes they started, after `limit` ms. */
-async function runTests(copy: string, tests: readonly string[], limit: number): Promise<Result> {
-  const report = join(copy, 'mutation-report.json');
-  rmSync(report, { force: true });
-  const words = ['run', ...tests, '--bail=1', '--reporter=json', `--outputFile=${report}`];
-  const child = spawn(process.execPath, [join(copy, 'node_modules/vitest/vitest.mjs'), ...words], {
-    cwd: copy,
-    detached: true,
-    stdio: 'ignore',
-    env: { ...process.env, CI: '' },
+async function runTests(copy: string, run: Run, limit: number): Promise<Result> {
+  const child = runner ?? startRunner(copy);
+  const timer = setTimeout(endRunner, limit);
+  const result = await new Promise<Result>((done) => {
+    child.once('exit', () => {
+      runner = undefined;
+      done({ failed: 'no result in time', durations: [] });
+    });
+    child.once('message', done);
+    child.send(run);
   });
-  running = child;
-  const timer = setTimeout(endRun, limit);
-  const code = await new Promise<number | null>((done) => child.once('close', done));
   clearTimeout(timer);
-  if (!existsSync(report)) return { failed: 'no result in time', durations: new Map() };
-  const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as {
-    testResults: { name: string; status: string; startTime: number; endTime: number }[];
-  };
-  const nameOf = (file: string) => relative(realpathSync(copy), file);
-  const failed = testResults.find(({ status }) => status === 'failed');
-  return {
-    failed: code === 0 ? undefined : failed ? nameOf(failed.name) : 'an error outside of tests',
-    durations: new Map(testResults.map(({ name, startTime, endTime }) => [nameOf(name), endTime - startTime])),
-  };
+  child.removeAllListeners();
+  return result;
 }
 
-function endRun(): void {
-  if (running?.pid && running.exitCode === null) process.kill(-running.pid, 'SIGKILL');
+function startRunner(copy: string): ChildProcess {
+  const program = join(copy, 'test/mutate/test-runner.ts');
+  runner = fork(program, { cwd: copy, detached: true, stdio: 'ignore', env: { ...process.env, CI: '' } });
+  return runner;
+}
+
+function endRunner(): void {
+  if (runner?.pid && runner.exitCode === null) process.kill(-runner.pid, 'SIGKILL');
+  runner = undefined;
 }
 
 /** Copies what Git tracks or would add. */
@@ -99,7 +95,7 @@ function readOptions() {
   const missing = tests.find((test) => !existsSync(join(ROOT, test)));
   if (missing) throw new Error(`There are no tests in ${missing}. Name some with --tests.`);
   const seconds = wholeNumber('--seconds', values.seconds, 900, 100_000);
-  return { files: positionals, tests, first: Number(first), last: Number(last), seconds, help: values.help };
+  return { files: positionals, tests, lines: [Number(first), Number(last)], seconds, help: values.help };
 }
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ').slice(0, 100);
@@ -127,14 +123,14 @@ function inStages(order: readonly string[], durations: ReadonlyMap<string, numbe
 }
 
 async function main(): Promise<number> {
-  const { files, tests, first, last, seconds, help } = readOptions();
+  const { files, tests, lines, seconds, help } = readOptions();
   if (help || files.length === 0) {
     process.stdout.write(USAGE);
     return help ? 0 : 2;
   }
   const copy = mkdtempSync(join(tmpdir(), 'agent-broker-mutants-'));
   process.on('exit', () => {
-    endRun();
+    endRunner();
     rmSync(copy, { recursive: true, force: true });
   });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
@@ -143,13 +139,14 @@ async function main(): Promise<number> {
   let order = await relatedTests(copy, files, tests);
   if (order.length === 0) throw new Error(`No test in ${tests.join(', ')} imports ${files.join(', ')}.`);
   const begun = performance.now();
-  const { failed, durations } = await runTests(copy, order, seconds * 1000);
+  const { failed, durations: measured } = await runTests(copy, { tests: order, changed: [] }, seconds * 1000);
   if (failed) throw new Error(`The tests fail without a fault (${failed}).`);
   const limit = 3 * (performance.now() - begun) + 10_000;
+  const durations = new Map(measured);
   order.sort((one, other) => (durations.get(one) ?? 0) - (durations.get(other) ?? 0));
   const mutants = files.flatMap((file) => {
     const text = readFileSync(join(copy, file), 'utf8');
-    const wanted = mutantsOf(file, text).filter(({ line }) => line >= first && line <= last);
+    const wanted = mutantsOf(file, text).filter(({ line }) => line >= lines[0]! && line <= lines[1]!);
     return wanted.map((mutant) => ({ file, text, mutant }));
   });
   let noticed = 0;
@@ -158,7 +155,8 @@ async function main(): Promise<number> {
     if (performance.now() - begun > seconds * 1000) break;
     writeFileSync(join(copy, file), withMutant(text, mutant));
     let by: string | undefined;
-    for (const stage of inStages(order, durations)) by ??= (await runTests(copy, stage, limit)).failed;
+    for (const stage of inStages(order, durations))
+      by ??= (await runTests(copy, { tests: stage, changed: files }, limit)).failed;
     writeFileSync(join(copy, file), text);
     if (by) noticed += 1;
     else {
@@ -178,3 +176,4 @@ try {
   process.stderr.write(`${(error as Error).message}\n`);
   process.exitCode = 2;
 }
+runner?.disconnect();
