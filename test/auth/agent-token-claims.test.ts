@@ -105,16 +105,17 @@ describe('claims', () => {
     ['NUL', `${agent.agentId.slice(0, -1)}\0`],
     ['a uuid', uuidv4()],
   ])('JW-13 an agent_id that is %s is refused', (_name, agent_id) =>
-    refused(token({ ...CLAIMS, agent_id }), 'agent_id'),
+    refused(token({ ...CLAIMS, agent_id }), 'agent_id must be'),
   );
 
   it.each([
     ['an object', { $ne: 1 }],
+    ['a list', [OWNER_ID]],
     ['braces', `{${OWNER_ID}}`],
     ['no uuid', 'ann'],
     ['a newline at the end', `${OWNER_ID}\n`],
   ])('JW-13 an owner_id that is %s is refused', (_name, owner_id) =>
-    refused(token({ ...CLAIMS, owner_id }), 'owner_id'),
+    refused(token({ ...CLAIMS, owner_id }), 'owner_id must be'),
   );
 
   it('JW-15 the owner_id of another owner is refused', () =>
@@ -132,7 +133,8 @@ describe('claims', () => {
     for (const sub of agent.acceptedSubjects) expect(present(token({ ...CLAIMS, sub })).ok).toBe(true);
     for (const sub of ['', 'spiffe://other', OWNER_ID])
       refused(token({ ...CLAIMS, sub }), "the agent's id, its DID or its workload identity id");
-    for (const sub of [1, null, {}, [agent.acceptedSubjects[0]]]) refused(token({ ...CLAIMS, sub }), 'sub');
+    for (const sub of [1, null, {}, [agent.acceptedSubjects[0]]])
+      refused(token({ ...CLAIMS, sub }), 'sub, when present, must be a string');
   });
 
   it('an aud without this broker is refused', () => {
