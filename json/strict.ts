@@ -40,11 +40,11 @@ export async function parseStrictJsonInParts(
   text: string,
   limits: StrictJsonLimits,
   rest: () => Promise<void>,
-  takeRoom = async (_bytes: number): Promise<boolean> => true,
+  takeRoom = (_bytes: number): boolean => true,
 ): Promise<StrictJson | undefined> {
   if (!text.isWellFormed()) return ILL_FORMED;
   const checked = await checkJsonInParts(text, checksOf(limits), rest);
-  if (checked.problem === undefined && !(await takeRoom(checked.bytes))) return undefined;
+  if (checked.problem === undefined && !takeRoom(checked.bytes)) return undefined;
   await rest();
   const done = parsed(text, checked, limits);
   await rest();

@@ -111,10 +111,21 @@ export class CallLease {
     this.#budget.count(family, bytes);
   }
 
-  /** Waits until there is room, and then counts these bytes, so that waiting requests hold none. Returns false on timeout. */
-  async takeRoom(bytes: number): Promise<boolean> {
+  /** Counts these bytes if there is room for them. */
+  takeRoom(bytes: number): boolean {
     if (this.#isReleased) return false;
     this.#join();
+    if (this.hasRoom) {
+      this.count(bytes);
+      return true;
+    }
+    this.#leaveUnused();
+    return false;
+  }
+
+  /** Waits until there is room, and then counts these bytes, so that waiting requests hold none. Returns false on timeout. */
+  async waitForRoom(bytes: number): Promise<boolean> {
+    if (!this.#isReleased) this.#join();
     const until = performance.now() + ROOM_MS;
     while (!this.hasRoom) {
       const left = until - performance.now();
@@ -124,8 +135,7 @@ export class CallLease {
       }
       await withTimeout(new Promise<void>((resolve) => this.whenRoom(resolve)), left);
     }
-    this.count(bytes);
-    return true;
+    return this.takeRoom(bytes);
   }
 
   /** Counts the request's body, which is in memory until `release`; a repeated request replaces the first one. */

@@ -2,9 +2,10 @@
 import type { IncomingMessage } from 'node:http';
 import { MOST_READ_BYTES } from '../calls/judge-body.ts';
 import type { RawBody } from '../calls/raw-request.ts';
+import type { CallLease } from '../egress/call-lease.ts';
 import { type BodySigning, MOST_SIGNED_BYTES } from '../egress/sign-request.ts';
 import { decodeAwsChunked, isAwsChunked, MalformedChunks } from '../proxy/aws-chunked.ts';
-import { NO_ROOM, type Room } from '../runtime/long-bodies.ts';
+import { NO_ROOM } from '../runtime/long-bodies.ts';
 import { inTime } from './request-pieces.ts';
 
 /** A body that has to be signed and cannot be sent: it is longer than the limit, or there is not enough memory now. */
@@ -22,7 +23,11 @@ export class BodyNotTaken extends Error {
  *
  * Rejects when the sender disconnects or stalls before the kind of the body is known; with MalformedChunks when it is malformed; with BodyNotTaken.
  */
-export async function takeRawBody(request: IncomingMessage, signing: BodySigning, lease: Room): Promise<RawBody> {
+export async function takeRawBody(
+  request: IncomingMessage,
+  signing: BodySigning,
+  lease: Pick<CallLease, 'count' | 'waitForRoom'>,
+): Promise<RawBody> {
   const { 'content-length': said, 'transfer-encoding': coding } = request.headers;
   const sent = said === undefined ? undefined : Number(said);
   if (coding === undefined && (sent === undefined || sent === 0)) return { kind: 'none' };
@@ -36,7 +41,7 @@ export async function takeRawBody(request: IncomingMessage, signing: BodySigning
   /** Whether more bytes than are judged are read into memory, because they have to be signed. */
   const takesMore = async (bytes: number): Promise<boolean> => {
     if (signing === 'none' || most === MOST_SIGNED_BYTES) return false;
-    if (bytes > MOST_SIGNED_BYTES || !(await lease.takeRoom(bytes))) {
+    if (bytes > MOST_SIGNED_BYTES || !(await lease.waitForRoom(bytes))) {
       if (signing === 'short') return false;
       throw bytes > MOST_SIGNED_BYTES ? tooLong() : new BodyNotTaken('too_many_calls', NO_ROOM);
     }

@@ -31,8 +31,8 @@ const SHORTEST_PAUSE_MS = 1;
 
 /** The memory of a parsed body, which may take twenty times as much as its text; the lease of a call. */
 export type Room = {
-  /** Waits for room, and takes it. False when there was none for seconds. */
-  takeRoom(bytes: number): Promise<boolean>;
+  /** Takes room; false when there is none. It does not wait: the other bodies of the family would wait as well. */
+  takeRoom(bytes: number): boolean;
   /** Takes room that a short body needs, although there may be none. */
   count(bytes: number): void;
 };
@@ -46,7 +46,7 @@ type Work<Value> = (rest: () => Promise<void>, takeRoom: Room['takeRoom']) => Pr
 
 export type Parsing = Pick<Room, 'count'> & { inTurn<Value>(work: Work<Value>): Promise<Value> };
 
-const UNLIMITED_ROOM: Room = { takeRoom: async () => true, count: () => {} };
+const UNLIMITED_ROOM: Room = { takeRoom: () => true, count: () => {} };
 
 /** Slices only, without any limits. */
 export const UNLIMITED: Parsing = {
@@ -104,10 +104,10 @@ export function makeLongBodies(): LongBodies {
           const family = enter(name);
           void family
             .parsing(async () => {
-              const { rest, takeRoom, spentMs } = timed(slices.pacer(organisation), room);
+              const { rest, spentMs } = timed(slices.pacer(organisation));
               try {
                 await rest();
-                resolve(await work(rest, takeRoom));
+                resolve(await work(rest, (bytes) => room.takeRoom(bytes)));
               } catch (error) {
                 reject(error);
               }
@@ -126,19 +126,16 @@ export function makeLongBodies(): LongBodies {
   };
 }
 
-/** Measures the time that work spends between its waits, in milliseconds. */
-function timed(pause: () => Promise<void>, room: Room) {
+/** Measures the time that work spends between its pauses, in milliseconds. */
+function timed(pause: () => Promise<void>) {
   let spent = 0;
   let since = performance.now();
-  const excluding = async <Value>(waiting: () => Promise<Value>): Promise<Value> => {
-    spent += performance.now() - since;
-    const value = await waiting();
-    since = performance.now();
-    return value;
-  };
   return {
-    rest: () => excluding(pause),
-    takeRoom: (bytes: number) => excluding(() => room.takeRoom(bytes)),
+    rest: async () => {
+      spent += performance.now() - since;
+      await pause();
+      since = performance.now();
+    },
     spentMs: () => spent + performance.now() - since,
   };
 }

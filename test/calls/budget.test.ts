@@ -1,10 +1,8 @@
 import http from 'node:http';
-import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { CallLease } from '../../broker/egress/call-lease.ts';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { query } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -117,18 +115,30 @@ describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${po
       await expect.poll(budget).toEqual({ calls: 0, bytes: 0 });
     });
 
-    test.each(Object.entries(entries))(
-      'is refused and recorded when there is no memory for it for seconds: %s',
-      async (_name, send) => {
-        vi.spyOn(CallLease.prototype, 'takeRoom').mockResolvedValue(false);
-        const refused = await send(await writer(), small(50_000));
-        vi.restoreAllMocks();
-        expect([refused.status, refused.text]).toEqual([429, expect.stringContaining('too_many_calls')]);
-        const [row] = await query(
-          world.environment,
-          `SELECT result, reason, upstream_status FROM audit_rows ORDER BY created_at DESC, id DESC LIMIT 1`,
+    test.each([
+      ['/v1/actions', entries['/v1/actions'], 400],
+      // The bytes as sent take the room before the body is parsed.
+      ['/proxy', entries['/proxy'], 429],
+    ] as const)(
+      'is refused and recorded immediately when there is no memory for it, and delays no other body: %s',
+      async (_name, send, malformed) => {
+        const by = await writer();
+        const other = world.running.services.budget.lease({ family: by.id, organisation: organisation.id });
+        other.count(32 * MIB);
+        const began = performance.now();
+        const answers = await Promise.all(
+          [small(50_000), small(50_000), `${small(50_000)},`].map((one) => send(by, one)),
         );
-        expect(row).toEqual({ result: 'blocked', reason: 'too_many_calls', upstream_status: null });
+        const ms = performance.now() - began;
+        other.release();
+        const statuses = answers.map(({ status }) => status);
+        expect([statuses, ms < 5_000], `${ms} ms`).toEqual([[429, 429, malformed], true]);
+        for (const refused of answers.slice(0, 2)) {
+          expect(refused.text).toContain('too_many_calls');
+          expect(refused.headers.get('retry-after')).toBe('1');
+          const { row } = await evidenceOf(world, by, auditIdOf(refused));
+          expect(row).toMatchObject({ result: 'blocked', reason: 'too_many_calls', upstream_status: null });
+        }
         await expect.poll(budget).toEqual({ calls: 0, bytes: 0 });
       },
     );

@@ -81,15 +81,18 @@ describe('concurrent calls', () => {
 describe('memory for a parsed body', () => {
   const leaseOf = (budget: CallBudget) => budget.lease({ family: 'a', organisation: 'acme' });
 
-  test('is taken when there is room, before the call has a slot, and does not stop its own call', async () => {
+  test('is taken when there is room, before the call has a slot, and does not stop its own call', () => {
     const budget = new CallBudget(LIMITS);
     const lease = leaseOf(budget);
-    expect([await lease.takeRoom(240), budget.held]).toEqual([true, { calls: 0, bytes: 240 }]);
+    expect([lease.takeRoom(240), budget.held]).toEqual([true, { calls: 0, bytes: 240 }]);
     expect([leaseOf(budget).begin(), lease.begin(), lease.begin()]).toEqual([false, true, true]);
+    // Refused immediately, and then not the one for which others wait.
+    const refused = leaseOf(budget);
+    expect([refused.takeRoom(1), refused.hasRoom]).toEqual([false, true]);
     lease.endCall();
     expect([lease.begin(), budget.held]).toEqual([false, { calls: 0, bytes: 240 }]);
     lease.release();
-    expect([await lease.takeRoom(1), budget.held]).toEqual([false, { calls: 0, bytes: 0 }]);
+    expect([lease.takeRoom(1), budget.held]).toEqual([false, { calls: 0, bytes: 0 }]);
   });
 
   test('is waited for, and then taken by one body after another', async () => {
@@ -97,7 +100,7 @@ describe('memory for a parsed body', () => {
     const [first, second, third] = [leaseOf(budget), leaseOf(budget), leaseOf(budget)];
     first.count(100);
     const taken: string[] = [];
-    const waiting = [second.takeRoom(100).then(() => taken.push('second')), third.takeRoom(100)];
+    const waiting = [second.waitForRoom(100).then(() => taken.push('second')), third.waitForRoom(100)];
     await new Promise(setImmediate);
     expect([taken, budget.held.bytes]).toEqual([[], 100]);
     first.release();
@@ -115,10 +118,10 @@ describe('memory for a parsed body', () => {
       third.count(100);
       first.count(1);
       first.release();
-      const waiting = [second.takeRoom(1)];
+      const waiting = [second.waitForRoom(1)];
       // The oldest lease always continues.
       expect(await waiting[0]).toBe(true);
-      const late = leaseOf(budget).takeRoom(1);
+      const late = leaseOf(budget).waitForRoom(1);
       await vi.advanceTimersByTimeAsync(10_000);
       expect([await late, budget.held.bytes]).toEqual([false, 101]);
       second.release();
