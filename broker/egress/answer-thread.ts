@@ -6,13 +6,12 @@ import { CredentialPatterns } from './credential-patterns.ts';
 
 /** An answer to read. `secrets`: the texts to search for, from `CredentialPatterns.reveal`. */
 export type ToAnswerThread = {
-  id: number;
   answer: Omit<Received, 'body'> & { body: Uint8Array };
   secrets: readonly string[];
   mask: AnswerMask | undefined;
 };
 /** `data` is sent as bytes, because a buffer is transferred and not copied. */
-export type FromAnswerThread = { id: number; read: ReadAnswer; data?: Uint8Array };
+export type FromAnswerThread = { read: ReadAnswer; data?: Uint8Array };
 
 /** Prepared searches; preparing one takes longer than most searches. */
 const KEPT = 64;
@@ -29,14 +28,14 @@ function patternsFor(secrets: readonly string[]): CredentialPatterns {
 
 if (parentPort === null) throw new Error('this file is the code of a thread');
 const port = parentPort;
-port.on('message', ({ id, answer, secrets, mask }: ToAnswerThread) => {
+port.on('message', ({ answer, secrets, mask }: ToAnswerThread) => {
   const { buffer, byteOffset, byteLength } = answer.body;
   const received = { ...answer, body: Buffer.from(buffer, byteOffset, byteLength) };
   const read = readAnswer(received, patternsFor(secrets), mask);
   if (read.kind === 'blocked') {
-    port.postMessage({ id, read } satisfies FromAnswerThread);
+    port.postMessage({ read } satisfies FromAnswerThread);
     return;
   }
   const data = new TextEncoder().encode(read.data);
-  port.postMessage({ id, read: { ...read, data: '' }, data } satisfies FromAnswerThread, [data.buffer]);
+  port.postMessage({ read: { ...read, data: '' }, data } satisfies FromAnswerThread, [data.buffer]);
 });

@@ -21,9 +21,10 @@ export class FairQueue<T> {
     this.#size++;
   }
 
-  /** Takes the first item of the family whose turn it is; undefined when nothing waits. */
-  next(): T | undefined {
+  /** Takes the first item of the family whose turn it is; undefined when nothing waits. `isSkipped`: whether a family keeps its turn for later. */
+  next(isSkipped: (family: string) => boolean = () => false): T | undefined {
     for (const [family, list] of this.#lists) {
+      if (isSkipped(family)) continue;
       const item = present(list.shift(), 'item of a family');
       this.#size--;
       // The family moves to the end of the order.
@@ -58,9 +59,9 @@ export class OrganisationsQueue<T> {
     this.#turns.push(organisation, organisation);
   }
 
-  /** Takes the item whose turn it is; undefined when nothing waits. */
-  next(): T | undefined {
-    const organisation = this.#turns.next();
+  /** Takes the item whose turn it is; undefined when nothing waits. `isSkipped`: whether an organisation keeps its turn for later. */
+  next(isSkipped?: (organisation: string) => boolean): T | undefined {
+    const organisation = this.#turns.next(isSkipped);
     if (organisation === undefined) return undefined;
     const queue = present(this.#queues.get(organisation), 'queue of an organisation');
     const item = queue.next();

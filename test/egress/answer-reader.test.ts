@@ -68,6 +68,19 @@ describe('a large answer', () => {
     expect(order).toHaveLength(13);
   });
 
+  test('of one organisation do not delay one of another, however many and long they are', async () => {
+    await using reader = readerFrom(1);
+    const order: string[] = [];
+    const read = (family: string, organisation: string, text = '{}') =>
+      reader.read(answer(text), patterns, of(family, organisation)).then(() => order.push(organisation));
+    // Starts both threads.
+    await Promise.all([read('a', 'many'), read('b', 'one')]);
+    order.length = 0;
+    const long = JSON.stringify('\\u0041'.repeat(500_000));
+    await Promise.all([read('a', 'many', long), read('b', 'many', long), read('a', 'one')]);
+    expect(order).toEqual(['one', 'many', 'many']);
+  });
+
   test('is rejected when the reader closes, and nothing hangs', async () => {
     const reader = makeAnswerReader(1);
     const reads = Promise.allSettled([1, 2].map(() => reader.read(answer('{}'), patterns, of('a'))));

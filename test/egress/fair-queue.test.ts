@@ -12,6 +12,15 @@ test('families take turns, each in FIFO order', () => {
   expect([queue.next(), queue.size]).toEqual([undefined, 0]);
 });
 
+test('a family that is skipped keeps its turn', () => {
+  const queue = new FairQueue<string>();
+  for (const item of ['a1', 'a2', 'b1', 'b2']) queue.push(item[0]!, item);
+  expect(queue.next((family) => family === 'a')).toBe('b1');
+  expect([1, 2, 3].map(() => queue.next())).toEqual(['a1', 'b2', 'a2']);
+  queue.push('a', 'a3');
+  expect([queue.next(() => true), queue.size, queue.next()]).toEqual([undefined, 1, 'a3']);
+});
+
 test('dropped items take no turn', () => {
   const queue = new FairQueue<string>();
   for (const item of ['a1', 'a2', 'b1', 'b2']) queue.push(item[0]!, item);
