@@ -1,6 +1,8 @@
-/** The summary of tests that passed only at a retry, at the end of a run. */
-import { expect, test } from 'vitest';
+/** The second attempt of a test that failed: what it begins with, and how it is reported at the end of a run. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { repeatSetup } from '../world/repeat-setup.ts';
 import { secondAttemptsIn } from '../world/second-attempts.ts';
+import { shared } from '../world/world.ts';
 
 const passed = { state: 'passed', messages: [] };
 const failed = (...messages: string[]) => ({ state: 'failed', messages });
@@ -30,4 +32,21 @@ test('tests that passed at the second attempt are listed with the failure of the
     `${file} > a property: Property failed { seed: 1 }`,
     `${file} > without a word: `,
   ]);
+});
+
+describe('what a second attempt begins with', () => {
+  const calls: string[] = [];
+  const organisation = shared(() => ({ agents: [] as string[] }));
+  beforeAll(() => void calls.push('outer'));
+  describe('in a suite of its own', () => {
+    beforeAll(() => void calls.push(`inner, with ${organisation.agents.length} agents`));
+    test('the hooks before all tests run again, those of outer suites first, so that nothing of the first attempt is left', async ({
+      task,
+    }) => {
+      organisation.agents.push('triage');
+      await repeatSetup(task);
+      expect(organisation.agents).toEqual([]);
+      expect(calls).toEqual(['outer', 'inner, with 0 agents', 'outer', 'inner, with 0 agents']);
+    });
+  });
 });

@@ -1,0 +1,17 @@
+/**
+ * What a second attempt of a test begins with. The first attempt leaves an organisation, a page, a clock or a fault that its steps do not expect, so
+ * that a retry on them would fail whatever the first failure was.
+ */
+import { type RunnerTask, type RunnerTestSuite, TestRunner } from 'vitest';
+import { afterFile } from './after-file.ts';
+
+/** Runs the `beforeAll` hooks of a test again, those of its file first. What they return runs after the file. */
+export async function repeatSetup({ suite, file }: Pick<RunnerTask, 'suite' | 'file'>): Promise<void> {
+  const suites: RunnerTestSuite[] = [];
+  for (let next = suite; next && next !== file; next = next.suite) suites.unshift(next);
+  for (const each of [file, ...suites])
+    for (const hook of TestRunner.getSuiteHooks(each).beforeAll) {
+      const clean: unknown = await hook(each);
+      if (typeof clean === 'function') afterFile(() => clean());
+    }
+}
