@@ -3,6 +3,7 @@
  * exactly one response with the request's id; anything ambiguous is refused.
  */
 
+import { isUtf8 } from 'node:buffer';
 import { createParser } from 'eventsource-parser';
 import { objectMembers } from '../../json/member-texts.ts';
 import { JsonTokens } from '../../json/tokens.ts';
@@ -46,8 +47,9 @@ export function* readingRpc(answer: Answer, id: string, takesTasks = false): Gen
   if (answer.kind === 'unreachable') return answer;
   const type = mediaType(answer);
   const text = answer.body.toString('utf8');
+  const isDecodable = isUtf8(type === 'text/event-stream' ? wholeLines(answer.body) : answer.body);
   if (answer.status < 200 || answer.status >= 300) {
-    const message = type === 'application/json' ? yield* objectMembers(text, MOST_MEMBERS) : undefined;
+    const message = type === 'application/json' && isDecodable ? yield* objectMembers(text, MOST_MEMBERS) : undefined;
     if (message === 'unclear') return refuse('not_mcp', 'twice');
     const isRefusal = isRpc(message) && [id, null].includes(small(message.get('id')) as string | null);
     const error = message?.get('error');
@@ -55,10 +57,17 @@ export function* readingRpc(answer: Answer, id: string, takesTasks = false): Gen
     if (code === undefined || error === undefined) return { kind: 'http', received: answer };
     return { kind: 'error', received: answer, text: error, code };
   }
+  if (!isDecodable && MESSAGES.includes(type)) return refuse('not_utf8', 'encoding');
   if (type === 'application/json') return yield* readMessages(answer, [text], { id, takesTasks });
   if (type === 'text/event-stream') return yield* readMessages(answer, yield* eventsOf(text), { id, takesTasks });
   return refuse('not_mcp', 'content_type');
 }
+
+const MESSAGES = ['application/json', 'text/event-stream'];
+
+/** A stream is read until the response, so that its end may be a part of a later character. */
+const wholeLines = (body: Buffer): Buffer =>
+  body.subarray(0, 1 + Math.max(body.lastIndexOf('\n'), body.lastIndexOf('\r')));
 
 /**
  * Stops reading a stream at the first message that is not a notification: the response, after which servers need not close the stream, or

@@ -14,6 +14,7 @@ const TEXTS = {
   too_large: 'The response of the upstream is larger than allowed.',
   broken_answer: 'The response of the upstream is not valid HTTP, or cannot be decoded.',
   not_mcp: 'The MCP server did not send a valid JSON-RPC response to the request.',
+  not_utf8: 'The MCP server sent a message that is not in UTF-8, so its content cannot be passed on unchanged.',
   asked_back:
     'The MCP server sent a request of its own (such as sampling or elicitation) instead of a response; that is not supported.',
   task_ended: 'The MCP server made the call as a task, and cancelled the task or no longer knows it.',

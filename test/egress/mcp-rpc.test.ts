@@ -47,6 +47,13 @@ describe('an MCP answer', () => {
     );
   });
 
+  test('in a stream may be followed by a part of a character', () => {
+    const message = `{"jsonrpc":"2.0","id":"${ID}","result":{"text":"é"}}`;
+    const body = Buffer.concat([Buffer.from(`data: ${message}\n\ndata: `), Buffer.from('é').subarray(0, 1)]);
+    const stream = { ...answer('', 'text/event-stream'), body };
+    expect(atOnce(readingRpc(stream, ID))).toMatchObject({ kind: 'result', text: '{"text":"é"}' });
+  });
+
   test('in a stream is read up to the response, however the stream is split', () => {
     const notice = '{"jsonrpc":"2.0","method":"notifications/message","params":{"text":"é"}}';
     const message = `{"jsonrpc":"2.0","id":"${ID}","result":{"text":"é😀"}}`;

@@ -145,6 +145,24 @@ describe('MC-02 an invalid response to a tool call', () => {
         response.end('INJECTED');
       },
     ],
+    [
+      'a text in another charset',
+      'not_utf8',
+      ({ id }, response) => {
+        response.setHeader('content-type', 'application/json');
+        response.end(
+          Buffer.from(JSON.stringify(ok(id, { content: [{ type: 'text', text: 'grün INJECTED' }] })), 'latin1'),
+        );
+      },
+    ],
+    [
+      'a stream in another charset',
+      'not_utf8',
+      ({ id }, response) => {
+        response.setHeader('content-type', 'text/event-stream');
+        response.write(Buffer.from(`data: ${JSON.stringify(ok(id, { text: 'grün INJECTED' }))}\n\n`, 'latin1'));
+      },
+    ],
     ['an event that is no message', 'not_mcp', ({ id }, response) => sse(response, 'INJECTED', ok(id))],
     ['a stream that ends without an answer', 'not_mcp', (_rpc, response) => sseWhole(response, notice)],
     [
