@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { Log } from '../log/log.ts';
 import { makeRefusalLog } from '../log/refusals.ts';
 import { MOST_PIPELINED, pipelineLimit } from './pipelined-requests.ts';
-import { answerUnparsedRequests } from './unparsed-requests.ts';
+import { answerUnparsedRequests, refuseUnparsed } from './unparsed-requests.ts';
 
 export type Listener = {
   port: number;
@@ -26,6 +26,8 @@ export type Listener = {
   close(options: { graceMs: number; cutOff?: () => Promise<void> }): Promise<void>;
 };
 
+/** Many proxies and servers accept a hundred. Two thousand, which fit into `maxHeaderSize`, cost ten times as much as an ordinary request. */
+const MOST_HEADERS = 200;
 /** A response of which the client reads nothing for this long is cut off: otherwise a client could keep it in memory forever. */
 const UNTAKEN_MS = 30_000;
 /** How long the headers of a request may take to arrive. */
@@ -58,9 +60,8 @@ export async function openListener(
     // The application refuses a missing Host header itself, in the error envelope.
     requireHostHeader: false,
   });
-  // maxHeaderSize bounds them. With more than a thousand headers Node 24.11 silently drops the rest: a second Authorization, or what a proxy adds at
-  // the end, which distinguishes strangers from programs on this machine. Later releases refuse such a request.
-  server.maxHeadersCount = 0;
+  // Node 24.21 refuses a request with more headers; 24.11 drops some of the rest, so that the check in the handler below is needed.
+  server.maxHeadersCount = MOST_HEADERS;
   answerUnparsedRequests(server, isLong);
   const mostConnections = connectionLimit();
   if (mostConnections !== undefined) server.maxConnections = mostConnections;
@@ -75,6 +76,8 @@ export async function openListener(
   let handle: RequestListener = (request, response) => early.push([request, response]);
   const isOneTooMany = pipelineLimit(() => refusals.refused({ limit: `${MOST_PIPELINED} pipelined requests` }));
   server.on('request', (request, response) => {
+    // What was dropped may be what the broker decides by: a second Authorization, or what a proxy adds at the end.
+    if (request.rawHeaders.length > MOST_HEADERS * 2) return refuseUnparsed(request.socket, 431);
     if (isOneTooMany(response)) return;
     cutUntaken(response, untakenMs);
     handle(request, response);

@@ -27,7 +27,7 @@ const DETAILS = {
   408: 'The request did not arrive in time.',
   413: 'The chunk extensions of the body are too large.',
   417: 'The only supported value of the Expect header is 100-continue.',
-  431: 'The headers of the request are larger than 16 KiB.',
+  431: 'The request has more than 200 headers, or they are larger than 16 KiB.',
   505: 'HTTP/2 is not supported here: use HTTP/1.1 (curl: --http1.1), or put a reverse proxy in front that speaks both.',
 } as const;
 
@@ -46,9 +46,9 @@ export function answerUnparsedRequests(server: Server, isLong: (request: Incomin
     const isUnderWay = response && !response.writableEnded && !response.req.complete;
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isUnderWay) return;
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-    refuse(socket, STATUS_BY_ERROR[error.code ?? ''] ?? 400);
+    refuseUnparsed(socket, STATUS_BY_ERROR[error.code ?? ''] ?? 400);
   });
-  server.on('connect', (_request, socket) => refuse(socket, 405));
+  server.on('connect', (_request, socket) => refuseUnparsed(socket, 405));
   server.on('checkExpectation', (request, response) => {
     // The client may or may not send the announced body next, so the connection cannot be reused.
     response.shouldKeepAlive = false;
@@ -58,7 +58,8 @@ export function answerUnparsedRequests(server: Server, isLong: (request: Incomin
   });
 }
 
-function refuse(socket: Duplex, status: keyof typeof CODES): void {
+/** Refuses a request of which only the connection is known, and closes that. */
+export function refuseUnparsed(socket: Duplex, status: keyof typeof CODES): void {
   const { head, body } = refusal(status);
   const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
