@@ -70,7 +70,7 @@ export function logRefused(
   limits.refused({
     limit,
     route: `${route.method} ${route.path}`,
-    ...(who?.kind === 'agent' ? { agent: who.agent.agent_id } : { source }),
+    ...(who?.kind === 'agent' ? { agent: who.agent.agent_id, organisation: who.agent.organisation_id } : { source }),
   });
 }
 

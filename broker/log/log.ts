@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { SharedUse, withReserve } from '../runtime/shared-limit.ts';
 import { standardError } from './standard-error.ts';
 
 export type Log = Logger;
@@ -29,7 +30,7 @@ export function makeLog(level: string, to?: DestinationStream): Log {
           const [first, second] = args as unknown[];
           const text = typeof first === 'string' ? first : String(second ?? '');
           const isCount = text === LEFT_OUT || text === DROPPED;
-          if (number < INFO || isCount || floods.passes(number, text)) method.apply(this, args);
+          if (number < INFO || isCount || floods.passes(number, text, organisationIn(first))) method.apply(this, args);
         },
       },
       formatters: { level: (label) => ({ level: label }) },
@@ -45,15 +46,19 @@ export function makeLog(level: string, to?: DestinationStream): Log {
   return log;
 }
 
-/** Most lines with the same text that are written in a window. */
-const MOST = 50;
+/** The organisation that a line names; '' if it names none. */
+const organisationIn = (fields: unknown): string =>
+  typeof fields === 'object' && fields !== null && 'organisation' in fields ? String(fields.organisation) : '';
+
+/** Most lines with the same text that are written in a window, with a reserve for organisations with few of them. */
+const MOST = withReserve(50);
 const WINDOW_MS = 10_000;
 /** Most texts that are counted separately; lines with further texts are counted together. */
 const MOST_TEXTS = 1_000;
 
 type Floods = {
-  /** Whether to write this line. `text`: its message, without variable parts; `level`: as pino numbers it. */
-  passes(level: number, text: string): boolean;
+  /** Whether to write this line. `text`: its message, without variable parts; `level`: as pino numbers it; `organisation`: that it names. */
+  passes(level: number, text: string, organisation: string): boolean;
 };
 
 /**
@@ -61,25 +66,28 @@ type Floods = {
  * `tell` is called with the text, its level, and how many lines with it were left out in the last window.
  */
 function watchFloods(tell: (level: number, text: string, leftOut: number) => void): Floods {
-  const seen = new Map<string, { level: number; text: string; lines: number }>();
+  const seen = new Map<string, { written: SharedUse; leftOut: number }>();
 
-  const open = (key: string, level: number, text: string): { lines: number } => {
-    const kind = { level, text, lines: 0 };
+  const open = (key: string, level: number, text: string) => {
+    const kind = { written: new SharedUse(MOST), leftOut: 0 };
     seen.set(key, kind);
     setTimeout(() => {
       seen.delete(key);
-      if (kind.lines > MOST) tell(level, text, kind.lines - MOST);
+      if (kind.leftOut > 0) tell(level, text, kind.leftOut);
     }, WINDOW_MS).unref();
     return kind;
   };
 
   return {
-    passes: (level, text) => {
+    passes: (level, text, organisation) => {
       const own = `${level} ${text}`;
       const key = seen.has(own) || seen.size < MOST_TEXTS ? own : `${level}`;
       const kind = seen.get(key) ?? open(key, level, key === own ? text : 'many different texts');
-      kind.lines++;
-      return kind.lines <= MOST;
+      const share = kind.written.of(organisation);
+      const passes = kind.written.hasRoom(share, 1);
+      if (passes) kind.written.count(share, 1);
+      else kind.leftOut++;
+      return passes;
     },
   };
 }

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { makeLog } from '../../broker/log/log.ts';
 import { makeRefusalLog } from '../../broker/log/refusals.ts';
 import { jsonPost, send } from '../world/agent.ts';
 import { READ, startWorld } from '../world/world.ts';
@@ -23,8 +24,8 @@ test('429s are logged once per limit and agent or address, without secrets', asy
   for (let i = 0; i < 3; i++) await send(`${world.running.baseUrl}/owner/sign-in`, jsonPost({ token: 'sit_CANARY' }));
   const line = (route: string, by: object) => [{ limit: 'rate_limited', route, ...by, refused: 1 }, BEGINS];
   expect(warn.mock.calls).toEqual([
-    line('POST /v1/actions', { agent: agent.agentId }),
-    line('POST /v1/actions', { agent: other.agentId }),
+    line('POST /v1/actions', { agent: agent.agentId, organisation: organisation.id }),
+    line('POST /v1/actions', { agent: other.agentId, organisation: organisation.id }),
     line('POST /owner/sign-in', { source: '127.0.0.1' }),
   ]);
 });
@@ -65,6 +66,16 @@ describe('a limit that keeps refusing', () => {
     const last = warn.mock.lastCall;
     expect(last).toEqual([{ limit: 'all, of further agents and addresses', refused: 4_899 }, GOES_ON]);
   });
+});
+
+test('an organisation whose agents are refused by many limits does not hide the refusals of another one', () => {
+  const lines: Record<string, unknown>[] = [];
+  const { refused } = makeRefusalLog(makeLog('warn', { write: (line: string) => void lines.push(JSON.parse(line)) }));
+  for (let i = 0; i < 500; i++) refused({ limit: 'rate_limited', agent: `agt_${i}`, organisation: 'many' });
+  const one = { limit: 'rate_limited', agent: 'agt_x', organisation: 'one' };
+  refused(one);
+  expect(lines.filter(({ organisation }) => organisation === 'many')).toHaveLength(50);
+  expect(lines.at(-1)).toMatchObject({ ...one, msg: BEGINS });
 });
 
 test('connections refused because file descriptors are exhausted are logged', async () => {
