@@ -38,9 +38,11 @@ export type Sent =
 export type ChannelKind = {
   /** Sends a message. Must not throw, whatever the peer does. */
   send(sending: Sending, message: Message): Promise<Sent>;
+  /** Whether anybody whom the channel reaches still has to decide. Absent: always. */
+  concerns?(sending: Pick<Sending, 'settings'>, message: Message): boolean;
   /**
-   * Writes the outcome (`message.outcome`) into the messages that were sent. `refs`: the refs that `send` returned for all messages of the notice;
-   * empty texts for a kind without refs. Retried after a failure. Absent when the kind cannot edit.
+   * Writes an update or the outcome into messages that were sent. `refs`: the refs that `send` returned for them; empty texts for a kind without refs.
+   * Retried after a failure. Absent when the kind cannot edit.
    */
   edit?(sending: Sending, message: Message, refs: readonly string[]): Promise<Sent>;
   /** Registers `address`, with `secret`, for clicks at the service, where that is needed; called when an owner tests the channel. */

@@ -1,4 +1,5 @@
 /** Sends one delivery and stores the result. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Broker } from '../broker.ts';
 import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
 import { SealError } from '../crypto/seal.ts';
@@ -6,13 +7,14 @@ import { Secret } from '../crypto/secret.ts';
 import { pushKey } from '../push-key.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { noteFailing, noteWorking, OK_EVERY_MS } from '../store/notice-channels.ts';
-import { listSent, markDelivery, putDeliveries } from '../store/notice-deliveries.ts';
-import type { NoticeChannelTable, NoticeDeliveryTable, NoticeEvent } from '../store/tables/notices.ts';
+import { isUpdateExpected, listSent, markDelivery, putDeliveries } from '../store/notice-deliveries.ts';
+import type { NoticeChannelTable, NoticeDeliveryTable } from '../store/tables/notices.ts';
 import { buttonsFor } from './buttons.ts';
 import type { ChannelKind, Sending, Sent } from './channel.ts';
-import { outcomesOf } from './fan-out.ts';
+import { isUpdate, messageOf } from './compose.ts';
+import { outcomesOf, updateOf } from './fan-out.ts';
 import { kindOf } from './kinds.ts';
-import { type Message, readable } from './message.ts';
+import type { Message } from './message.ts';
 import { quietUntil } from './quiet.ts';
 import { readSubject, type Subject } from './subject.ts';
 
@@ -30,35 +32,17 @@ export type Delivered = { failed: false; ms: number } | { failed: true; pauseMs:
 export const backoffMs = (attempts: number): number =>
   Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 16), LONGEST_PAUSE_MS) * (0.75 + Math.random() / 2);
 
-const TITLES: Readonly<Record<NoticeEvent, string>> = {
-  call_held: 'Approval needed',
-  access_requested: 'Access requested',
-  registration_waiting: 'An agent wants to register',
-  agent_suspended: 'Agent suspended',
-  connection_broken: 'Connection needs attention',
-  passkey_added: 'Passkey added',
-};
+/**
+ * Whether an update is not sent. A kind that cannot edit sends another message instead, and only one for a call that several people approve: when the
+ * approval of one more is needed.
+ */
+const isNeedlessUpdate = (kind: ChannelKind, { approvers }: Subject): boolean =>
+  kind.edit === undefined && approvers?.approved.length !== (approvers?.needed ?? 0) - 1;
 
-/** Builds the message of a delivery. */
-function messageOf({ baseUrl }: Pick<Broker, 'baseUrl'>, delivery: NoticeDeliveryTable, subject: Subject): Message {
-  const { id, event, step, subject_id } = delivery;
-  const people = subject.approvers === undefined ? '' : ` from ${subject.approvers} people`;
-  const title = `${TITLES[event]}${people}`;
-  return {
-    id,
-    event,
-    step,
-    subjectId: subject_id,
-    title: step === 'reminder' ? `${title} (reminder)` : title,
-    sentence: subject.sentence,
-    agent: subject.agent && readable(subject.agent.name),
-    ...(subject.agent?.parent != null && { parent: readable(subject.agent.parent) }),
-    platform: subject.platform && { id: subject.platform.id, name: readable(subject.platform.name) },
-    until: subject.until,
-    link: `${baseUrl}${subject.path}`,
-    outcome: step === 'outcome' ? (subject.outcome ?? 'Over') : undefined,
-  };
-}
+/** Whether everybody whom the channel reaches has approved the call already. */
+const hasApproved = (channel: NoticeChannelTable, kind: ChannelKind, subject: Subject, message: Message): boolean =>
+  subject.approvers?.approved.some(({ id }) => id === channel.owner_id) === true ||
+  kind.concerns?.({ settings: channelSettings(channel) }, message) === false;
 
 /** Returns the context in which a channel sends. Throws SealError when the channel's secret was altered in the store. */
 export function sendingOn(
@@ -113,15 +97,18 @@ export async function deliver(
   // A reminder may be due later than that; it ends with its subject.
   const isOld = now - delivery.created_at > GIVE_UP_MS && delivery.step !== 'reminder';
   if (isOld && delivery.attempts > 0) return await done({ state: 'gave_up' });
-  const quietEnd = isOutcome ? undefined : quietUntil(channelRules(channel).quiet, now);
-  if (quietEnd !== undefined) return await done({ due_at: quietEnd });
+  if (isUpdate(delivery) && isNeedlessUpdate(kind, subject)) return await done({ state: 'over' });
   const message = messageOf(broker, delivery, subject);
-  const sent = await attempt(broker, () => say(broker, kind, channel, delivery, message));
+  if (!isOutcome && hasApproved(channel, kind, subject, message)) return await done({ state: 'over' });
+  const isEdit = isOutcome || (isUpdate(delivery) && kind.edit !== undefined);
+  const quietEnd = isEdit ? undefined : quietUntil(channelRules(channel).quiet, now);
+  if (quietEnd !== undefined) return await done({ due_at: quietEnd });
+  const sent = await attempt(broker, () => say(broker, kind, channel, delivery, { message, subject }));
   if (sent.kind === 'sent') {
     await markDelivery(db, delivery, { state: 'sent', external_ref: sent.ref ?? null, last_error: null });
     if (sent.lacking !== undefined) await noteFailing(db, channel, 'active', sent.lacking);
     else if (!isKnownToWork(channel, now)) await noteWorking(db, channel, now);
-    if (!isOutcome && kind.edit) await writeBack(broker, delivery);
+    if (!isOutcome && !isUpdate(delivery)) await writeBack(broker, delivery, { said: subject, readAt: now });
     return { failed: false, ms: performance.now() - began };
   }
   if (sent.kind === 'failed' && !isOn()) return { failed: true, pauseMs: 0 };
@@ -138,29 +125,65 @@ export async function deliver(
 const isKnownToWork = ({ status, last_error, last_ok_at }: NoticeChannelTable, now: number): boolean =>
   status === 'active' && last_error === null && last_ok_at !== null && now - last_ok_at < OK_EVERY_MS;
 
+const withButtons = (message: Message, buttons: Message['buttons']): Message =>
+  buttons ? { ...message, buttons } : message;
+
 async function say(
   broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
   kind: ChannelKind,
   channel: NoticeChannelTable,
   delivery: NoticeDeliveryTable,
-  message: Message,
+  { message, subject }: { message: Message; subject: Subject },
 ): Promise<Sent> {
   const sending = sendingOn(broker, channel);
-  if (delivery.step !== 'outcome') {
-    const buttons = await buttonsFor(broker, channel, delivery, sending);
-    return await kind.send(sending, buttons ? { ...message, buttons } : message);
-  }
+  if (isUpdate(delivery) && kind.edit)
+    return await updateSent(broker, kind.edit, channel, delivery, subject, { sending, message });
+  if (delivery.step !== 'outcome')
+    return await kind.send(sending, withButtons(message, await buttonsFor(broker, channel, delivery, sending)));
   const messages = await listSent(broker.store.db, delivery, delivery);
   const refs = messages.map(({ external_ref }) => external_ref ?? '');
   return kind.edit ? await kind.edit(sending, message, refs) : { kind: 'sent' };
 }
 
-/** Creates the outcomes for a call that was decided while its message was in flight: at that time no sent message was listed yet. */
+/** Writes an update into each message about a held call that was sent on the channel. */
+async function updateSent(
+  broker: Pick<Broker, 'store' | 'vault'>,
+  edit: NonNullable<ChannelKind['edit']>,
+  channel: NoticeChannelTable,
+  { organisation_id, subject_id }: NoticeDeliveryTable,
+  { correctedAt }: Subject,
+  { sending, message }: { sending: Sending; message: Message },
+): Promise<Sent> {
+  const held = { organisation_id, event: 'call_held', subject_id } as const;
+  const messages = await listSent(broker.store.db, held, { channel_id: channel.id });
+  // A kind without refs gets one update.
+  const byRef = new Map(messages.map((one) => [one.external_ref ?? '', one]));
+  for (const [ref, one] of byRef) {
+    // Whoever is about to press a button has read the request as it was: after a correction the message only links to the page.
+    const isOutdated = correctedAt !== undefined && one.created_at <= correctedAt;
+    const buttons = isOutdated ? undefined : await buttonsFor(broker, channel, one, sending);
+    const sent = await edit(sending, withButtons(message, buttons), [ref]);
+    if (sent.kind !== 'sent') return sent;
+  }
+  return { kind: 'sent' };
+}
+
+/**
+ * Creates the outcomes for a call that was decided while its message was in flight, and an update for one that has changed since it was read as `said`,
+ * at `readAt`: at that time no sent message was listed yet.
+ */
 async function writeBack(
   broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'>,
   delivery: NoticeDeliveryTable,
+  { said, readAt }: { said: Subject; readAt: number },
 ): Promise<void> {
   const { db } = broker.store;
   const subject = await readSubject(broker, db, delivery);
-  if (!subject?.waits) await putDeliveries(db, outcomesOf(await listSent(db, delivery, delivery), broker.clock()));
+  if (!subject?.waits) {
+    await putDeliveries(db, outcomesOf(await listSent(db, delivery, delivery), broker.clock()));
+    return;
+  }
+  if (delivery.event !== 'call_held' || isDeepStrictEqual(subject, said)) return;
+  if (!(await isUpdateExpected(db, delivery, readAt)))
+    await putDeliveries(db, [updateOf(delivery, delivery.channel_id, broker.clock())]);
 }

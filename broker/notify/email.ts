@@ -38,14 +38,21 @@ const htmlOf = (message: Message): string =>
     `<p><a href="${inHtml(message.link)}">${inHtml(message.link)}</a></p>`,
   ].join('\n');
 
-async function send({ settings, secret, outbound }: Sending, message: Message): Promise<Sent> {
-  const { host, security = 'starttls', port = PORT[security], user, from, to } = settings as Settings;
+/** Returns the addresses of the channel without those of owners who approved the call already. */
+function undecided({ settings }: Pick<Sending, 'settings'>, { approvers }: Pick<Message, 'approvers'>): string[] {
+  const approved = new Set(approvers?.approvedBy.map((address) => address.toLowerCase()));
+  return (settings as Settings).to.filter((address) => !approved.has(address.toLowerCase()));
+}
+
+async function send(sending: Sending, message: Message): Promise<Sent> {
+  const { settings, secret, outbound } = sending;
+  const { host, security = 'starttls', port = PORT[security], user, from } = settings as Settings;
   const mailed = await sendMail(
     outbound,
     { host, port, security, user, password: secret },
     {
       from,
-      to,
+      to: undecided(sending, message),
       subject: subjectOf(message),
       text: [message.title, '', ...textOf(message), '', message.link].join('\n'),
       html: htmlOf(message),
@@ -61,4 +68,7 @@ async function send({ settings, secret, outbound }: Sending, message: Message): 
 }
 
 /** E-mails cannot be edited: the outcome is not written back. */
-export const email: ChannelKind = { send };
+export const email: ChannelKind = {
+  send,
+  concerns: (sending, message) => undecided(sending, message).length > 0,
+};

@@ -62,11 +62,12 @@ export async function fanOut(
     const agents = await findAgentsOf(tx, notices);
     let made: NoticeDeliveryTable[] = [];
     for (const notice of notices) {
-      if (notice.event === 'call_replayed' || isSettled(notice)) {
+      if (notice.event === 'call_replayed' || notice.event === 'call_changed' || isSettled(notice)) {
         // A settling notice has to apply to deliveries made earlier in this transaction too.
         await putDeliveries(tx, made);
         made = [];
         if (isSettled(notice)) await settle(broker, tx, notice, SETTLES[notice.event]);
+        else if (notice.event === 'call_changed') await update(broker, tx, notice);
         else await correctOutcomes(broker, tx, notice);
         continue;
       }
@@ -152,7 +153,12 @@ function reminderAt({ remind_minutes, quiet }: ChannelRules, { until }: Subject,
 }
 
 const delivery = (
-  { organisation_id, id, event, subject_id }: Pick<Opening, 'organisation_id' | 'id' | 'event' | 'subject_id'>,
+  {
+    organisation_id,
+    id,
+    event,
+    subject_id,
+  }: Pick<NoticeDeliveryTable, 'organisation_id' | 'id' | 'event' | 'subject_id'>,
   channelId: string,
   step: NoticeDeliveryTable['step'],
   due_at: Instant,
@@ -186,6 +192,26 @@ async function settle(
   await dropDue(tx, subject);
   await putDeliveries(tx, outcomesOf(await listSent(tx, subject), broker.clock()));
 }
+
+/** Creates an update for each channel on which a message about the call was sent. One that was not sent yet shows the current state anyway. */
+async function update(broker: Pick<Broker, 'clock'>, tx: Db, { organisation_id, id, subject_id }: NoticeTable) {
+  const sent = await listSent(tx, { organisation_id, event: 'call_held', subject_id });
+  // Of two updates that are sent concurrently the earlier one could be the last to arrive.
+  await dropDue(tx, { organisation_id, event: 'call_changed', subject_id });
+  const channels = [...new Set(sent.map(({ channel_id }) => channel_id))];
+  const about = { organisation_id, id, subject_id };
+  await putDeliveries(
+    tx,
+    channels.map((channelId) => updateOf(about, channelId, broker.clock())),
+  );
+}
+
+/** Returns a delivery that updates the messages about a held call on one channel. `id`: of the notice. */
+export const updateOf = (
+  about: { organisation_id: string; id: string; subject_id: string },
+  channelId: string,
+  now: Instant,
+): NoticeDeliveryTable => delivery({ ...about, event: 'call_changed' }, channelId, 'first', now, now);
 
 /** Sends the outcomes of an approved call again if it was not made, or failed: those that were sent before say only that it was approved. */
 async function correctOutcomes(

@@ -12,8 +12,8 @@ export type Message = {
   /** The same for a repeated send, so that the channel can deduplicate. */
   id: string;
   event: NoticeEvent | 'test';
-  /** `outcome`: the subject of the message is settled. `test`: an owner tests the channel. */
-  step: 'first' | 'reminder' | 'outcome' | 'test';
+  /** `update`: the subject has changed, and still waits. `outcome`: it is settled. `test`: an owner tests the channel. */
+  step: 'first' | 'reminder' | 'update' | 'outcome' | 'test';
   /** The id of the held call, request, registration, agent, connection or passkey. */
   subjectId: string;
   /** A title of ours, such as `Approval needed`. */
@@ -31,6 +31,10 @@ export type Message = {
   link: string;
   /** The result of the subject, such as `Approved by ann@acme.example`. */
   outcome: string | undefined;
+  /** What has happened to a held call that still waits, such as `Approved by ann@acme.example; 1 more person has to approve`. */
+  progress?: readonly string[];
+  /** For a call that several people have to approve: how many, and the addresses of those who have. */
+  approvers?: { needed: number; approvedBy: readonly string[] };
   /** The tokens of the buttons that decide in the message itself, where that is allowed; see buttons.ts. */
   buttons?: { approve: string; deny: string };
 };
@@ -68,11 +72,11 @@ export const agentText = ({ agent, parent }: Pick<Message, 'agent' | 'parent'>):
 
 /** Returns the message as lines of plain text, without its title and its link. */
 export function linesOf(message: Message): string[] {
-  const { platform, until, outcome, step } = message;
+  const { platform, until, outcome, progress = [], step } = message;
   const agent = agentText(message);
   const who = [agent === undefined ? undefined : `Agent: ${agent}`, platform && `Platform: ${platformText(platform)}`];
   return [
-    ...(outcome === undefined ? [] : [`${outcome}.`]),
+    ...[...(outcome === undefined ? [] : [outcome]), ...progress].map((line) => `${line}.`),
     sentenceText(message),
     ...who.filter((line) => line !== undefined && line !== ''),
     ...(until === undefined || step === 'outcome' ? [] : [`Until: ${momentText(until)}`]),

@@ -28,7 +28,7 @@ async function publish(sending: Sending, message: Message, sequenceId: string): 
       topic: settings.topic,
       title,
       message: cut(linesOf(message).map(unlinked).join('\n')),
-      priority: step === 'outcome' ? 2 : 4,
+      priority: step === 'outcome' || step === 'update' ? 2 : 4,
       click: link,
       actions: [{ action: 'view', label: 'Open', url: link }],
       sequence_id: sequenceId,

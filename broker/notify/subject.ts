@@ -1,6 +1,7 @@
 /** Reads the current state of what a notice is about. */
 
 import { hasEnded } from '../approvals/asking-agent.ts';
+import { countingApprovals } from '../approvals/earlier-approvals.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { failureIn } from '../approvals/sealed.ts';
 import { statusAt } from '../audit/approval-state.ts';
@@ -13,11 +14,12 @@ import { valuePart } from '../sentences/readable.ts';
 import { findAccessRequest } from '../store/access-requests.ts';
 import { findAgent } from '../store/agents.ts';
 import { findConnection } from '../store/connections.ts';
+import { findAddresses } from '../store/former-owners.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { findPasskeyOf } from '../store/passkeys.ts';
 import { findRegistration } from '../store/registrations.ts';
 import type { Db } from '../store/store.ts';
-import type { NoticeEvent } from '../store/tables/notices.ts';
+import type { DeliveryEvent } from '../store/tables/notices.ts';
 import { cutText, readable } from './message.ts';
 
 export type Subject = {
@@ -34,8 +36,12 @@ export type Subject = {
   outcome: string | undefined;
   /** Whether the subject is an approved call that was not made, or failed; `outcome` says why. */
   hasFailed?: boolean;
-  /** How many people have to approve the call; absent: one decides. */
-  approvers?: number;
+  /** For a call that several people have to approve: how many, and whose approvals count so far. */
+  approvers?: { needed: number; approved: readonly { id: string; email: string | null }[] };
+  /** When an owner corrected the call last. */
+  correctedAt?: Instant;
+  /** What has happened to the call while it waits, in words. */
+  progress?: readonly string[];
   /** The only owner whom it concerns: of owners' own devices, only those of this owner are notified. */
   ofOwner?: string;
 };
@@ -45,7 +51,7 @@ async function platformOf(db: Db, organisationId: string, id: string): Promise<{
   return { id, name: nameOf(id) };
 }
 
-type Ref = { organisation_id: string; event: NoticeEvent; subject_id: string };
+type Ref = { organisation_id: string; event: DeliveryEvent; subject_id: string };
 
 const sentence = (...parts: Part[]): Sentence => ({ parts, template: null });
 
@@ -75,6 +81,25 @@ function failureOf({ exec_state, executed_at, execution_error, result_summary }:
   return `${executed_at === null ? ', but not made' : ' and made, but'}: ${error}`;
 }
 
+/** Returns what has happened to a held call that still waits: that it was corrected, and who has approved. */
+function progressOf({ corrected_at, corrected_by_email: by }: HeldCall, approvers: Subject['approvers']): string[] {
+  const who = by === null ? '' : ` by ${readable(by)}`;
+  const withdrawn = approvers ? ': approvals before that have no effect' : '';
+  const corrected = corrected_at === null ? [] : [`Corrected${who}${withdrawn}`];
+  if (!approvers || approvers.approved.length === 0) return corrected;
+  const names = approvers.approved.map(({ email }) => (email === null ? 'a removed owner' : readable(email)));
+  const left = approvers.needed - names.length;
+  const others = left === 1 ? '1 more person has' : `${left} more people have`;
+  return [...corrected, `Approved by ${names.join(', ')}; ${others} to approve`];
+}
+
+async function approversOf(db: Db, held: HeldCall): Promise<Subject['approvers']> {
+  if (held.approvers === null) return undefined;
+  const ids = (await countingApprovals(db, held)).map(({ decided_by }) => decided_by);
+  const addresses = await findAddresses(db, held.organisation_id, ids);
+  return { needed: held.approvers, approved: ids.map((id) => ({ id, email: addresses.get(id) ?? null })) };
+}
+
 /** Reads the subject of a notice; undefined when it does not exist any more. */
 export async function readSubject(
   broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
@@ -86,25 +111,32 @@ export async function readSubject(
 
 type Reader = (broker: Pick<Broker, 'clock' | 'log' | 'vault'>, db: Db, ref: Ref) => Promise<Subject | undefined>;
 
-const READERS: Readonly<Record<NoticeEvent, Reader>> = {
-  call_held: async (broker, db, { organisation_id, subject_id }) => {
-    const held = await findHeldCall(db, organisation_id, subject_id);
-    if (!held) return undefined;
-    const status = statusAt(held, broker.clock());
-    const outcome = outcomeOf(status, held.decided_by_email, { ended: hasEnded(held) });
-    const failure = failureOf(held);
-    return {
-      waits: status === 'pending',
-      sentence: sentenceOfHeld(broker, held),
-      agent: { id: held.agent_public_id, name: held.agent_name, parent: held.parent_name },
-      platform: await platformOf(db, organisation_id, held.platform_id),
-      until: held.expires_at,
-      path: `/approve/${held.id}`,
-      outcome: outcome && failure ? `${outcome}${failure}` : outcome,
-      hasFailed: failure !== undefined,
-      ...(held.approvers !== null && { approvers: held.approvers }),
-    };
-  },
+const readHeldCall: Reader = async (broker, db, { organisation_id, subject_id }) => {
+  const held = await findHeldCall(db, organisation_id, subject_id);
+  if (!held) return undefined;
+  const status = statusAt(held, broker.clock());
+  const outcome = outcomeOf(status, held.decided_by_email, { ended: hasEnded(held) });
+  const failure = failureOf(held);
+  const waits = status === 'pending';
+  const approvers = waits ? await approversOf(db, held) : undefined;
+  return {
+    waits,
+    sentence: sentenceOfHeld(broker, held),
+    agent: { id: held.agent_public_id, name: held.agent_name, parent: held.parent_name },
+    platform: await platformOf(db, organisation_id, held.platform_id),
+    until: held.expires_at,
+    path: `/approve/${held.id}`,
+    outcome: outcome && failure ? `${outcome}${failure}` : outcome,
+    hasFailed: failure !== undefined,
+    ...(approvers && { approvers }),
+    ...(held.corrected_at !== null && { correctedAt: held.corrected_at }),
+    ...(waits && { progress: progressOf(held, approvers) }),
+  };
+};
+
+const READERS: Readonly<Record<DeliveryEvent, Reader>> = {
+  call_held: readHeldCall,
+  call_changed: readHeldCall,
   access_requested: async (broker, db, { organisation_id, subject_id }) => {
     const request = await findAccessRequest(db, organisation_id, subject_id);
     if (!request) return undefined;

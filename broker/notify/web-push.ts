@@ -31,6 +31,7 @@ type Payload = {
   until: string | undefined;
   path: string;
   outcome: string | undefined;
+  progress: readonly string[] | undefined;
 };
 
 const payloadOf = (message: Message): Payload => ({
@@ -42,6 +43,7 @@ const payloadOf = (message: Message): Payload => ({
   until: message.until === undefined ? undefined : new Date(message.until).toISOString(),
   path: new URL(message.link).pathname,
   outcome: message.outcome,
+  progress: message.progress,
 });
 
 /** Encodes the payload, its sentence truncated where the whole would be too long. */
@@ -87,7 +89,7 @@ async function send(sending: Sending, message: Message): Promise<Sent> {
           'content-encoding': 'aes128gcm',
           ttl: `${ttlOf(message, now)}`,
           topic: topicOf(message),
-          urgency: message.step === 'outcome' ? 'normal' : 'high',
+          urgency: message.step === 'outcome' || message.step === 'update' ? 'normal' : 'high',
         },
         body: Buffer.from(await encryptNotification(subscription, fitting(payload), { pad })),
       },
@@ -99,5 +101,5 @@ async function send(sending: Sending, message: Message): Promise<Sent> {
   return judge(answer, { gone: [404, 410], now });
 }
 
-/** The outcome replaces the message: same topic at the push service, same tag on the device. */
+/** An update, and the outcome, replace the message: same topic at the push service, same tag on the device. */
 export const webPush: ChannelKind = { send, edit: (sending, message) => send(sending, message) };

@@ -4,11 +4,14 @@ import { type Message, sentenceText } from './message.ts';
 import { judge, post } from './post.ts';
 import { signWebhook } from './sign-webhook.ts';
 
+/** The suffixes of `type`, where they differ from the step. */
+const SUFFIXES: Readonly<Partial<Record<Message['step'], string>>> = { first: 'opened', update: 'updated' };
+
 /** Builds the body with `type`, `timestamp` and `data`, as the standard requires. */
 function bodyOf(message: Message, now: number): string {
-  const { event, step, subjectId, title, agent, parent, platform, until, link, outcome } = message;
+  const { event, step, subjectId, title, agent, parent, platform, until, link, outcome, progress, approvers } = message;
   return JSON.stringify({
-    type: event === 'test' ? 'test' : `${event}.${step === 'first' ? 'opened' : step}`,
+    type: event === 'test' ? 'test' : `${event}.${SUFFIXES[step] ?? step}`,
     timestamp: new Date(now).toISOString(),
     data: {
       id: subjectId,
@@ -21,6 +24,8 @@ function bodyOf(message: Message, now: number): string {
       until: until === undefined ? null : new Date(until).toISOString(),
       link,
       outcome: outcome ?? null,
+      progress: progress ?? [],
+      approvers: approvers ? { needed: approvers.needed, approved_by: approvers.approvedBy } : null,
     },
   });
 }
@@ -40,6 +45,6 @@ async function send(sending: Sending, message: Message): Promise<Sent> {
 
 export const webhook: ChannelKind = {
   send,
-  // The outcome is sent as a further webhook, with an id of its own.
+  // An update and the outcome are sent as further webhooks, with ids of their own.
   edit: (sending, message) => send(sending, message),
 };

@@ -1,5 +1,9 @@
 /** Decisions on held calls, and corrections: each statement changes a call only while it is pending as it was read. */
+import { uuidv4 } from '../crypto/ids.ts';
+import { findApproval } from './approvals.ts';
 import type { AuditTable } from './audit-columns.ts';
+import { dropDue } from './notice-deliveries.ts';
+import { putNotice } from './notice-outbox.ts';
 import type { Db } from './store.ts';
 import type { ApprovalTable } from './tables/approvals.ts';
 
@@ -51,19 +55,33 @@ export type Correction = Pick<
   | 'correction_audit_id'
 > & { by: string; at: number };
 
+/** Puts a notice into the outbox that a call which still waits has changed. */
+const noteChanged = (db: Db, { organisation_id, id }: Omit<ShownRequest, 'request_hash'>, now: number): Promise<void> =>
+  putNotice(db, { organisation_id, id: uuidv4(), event: 'call_changed', subject_id: id, created_at: now });
+
 /**
- * Replaces the pending request with hash `request_hash` by a corrected one, for which nobody has approved yet. False: it is not pending any more, or was
- * changed.
+ * Replaces the pending request with hash `request_hash` by a corrected one, for which nobody has approved yet. Owners are notified again of a call that
+ * somebody had approved: that approval has no effect any more. False: it is not pending any more, or was changed.
  */
 export async function correctHeldCall(
   db: Db,
   shown: ShownRequest,
   { by, at, ...columns }: Correction,
 ): Promise<boolean> {
+  const { organisation_id, id } = shown;
+  const before = await findApproval(db, organisation_id, id);
   const done = await updatePending(db, shown, at)
     .set({ ...columns, approved_before: null, corrected_by: by, corrected_at: at })
+    .returning(['agent_id', 'platform_id'])
     .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
+  if (!done) return false;
+  await noteChanged(db, shown, at);
+  if (before?.approved_before == null) return true;
+  await dropDue(db, { organisation_id, event: 'call_held', subject_id: id });
+  // Later than the other notice, which updates only messages that were sent before.
+  const again = { ...done, organisation_id, id: uuidv4(), event: 'call_held', subject_id: id } as const;
+  await putNotice(db, { ...again, created_at: at + 1 });
+  return true;
 }
 
 /**
@@ -98,7 +116,7 @@ export async function decideHeldCall(
 }
 
 /**
- * Stores the approvals of a pending call that needs more of them. Returns the updated row; undefined: as for `decideHeldCall`.
+ * Stores the approvals of a pending call that needs more of them, with a notice. Returns the updated row; undefined: as for `decideHeldCall`.
  *
  * @param now milliseconds since the epoch
  */
@@ -108,8 +126,10 @@ export async function putApprovedBefore(
   approvedBefore: string,
   now: number,
 ): Promise<ApprovalTable | undefined> {
-  return await updateAsRead(db, approval, now)
+  const approved = await updateAsRead(db, approval, now)
     .set({ approved_before: approvedBefore })
     .returningAll()
     .executeTakeFirst();
+  if (approved) await noteChanged(db, approved, now);
+  return approved;
 }

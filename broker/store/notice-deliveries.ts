@@ -1,7 +1,7 @@
 /** The deliveries of notices by channel. */
 import { unreviewed } from './notice-outbox.ts';
 import type { Db } from './store.ts';
-import type { NoticeDeliveryTable, NoticeEvent, NoticeTable } from './tables/notices.ts';
+import type { DeliveryEvent, NoticeDeliveryTable, NoticeEvent, NoticeTable } from './tables/notices.ts';
 
 /** Rows per statement: databases limit the number of parameters. */
 const ROWS_AT_ONCE = 500;
@@ -37,7 +37,7 @@ export async function putDeliveries(
       .execute();
 }
 
-type Subject = { organisation_id: string; event: NoticeEvent; subject_id: string };
+type Subject = { organisation_id: string; event: DeliveryEvent; subject_id: string };
 
 /** Cancels messages about this subject that are due but were not sent yet. */
 export async function dropDue(db: Db, { organisation_id, event, subject_id }: Subject): Promise<void> {
@@ -52,11 +52,11 @@ export async function dropDue(db: Db, { organisation_id, event, subject_id }: Su
     .execute();
 }
 
-/** Lists the messages that were sent about this subject, with the kind of their channel. `notice`: only those of one notice on one channel. */
+/** Lists the messages that were sent about this subject, with the kind of their channel. `only`: those on one channel, or of one notice there. */
 export async function listSent(
   db: Db,
   { organisation_id, event, subject_id }: Subject,
-  notice?: { notice_id: string; channel_id: string },
+  only?: { channel_id: string; notice_id?: string },
 ): Promise<(NoticeDeliveryTable & { kind: string })[]> {
   let query = db
     .selectFrom('notice_deliveries as d')
@@ -70,8 +70,41 @@ export async function listSent(
     .where('d.event', '=', event)
     .where('d.step', 'in', ['first', 'reminder'])
     .where('d.state', '=', 'sent');
-  if (notice) query = query.where('d.notice_id', '=', notice.notice_id).where('d.channel_id', '=', notice.channel_id);
+  if (only) query = query.where('d.channel_id', '=', only.channel_id);
+  if (only?.notice_id !== undefined) query = query.where('d.notice_id', '=', only.notice_id);
   return await query.execute();
+}
+
+/** Whether a notice of a change of this held call was put into the outbox and is still there, or an update was created for this channel after `since`. */
+export async function isUpdateExpected(
+  db: Db,
+  {
+    organisation_id,
+    subject_id,
+    channel_id,
+  }: Pick<NoticeDeliveryTable, 'organisation_id' | 'subject_id' | 'channel_id'>,
+  since: number,
+): Promise<boolean> {
+  const notice = await db
+    .selectFrom('notices')
+    .select('id')
+    .where('organisation_id', '=', organisation_id)
+    .where('subject_id', '=', subject_id)
+    .where('event', '=', 'call_changed')
+    .limit(1)
+    .executeTakeFirst();
+  if (notice) return true;
+  const update = await db
+    .selectFrom('notice_deliveries')
+    .select('id')
+    .where('organisation_id', '=', organisation_id)
+    .where('subject_id', '=', subject_id)
+    .where('channel_id', '=', channel_id)
+    .where('event', '=', 'call_changed')
+    .where('created_at', '>=', since)
+    .limit(1)
+    .executeTakeFirst();
+  return update !== undefined;
 }
 
 /** Whether a first message about this subject was created after `since`, and was sent or is still due. */

@@ -17,10 +17,13 @@ export async function listNotices(db: Db, limit: number): Promise<NoticeTable[]>
 }
 
 /** Inserts a notice into the outbox if the organisation has a channel. */
-export async function putNotice(db: Db, notice: Omit<NoticeTable, 'agent_id' | 'platform_id'>): Promise<void> {
+export async function putNotice(
+  db: Db,
+  notice: Omit<NoticeTable, 'agent_id' | 'platform_id'> & Partial<Pick<NoticeTable, 'agent_id' | 'platform_id'>>,
+): Promise<void> {
   await db
     .insertInto('notices')
-    .columns(['organisation_id', 'id', 'event', 'subject_id', 'created_at'])
+    .columns(['organisation_id', 'id', 'event', 'subject_id', 'agent_id', 'platform_id', 'created_at'])
     .expression(
       db
         .selectFrom('notice_channels')
@@ -29,6 +32,8 @@ export async function putNotice(db: Db, notice: Omit<NoticeTable, 'agent_id' | '
           eb.val(notice.id).as('id'),
           eb.val(notice.event).as('event'),
           eb.val(notice.subject_id).as('subject_id'),
+          eb.val(notice.agent_id ?? null).as('agent_id'),
+          eb.val(notice.platform_id ?? null).as('platform_id'),
           eb.cast<number>(eb.val(notice.created_at), 'bigint').as('created_at'),
         ])
         .where('organisation_id', '=', notice.organisation_id)

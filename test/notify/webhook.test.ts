@@ -43,6 +43,8 @@ describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
       until: expect.stringMatching(/Z$/),
       link: `${world.running.baseUrl}/approve/${id}`,
       outcome: null,
+      progress: [],
+      approvers: null,
     });
     expect((await deny(id)).status).toBe(200);
     const [, outcome] = await server.waitFor(2);

@@ -1,6 +1,6 @@
 // The service worker of the console: shows push messages to this device. It intercepts no requests and caches nothing.
 
-/** @typedef {{ tag: string, step: string, title: string, sentence: string, agent?: string, until?: string, path: string, outcome?: string }} Pushed */
+/** @typedef {{ tag: string, step: string, title: string, sentence: string, agent?: string, until?: string, path: string, outcome?: string, progress?: string[] }} Pushed */
 
 /** Untyped: TypeScript's types of workers and of pages exclude each other. @type {any} */
 const worker = self;
@@ -20,10 +20,10 @@ function read(data) {
 }
 
 /** @param {Partial<Pushed>} pushed */
-function linesOf({ step, sentence, agent, until, outcome }) {
+function linesOf({ step, sentence, agent, until, outcome, progress = [] }) {
   const end = until && step !== 'outcome' ? new Date(until) : undefined;
   return [
-    outcome && `${outcome}.`,
+    ...[outcome, ...progress].map((line) => line && `${line}.`),
     sentence,
     agent && `Agent: ${agent}`,
     end && `Until ${end.toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' })}`,
@@ -34,14 +34,14 @@ function linesOf({ step, sentence, agent, until, outcome }) {
 
 worker.addEventListener('push', (/** @type {any} */ event) => {
   const pushed = read(event.data);
-  const isOver = pushed.step === 'outcome';
+  const isSilent = pushed.step === 'outcome' || pushed.step === 'update';
   event.waitUntil(
     worker.registration.showNotification(pushed.title ?? 'Agent Broker', {
       body: linesOf(pushed) || 'Something waits for you.',
-      // A later notification about the same call replaces the earlier one, silently once the call has ended.
+      // A later notification about the same call replaces the earlier one, silently unless it is a reminder.
       tag: pushed.tag ?? 'agent-broker',
-      renotify: !isOver,
-      silent: isOver,
+      renotify: !isSilent,
+      silent: isSilent,
       icon: '/console/icons/icon-192.png',
       badge: '/console/icons/badge-96.png',
       data: { path: pushed.path ?? SCOPE },

@@ -1,10 +1,10 @@
 /** Tables of notices to owners, and of the channels for them. */
 
-/** The outbox of notices. Written by triggers (migration 0034), except for notices about passkeys and about replays. */
+/** The outbox of notices. Written by triggers (migration 0034), except for notices about passkeys, replays and changes of a held call. */
 export type NoticeTable = {
   organisation_id: string;
   id: string;
-  event: NoticeEvent | SettledEvent | 'call_replayed';
+  event: NoticeEvent | SettledEvent | 'call_replayed' | 'call_changed';
   /** The id of the held call, request, registration, agent, connection or passkey. */
   subject_id: string;
   /** The agent's uuid. */
@@ -33,6 +33,9 @@ export const NOTICE_EVENTS = [
 ] as const;
 
 export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
+
+/** `call_changed`: a held call that still waits was approved by somebody, or corrected; messages about it are updated. */
+export type DeliveryEvent = NoticeEvent | 'call_changed';
 
 /** Events that end one of the above: decided, expired, or back to normal. `call_replayed`, which follows: an approved call was made, or not. */
 export type SettledEvent =
@@ -73,7 +76,7 @@ export type NoticeDeliveryTable = {
   id: string;
   channel_id: string;
   notice_id: string;
-  event: NoticeEvent;
+  event: DeliveryEvent;
   subject_id: string;
   step: 'first' | 'reminder' | 'outcome';
   due_at: number;
