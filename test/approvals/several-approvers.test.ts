@@ -78,6 +78,25 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
       });
   });
 
+  test('the store refuses an approval that a release without `approvers` would make, with one person', async () => {
+    const id = await hold();
+    const { store, instanceId } = world.running.broker;
+    const decision = { status: 'approved', decided_at: Date.now(), decided_how: 'api', decision_audit_id: uuidv4() };
+    const claim = { exec_state: 'claimed', lease_owner: instanceId, fence: 1 };
+    const byOlder = (by: string) =>
+      store.db
+        .updateTable('approvals')
+        .set({ ...decision, ...claim, decided_by: by } as object)
+        .where('id', '=', id)
+        .execute();
+    await expect(byOlder(ann.id)).rejects.toThrow('more people have to approve this call');
+    await decide(id, 'approve', ann);
+    await expect(byOlder(ann.id)).rejects.toThrow('more people have to approve this call');
+    expect(await shown(id)).toMatchObject({ status: 'pending', approvers: { needed: 2, given: 1 } });
+    await byOlder(bob.id);
+    expect(await shown(id)).toMatchObject({ status: 'approved' });
+  });
+
   onOne('the same person counts once, and a repeated approval records nothing', async () => {
     const id = await hold();
     for (let time = 0; time < 3; time++)

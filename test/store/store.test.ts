@@ -115,6 +115,7 @@ const MIGRATIONS = [
   '0072-former-owners',
   '0073-failing-tokens',
   '0074-approvers',
+  '0075-approvers-guard',
 ];
 
 /** Creates an empty store and returns a function that opens it; on SQLite only one at a time. */
