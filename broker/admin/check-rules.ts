@@ -1,7 +1,10 @@
 /** Validates rules that an owner submits like those of a governance file. */
+import { approversWarning } from '../config-file/approvers-warning.ts';
 import { readRules } from '../config-file/rules.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
 import type { RuleSource } from '../policy/facts.ts';
+import { listOwners } from '../store/organisations.ts';
+import { DECIDING } from '../store/passkeys.ts';
 import type { Db } from '../store/store.ts';
 import { ChangeRefused } from './refused.ts';
 
@@ -16,7 +19,12 @@ export async function checkRules(
 ): Promise<{ rules: RuleSource[]; warnings: string[] }> {
   const read = readRules(rules, kind, at, await loadManifests(db, organisationId));
   if (!read.ok) throw rulesRefused('invalid_governance', read.problems);
-  return read;
+  const deciders = (await listOwners(db, organisationId)).filter(({ role }) => DECIDING.includes(role)).length;
+  const unapprovable = read.rules.flatMap((rule, index) => {
+    const warning = approversWarning(rule, deciders);
+    return warning === undefined ? [] : [`${at}[${index}].approvers: ${warning}`];
+  });
+  return { rules: read.rules, warnings: [...read.warnings, ...unapprovable] };
 }
 
 const MOST_NAMED = 3;

@@ -182,6 +182,31 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     expect(body.warnings[1]).toContain('Did you mean "demo"?');
   });
 
+  test('a rule that needs more people than may decide causes a warning, also in guardrails and when rules are tried', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform();
+    const rules = (approvers: number) => [{ name: 'r', effect: 'require_approval', methods: ['POST'], approvers }];
+    const has = (await fresh.ask('GET', '/owner/owners')).body.owners.length;
+    await fresh.addOwner('viewer');
+    const warns = (at: string) => [
+      `${at}.approvers: ${has + 1} people have to approve, and the organisation has ${has} who may decide: such calls can only be denied, or expire.`,
+    ];
+    const make = async () =>
+      (
+        await expectStatus(
+          201,
+          fresh.ask('POST', '/owner/policies', { name: `p-${crypto.randomUUID().slice(0, 8)}`, rules: rules(has + 1) }),
+        )
+      ).body;
+    expect((await make()).warnings).toEqual(warns('rules[0]'));
+    const guardrails = await fresh.ask('POST', '/owner/guardrails', { guardrails: rules(has + 1) });
+    expect(guardrails.body.warnings, guardrails.text).toEqual(warns('guardrails[0]'));
+    const tried = { days: 1, guardrails: rules(has + 1) };
+    expect((await fresh.ask('POST', '/owner/simulate/recorded', tried)).body.warnings).toEqual(warns('guardrails[0]'));
+    await fresh.addOwner('approver');
+    expect((await make()).warnings).toEqual([]);
+  });
+
   test('assigning an unknown policy, or one to a revoked agent, is refused', async () => {
     const agent = await organisation.agent();
     const assign = (policy: unknown, id = agent.id) => post(`/owner/agents/${id}/policy`, { policy });
