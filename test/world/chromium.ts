@@ -9,6 +9,7 @@ import { type Authenticator, plugIn } from './authenticator.ts';
 import { connectDevtools, type Devtools } from './devtools.ts';
 import { KeptPages } from './kept-pages.ts';
 import { press } from './keyboard.ts';
+import { isRepeatingSetup } from './repeat-setup.ts';
 import { newFolder } from './stores.ts';
 import { scaledTimeout } from './test-timeouts.ts';
 import { thorough } from './thorough.ts';
@@ -147,7 +148,7 @@ export async function startBrowser({ full = false }: { full?: boolean } = {}): P
       };
       ends.push(end);
       try {
-        onTestFinished(end);
+        if (!isRepeatingSetup()) onTestFinished(end);
       } catch {
         // A hook opens it for several tests.
       }

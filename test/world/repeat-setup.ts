@@ -2,16 +2,24 @@
  * What a second attempt of a test begins with. The first attempt leaves an organisation, a page, a clock or a fault that its steps do not expect, so
  * that a retry on them would fail whatever the first failure was.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type RunnerTask, type RunnerTestSuite, TestRunner } from 'vitest';
 import { afterFile } from './after-file.ts';
 
+const repeating = new AsyncLocalStorage<true>();
+
+/** Whether the hooks of `repeatSetup` run. What they create is for the tests that follow, too, though vitest runs them as part of one test. */
+export const isRepeatingSetup = (): boolean => repeating.getStore() ?? false;
+
 /** Runs the `beforeAll` hooks of a test again, those of its file first. What they return runs after the file. */
-export async function repeatSetup({ suite, file }: Pick<RunnerTask, 'suite' | 'file'>): Promise<void> {
+export function repeatSetup({ suite, file }: Pick<RunnerTask, 'suite' | 'file'>): Promise<void> {
   const suites: RunnerTestSuite[] = [];
   for (let next = suite; next && next !== file; next = next.suite) suites.unshift(next);
-  for (const each of [file, ...suites])
-    for (const hook of TestRunner.getSuiteHooks(each).beforeAll) {
-      const clean: unknown = await hook(each);
-      if (typeof clean === 'function') afterFile(() => clean());
-    }
+  return repeating.run(true, async () => {
+    for (const each of [file, ...suites])
+      for (const hook of TestRunner.getSuiteHooks(each).beforeAll) {
+        const clean: unknown = await hook(each);
+        if (typeof clean === 'function') afterFile(() => clean());
+      }
+  });
 }
