@@ -1,7 +1,7 @@
 /** A run inside another run. */
 import { dirname } from 'node:path';
 import type { Environment } from './environment.ts';
-import { GITHUB_BY_PROXY } from './routes.ts';
+import { GITHUB_BY_PROXY } from './git-rules.ts';
 
 const GIT_SETTING = /^GIT_CONFIG_(?:KEY|VALUE)_\d+$/;
 

@@ -2,9 +2,8 @@
 import type { JsonValue } from '../../json/json-value.ts';
 import type { Permissions } from '../client/permissions.ts';
 import type { Setting } from '../git-config.ts';
-import { type GitRules, gitRulesFile } from './git-rules.ts';
+import { GITHUB_BY_PROXY, type GitRules, gitRulesFile } from './git-rules.ts';
 import type { ErrorForm } from './refusal.ts';
-import { GITHUB_BY_PROXY } from './routes.ts';
 import { CODEHOST, type Place, TOOLS } from './tools.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -7,6 +7,12 @@
  */
 import { baseOf, gitConfig, readRewrites, type Setting } from '../git-config.ts';
 
+/**
+ * The address to which git rewrites those of the code host, and for which the sidecar is its proxy: `gh` and other programs read from the output of
+ * `git remote -v`, which shows rewritten addresses, which repository of which host a clone is of.
+ */
+export const GITHUB_BY_PROXY = 'http://github.com/';
+
 /** The git configuration of the user, without the run's. */
 export type GitRules = {
   /** Path of the system's configuration file; undefined when there is none. */

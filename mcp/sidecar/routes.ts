@@ -1,4 +1,5 @@
 /** Maps requests to the sidecar to requests to the broker. */
+import { GITHUB_BY_PROXY } from './git-rules.ts';
 import { addressOf, type PlatformAddress } from './platform-address.ts';
 
 /** `path`: at the broker. `baseUrl`: at which the command reaches the platform. */
@@ -6,12 +7,6 @@ export type Route = { path: string; connection: string; isGit: boolean; baseUrl:
 
 /** The host for which `gh` sends its requests over the Unix socket. */
 export const GITHUB_API = 'api.github.com';
-
-/**
- * The address to which git rewrites those of the code host, and for which the sidecar is its proxy: `gh` and other programs read from the output of
- * `git remote -v`, which shows rewritten addresses, which repository of which host a clone is of.
- */
-export const GITHUB_BY_PROXY = 'http://github.com/';
 
 /** The connections of a run, by label, or by id without one; `codehost`: the connection of git and api.github.com. */
 export type Connections = {

@@ -9,12 +9,12 @@ import type { AddressInfo } from 'node:net';
 import { API_SERVED, type HeldCalls, heldCalls, isApiServed } from './api-routes.ts';
 import { answerAt, type Entry } from './entry.ts';
 import { type Broker, forwarding } from './forward.ts';
+import { GITHUB_BY_PROXY } from './git-rules.ts';
 import { originOf, type PlatformAddress } from './platform-address.ts';
 import type { ErrorForm } from './refusal.ts';
 import {
   type Connections,
   GITHUB_API,
-  GITHUB_BY_PROXY,
   gitPathOf,
   listProxyPrefixes,
   platformRoute,
