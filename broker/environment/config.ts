@@ -84,6 +84,12 @@ const Environment = z.object({
       'whether MCP clients may be known by a client id metadata document, which is fetched; off: they register',
     ),
   AGENT_BROKER_ENTITLEMENTS_OFF: EntitlementsOff,
+  MCP_ORIGINS: z
+    .string()
+    .default('')
+    .transform(listed)
+    .pipe(z.array(z.string().refine(isOrigin, 'must be https://host or http://host, with :port or without')))
+    .describe('comma-separated origins of web pages that may use /mcp from browsers'),
   PUSH_CONTACT: z
     .string()
     .max(254)
@@ -141,6 +147,8 @@ export type Config = {
   allowPrivate: readonly string[];
   /** Whether MCP clients may name a client id metadata document, which the broker then fetches. */
   clientIdDocuments: boolean;
+  /** The origins of web pages that may use `/mcp` from browsers. */
+  mcpOrigins: readonly string[];
   /** Entitlements that all organisations lack, or one of them (`of`: its id). */
   entitlementsOff: EntitlementsOff;
 };
@@ -210,6 +218,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     keyFile,
     limitFactor: env.AGENT_BROKER_LIMIT_FACTOR,
     allowPrivate: env.AGENT_BROKER_ALLOW_PRIVATE,
+    mcpOrigins: env.MCP_ORIGINS.map((one) => new URL(one).origin),
     clientIdDocuments: env.AGENT_BROKER_CLIENT_ID_DOCUMENTS === 'on',
     entitlementsOff: env.AGENT_BROKER_ENTITLEMENTS_OFF,
   };

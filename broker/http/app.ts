@@ -7,6 +7,7 @@ import { makeRefusalLog } from '../log/refusals.ts';
 import type { Services } from '../services.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
+import { allowMcpOrigins } from './mcp-origins.ts';
 import { noSuchPage } from './no-such-page.ts';
 import { refusalIn } from './problem.ts';
 import { makeRateLimits } from './rate-limits.ts';
@@ -30,6 +31,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   app.use(guardGit(services.broker.baseUrl));
   app.use(guardProxy(services));
   app.use(nameUndecodable(pageFor));
+  app.use(allowMcpOrigins(services));
   const limits = makeRateLimits(config.limitFactor, rateCounts, makeRefusalLog(log));
   const bearers = countRefusedBearers(limits, services.broker.baseUrl);
   const handlerOf = (route: Route): RequestHandler => {

@@ -91,10 +91,15 @@ function replyOf({ status, type, body }: LabAnswer, left: AbortController): Repl
  * here without reading the answer. So Host and Origin have to name this broker, or this machine.
  */
 function refuseForeign(baseUrl: string, request: IncomingMessage): void {
-  const known = new Set([new URL(baseUrl).hostname, 'localhost', '127.0.0.1', '[::1]']);
-  if (!known.has(requestedHost(request) ?? ''))
+  if (!namesOf(baseUrl).includes(requestedHost(request) ?? ''))
     throw new Refusal('misdirected_request', `The Host header names another server. Use ${baseUrl}/lab/mcp.`);
   const { origin } = request.headers;
-  if (origin !== undefined && !(URL.canParse(origin) && known.has(new URL(origin).hostname)))
+  if (origin !== undefined && !isLabOrigin(baseUrl, origin))
     throw new Refusal('forbidden', 'Pages of other sites may not use this server: the Origin header names one.');
 }
+
+const namesOf = (baseUrl: string): string[] => [new URL(baseUrl).hostname, 'localhost', '127.0.0.1', '[::1]'];
+
+/** Whether pages of this origin may use the lab: those of this broker, and of this machine. */
+export const isLabOrigin = (baseUrl: string, origin: string): boolean =>
+  namesOf(baseUrl).includes(URL.parse(origin)?.hostname ?? '');

@@ -21,10 +21,11 @@ export const mcp = route({
   handle: async (context) => {
     const { services, request } = context;
     const { origin } = request.headers;
-    if (origin !== undefined && origin !== services.broker.baseUrl)
+    const { baseUrl, config } = services.broker;
+    if (origin !== undefined && ![baseUrl, ...config.mcpOrigins].includes(origin))
       throw new Refusal(
         'forbidden',
-        'Requests from web pages of other origins are refused. Connect from the MCP client itself.',
+        'Requests from web pages of other origins are refused, except of those in MCP_ORIGINS. Connect from the MCP client itself.',
       );
     const named = readCaller(request.headersDistinct['x-svc-caller'], undefined);
     if (!named.ok) throw new Refusal('invalid_request', named.error);
