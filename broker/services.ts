@@ -49,7 +49,7 @@ import { personSignIns, type SignIns } from './people/sign-in.ts';
 import { type LogHeads, makeLogHeads } from './receipt-log/heads.ts';
 import { makeLongBodies } from './runtime/long-bodies.ts';
 import { type NotedUses, notedUses } from './runtime/noted-uses.ts';
-import { FairSlices } from './runtime/pace.ts';
+import { FairSlices, MeasuredWork } from './runtime/pace.ts';
 import { factsReaders } from './store/facts-reader.ts';
 import { makeKeysToRelease } from './store/keys-to-release.ts';
 import { setLastUsed } from './store/person-sessions.ts';
@@ -121,6 +121,7 @@ export function makeServices(broker: Broker, beatMs?: number): Services {
     earlierCalls: earlierCalls(broker),
     keysToRelease: makeKeysToRelease(broker.store),
     longBodies: makeLongBodies(),
+    decisions: new MeasuredWork(),
     freshRefusals: freshRefusals(),
     mcpSessions: mcpSessions(),
     toolChecks: toolChecks(),

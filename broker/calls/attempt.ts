@@ -164,10 +164,12 @@ async function decideStep(services: CallServices, attempt: Attempt, known: Known
   const isPastRead = facts.guardrails.readsPast || facts.policy?.readsPast;
   const withHistory = isPastRead ? await withPast(services, facts, known.ask, now) : known.ask;
   // A replay uses its own approval, never a standing approval.
-  const { verdict: decided, ask } = watch.decide(() =>
-    replay
-      ? { verdict: decide(facts, withHistory, now), ask: withHistory }
-      : decideCall(facts, known.call, { ask: withHistory, onFile, spent }, now),
+  const { verdict: decided, ask } = await services.decisions.run(known.call.who.agent.organisation_id, () =>
+    watch.decide(() =>
+      replay
+        ? { verdict: decide(facts, withHistory, now), ask: withHistory }
+        : decideCall(facts, known.call, { ask: withHistory, onFile, spent }, now),
+    ),
   );
   const verdict = inferred && decided.kind === 'deny' ? naming(decided, inferred) : decided;
   const call = withRecord(known.call, { decided: decidedBy(verdict, loaded) });

@@ -7,6 +7,7 @@ import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { People } from '../people/people.ts';
 import type { LongBodies } from '../runtime/long-bodies.ts';
 import type { NotedUses } from '../runtime/noted-uses.ts';
+import type { MeasuredWork } from '../runtime/pace.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { KeysToRelease } from '../store/keys-to-release.ts';
 import type { IssuedTokens } from '../token-source/issued-tokens.ts';
@@ -31,6 +32,8 @@ export type CallServices = Changing &
     earlierCalls: EarlierCalls;
     keysToRelease: KeysToRelease;
     longBodies: LongBodies;
+    /** Runs decisions: a condition may take tens of milliseconds. */
+    decisions: MeasuredWork;
     freshRefusals: FreshRefusals;
     /** Session and protocol version of each MCP server, per credential and agent. */
     mcpSessions: McpSessions;

@@ -33,6 +33,8 @@ export const NO_ANSWER = 'no_answer';
 
 /** Progress and log notifications precede a response; a server that sends more than this will not respond. */
 const MOST_MESSAGES = 1_000;
+/** Most characters of a message text that are read to find out whether it is a notification. */
+const MOST_OF_NOTICE = 64 * 1024;
 /** Most members of a message, a result or an error. */
 const MOST_MEMBERS = 10_000;
 
@@ -191,11 +193,11 @@ const isNotice = (message: Members): boolean =>
  * Whether a message text is a notification. Of a long text only the beginning is read: it must name a method before any result or error.
  */
 function isNoticeText(text: string): boolean {
-  if (text.length <= LONG_BODY) {
+  if (text.length <= MOST_OF_NOTICE) {
     const message = atOnce(objectMembers(text, MOST_MEMBERS));
     return message !== undefined && message !== 'unclear' && isNotice(message);
   }
-  const tokens = new JsonTokens(text.slice(0, LONG_BODY));
+  const tokens = new JsonTokens(text.slice(0, MOST_OF_NOTICE));
   for (;;) {
     const token = tokens.next();
     if (token === 'bad' || token === 'end') return false;

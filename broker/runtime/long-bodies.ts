@@ -9,8 +9,8 @@ import { makeSemaphore, makeSharedSemaphore, type Semaphore } from './semaphore.
 import { type Holder, SharedRoom } from './shared-limit.ts';
 import { takenWithin } from './waits.ts';
 
-/** In bytes. Parsing this much in one piece takes some milliseconds at most. */
-export const LONG_BODY = 64 * 1024;
+/** In bytes. Parsing this much in one piece takes two milliseconds at most; an agent may send 16 such bodies in one turn of the event loop. */
+export const LONG_BODY = 16 * 1024;
 /** Bodies of a family that are read from the network concurrently. */
 const READ_AT_ONCE = 4;
 /**

@@ -1,5 +1,6 @@
 /** Runs long work in slices, so that other requests are served in between. */
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
+import { makeSharedSemaphore } from './semaphore.ts';
 
 /** Not noticeable for other requests, and much longer than a turn of the event loop costs. */
 const SLICE_MS = 4;
@@ -43,6 +44,50 @@ export class FairSlices {
     next.resume();
     if (this.#waiting.length > 0) setImmediate(() => this.#resumeNext());
     else this.#served.clear();
+  }
+}
+
+/** An organisation whose work was long twice in this time counts as one with long work; a single long one may be a garbage collection. */
+const LONG_WORK_MS = 1_000;
+
+/**
+ * Runs work of unknown length that cannot be divided. Work of an organisation that was long before is run one after another, in turns between
+ * organisations, each after a pause as long as the previous one. So an organisation takes half of the main thread at most.
+ */
+export class MeasuredWork {
+  readonly #oneOfEach = makeSharedSemaphore(Number.POSITIVE_INFINITY, 1);
+  readonly #slices = new FairSlices();
+  /** When the last two works of an organisation that were long ended. Never removed: there are few organisations. */
+  readonly #long = new Map<string, [before: number, last: number]>();
+
+  async run<Result>(organisation: string, work: () => Result): Promise<Result> {
+    const [before] = this.#long.get(organisation) ?? [Number.NEGATIVE_INFINITY];
+    if (performance.now() - before > LONG_WORK_MS) return this.#measure(organisation, work).result;
+    return await new Promise((resolve, reject) => {
+      void this.#oneOfEach(organisation, async () => {
+        await this.#slices.pacer(organisation)();
+        try {
+          const { result, ms } = this.#measure(organisation, work);
+          resolve(result);
+          if (ms >= SLICE_MS) await wait(ms, undefined, { ref: false });
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+  }
+
+  /** The time is that of the processor: on a busy machine any work can take long. */
+  #measure<Result>(organisation: string, work: () => Result): { result: Result; ms: number } {
+    const began = process.threadCpuUsage();
+    const result = work();
+    const { user, system } = process.threadCpuUsage(began);
+    const ms = (user + system) / 1_000;
+    if (ms >= SLICE_MS) {
+      const [, last] = this.#long.get(organisation) ?? [0, Number.NEGATIVE_INFINITY];
+      this.#long.set(organisation, [last, performance.now()]);
+    }
+    return { result, ms };
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FairSlices } from '../../broker/runtime/pace.ts';
+import { FairSlices, MeasuredWork } from '../../broker/runtime/pace.ts';
 
 /** Longer than a slice. */
 const busy = () => {
@@ -51,5 +51,52 @@ describe('slices of long work', () => {
       ['c', 1],
     ]);
     expect(ran.map((one) => one.split(' ')[1])).toEqual(['a0', 'b2', 'c3', 'a0', 'b2', 'a1', 'a1']);
+  });
+});
+
+describe('work that cannot be divided', () => {
+  /** Takes this much processor time. */
+  const work = (ms: number) => () => {
+    const began = process.threadCpuUsage();
+    for (let used = 0; used < ms * 1_000; ) {
+      const { user, system } = process.threadCpuUsage(began);
+      used = user + system;
+    }
+    return performance.now();
+  };
+
+  test('runs immediately while it is short', async () => {
+    const measured = new MeasuredWork();
+    let isLater = false;
+    setImmediate(() => {
+      isLater = true;
+    });
+    for (let i = 0; i < 50; i++) await measured.run('a', work(0));
+    await measured.run('a', work(6));
+    await measured.run('a', work(0));
+    expect(isLater).toBe(false);
+  });
+
+  test('of an organisation whose work was long twice runs with pauses, in which that of others runs', async () => {
+    const measured = new MeasuredWork();
+    const all = Promise.all(Array.from({ length: 5 }, () => measured.run('a', work(10))));
+    const began = performance.now();
+    const other = await measured.run('b', work(0));
+    const [, second, ...later] = await all;
+    expect(other).toBeGreaterThan(second!);
+    expect(other - began).toBeLessThan(later[0]! - began);
+    // The first paced one follows without a pause. Timers may fire up to a millisecond early.
+    for (const [at, ended] of later.entries()) if (at > 0) expect(ended - later[at - 1]!).toBeGreaterThan(10 + 10 - 2);
+  });
+
+  test('that throws rejects, and the next one runs', async () => {
+    const measured = new MeasuredWork();
+    await Promise.all([measured.run('a', work(6)), measured.run('a', work(6))]);
+    const failed = measured.run('a', () => {
+      throw new Error('no result');
+    });
+    const next = measured.run('a', () => 'next');
+    await expect(failed).rejects.toThrow('no result');
+    expect(await next).toBe('next');
   });
 });
