@@ -5,7 +5,7 @@
  * includes it. Where the user has rules for longer prefixes of the code host's addresses, the run adds rules for those prefixes, too; and for those that lead to
  * the code host (`gh:acme/app`), because git rewrites an address only once.
  */
-import { baseOf, gitConfig, readRewrites, type Setting } from '../git-config.ts';
+import { baseOf, gitConfig, readRewrites, type Setting, settingsIn } from '../git-config.ts';
 
 /**
  * The address to which git rewrites those of the code host, and for which the sidecar is its proxy: `gh` and other programs read from the output of
@@ -19,19 +19,25 @@ export type GitRules = {
   system: string | undefined;
   /** Rules that rewrite addresses. */
   rules: readonly Setting[];
+  /** Beginnings of the addresses of the clone's remotes, up to the path, where they contain a user name or a key. */
+  withUser: readonly string[];
 };
 
 /** Reads the rules by running git as the command would from this folder; undefined when git cannot be run. */
 export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules | undefined> {
   const system = await gitConfig(['--system', '--show-origin', '--null', '--list'], parent);
   const rules = await readRewrites(parent);
-  if (system === undefined || rules === undefined) return undefined;
+  const remotes = await gitConfig(['--null', '--get-regexp', '^remote\\..*\\.(push)?url$'], parent);
+  if (system === undefined || rules === undefined || remotes === undefined) return undefined;
   return {
     system: parent.GIT_CONFIG_NOSYSTEM ? undefined : /^file:([^\0]+)\0/.exec(system)?.[1],
     // A line break cannot be written into the name of a section, and no address has one.
     rules: rules.filter(({ value }) => !/\p{Cc}/u.test(value)),
+    withUser: settingsIn(remotes).flatMap(({ value }) => WITH_USER.exec(value)?.[0] ?? []),
   };
 }
+
+const WITH_USER = /^https?:\/\/[^/@\p{Cc}]+@[^/@\p{Cc}]+\//u;
 
 export type RunRules = {
   /** Address to which those of the code host's repositories are rewritten, with a slash at the end. */
@@ -43,7 +49,10 @@ export type RunRules = {
 };
 
 /** Returns the text of the file that replaces the system's configuration. */
-export function gitRulesFile({ system, rules }: GitRules, { repositories, codeHosts, settings }: RunRules): string {
+export function gitRulesFile({ system, rules, withUser }: GitRules, run: RunRules): string {
+  const { repositories, settings } = run;
+  const ofCodeHost = withUser.filter((one) => run.codeHosts.includes(one.replace(/[^/]*@/, '')));
+  const codeHosts = [...new Set([...run.codeHosts, ...ofCodeHost])];
   const sections = [
     ...rules.flatMap((rule) => leadingTo(rule, codeHosts, repositories)),
     ...codeHosts.flatMap((from) => {

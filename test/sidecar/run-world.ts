@@ -29,9 +29,14 @@ export function profileOf(agent: TestAgent, url = agent.baseUrl): string {
 }
 
 /** Starts `agent-broker run <words>`. `env`: its whole environment, except PATH, HOME and the compile cache. */
-export function startRun(profile: string, words: readonly string[], env: Record<string, string> = {}): Started {
+export function startRun(
+  profile: string,
+  words: readonly string[],
+  env: Record<string, string> = {},
+  cwd = newFolder(),
+): Started {
   const child = spawn(process.execPath, [BIN, 'run', '--profile', profile, ...words], {
-    cwd: newFolder(),
+    cwd,
     env: { PATH: process.env.PATH ?? '', HOME: newFolder(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -67,8 +72,7 @@ export function startRun(profile: string, words: readonly string[], env: Record<
 }
 
 /** Runs `agent-broker run <words>` to its end. */
-export const run = (profile: string, words: readonly string[], env?: Record<string, string>): Promise<Ended> =>
-  startRun(profile, words, env).ended;
+export const run = (...given: Parameters<typeof startRun>): Promise<Ended> => startRun(...given).ended;
 
 export type ProcessEnviron = { pid: number; name: string; environ: string };
 

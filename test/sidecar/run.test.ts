@@ -8,6 +8,7 @@ import { wholeNumber } from '../../bin/duration.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { git } from '../world/git-host.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, DEMO_RULES, givenWorld, shared } from '../world/world.ts';
@@ -335,6 +336,9 @@ describe('a command that is run', () => {
     await organisation.platform({ id: 'codehost', manifest: { scopes: SCOPES } });
     const coding = await organisation.agent({ rules: ALLOW_ALL, grants: { codehost: { scopeList: ALL } } });
     const home = newFolder();
+    const cwd = newFolder();
+    git(cwd, 'init', '-q');
+    git(cwd, 'remote', 'add', 'keyed', 'https://x-access-token:ghp_own@github.com/acme/app');
     const rules = [
       ['git@github.com:', 'insteadOf', 'https://github.com/'],
       ['git@github.com:', 'pushInsteadOf', 'https://github.com/'],
@@ -350,7 +354,7 @@ describe('a command that is run', () => {
     writeFileSync(join(home, 'system'), `${rules[1]}[color]\n\tui = never\n`);
     const ended = await run(
       profileOf(coding),
-      sh(`git init -q there && cd there
+      sh(`git remote get-url keyed; git init -q there && cd there
         git config url.git@github.com:.pushInsteadOf https://github.com/
         git remote add origin https://github.com/acme/app
         git remote get-url origin; git remote get-url --push origin
@@ -360,11 +364,12 @@ describe('a command that is run', () => {
         git remote add mirror mirror:acme/app; git remote get-url --push mirror; git config user.name; git config color.ui
         git config --get-urlmatch http.proxy http://github.com/acme/app; echo "$AGENT_BROKER_RUN_URL"`),
       { HOME: home, GIT_CONFIG_SYSTEM: join(home, 'system') },
+      cwd,
     );
-    const [fetch, push, another, gh, acme, old, elsewhere, mirror, toMirror, name, color, proxy, url] =
+    const [keyed, fetch, push, another, gh, acme, old, elsewhere, mirror, toMirror, name, color, proxy, url] =
       ended.stdout.split('\n');
     expect([fetch, push], ended.stderr).toEqual(['http://github.com/acme/app', fetch]);
-    expect(proxy).toBe(url);
+    expect([keyed, proxy]).toEqual([fetch, url]);
     expect(another).toBe(fetch!.replace('acme', 'other'));
     // Git rewrites an address only once, so rules that lead to the code host would bypass the broker.
     expect([gh, acme, old, toMirror]).toEqual([fetch, fetch, fetch, fetch]);
