@@ -54,11 +54,13 @@ export const TOOLS: readonly Tool[] = [
       GITHUB_GRAPHQL_URL: `${url}/graphql`,
       GITHUB_TOKEN: key('ghp_'),
       GH_TOKEN: key('ghp_'),
+      OCTOKIT_API_ENDPOINT: `${url}/`,
+      OCTOKIT_ACCESS_TOKEN: key('ghp_'),
       // Cargo's own client of git reads none of the settings by which git reaches the broker.
       CARGO_NET_GIT_FETCH_WITH_CLI: 'true',
       ...(socket !== undefined && { GH_CONFIG_DIR: `${folder}/gh` }),
     }),
-    removed: ['GH_ENTERPRISE_TOKEN', 'GITHUB_ENTERPRISE_TOKEN', 'GH_HOST'],
+    removed: ['GH_ENTERPRISE_TOKEN', 'GITHUB_ENTERPRISE_TOKEN', 'GH_HOST', 'OCTOKIT_BEARER_TOKEN', 'OCTOKIT_PROXY'],
     // gh then sends its requests for api.github.com to this socket, as plain HTTP (gh help config).
     files: ({ socket }): Record<string, string> =>
       socket === undefined ? {} : { 'gh/config.yml': `http_unix_socket: ${JSON.stringify(socket)}\n` },

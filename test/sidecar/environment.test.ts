@@ -52,6 +52,15 @@ describe('the environment', () => {
     expect(environment.OPENAI_BASE_URL).toBe('http://127.0.0.1:7/proxy/a%20b%2F%C3%BC');
   });
 
+  test('has the variables of Octokit for Ruby, which appends paths to the address without a slash', () => {
+    const { environment } = environmentFor({ OCTOKIT_BEARER_TOKEN: 'own' }, run([granted('gh', 'codehost')]));
+    expect(environment).toMatchObject({
+      OCTOKIT_API_ENDPOINT: 'http://127.0.0.1:7/proxy/gh/',
+      OCTOKIT_ACCESS_TOKEN: 'ghp_KEY',
+    });
+    expect(environment).not.toHaveProperty('OCTOKIT_BEARER_TOKEN');
+  });
+
   test('has a kubeconfig whose plain HTTP @kubernetes/client-node accepts', () => {
     const { files } = environmentFor({}, run([granted('k', 'kubernetes')]));
     const { clusters } = JSON.parse(files.kubeconfig ?? '');
