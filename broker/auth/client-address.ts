@@ -18,7 +18,7 @@ export function clientKey(given: string): string {
   const [head = '', tail] = address.split('::');
   const groups = head === '' ? [] : head.split(':');
   if (tail !== undefined) {
-    const tailGroups = tail === '' ? [] : tail.split(':');
+    const tailGroups = tail.split(':');
     while (groups.length + tailGroups.length < 8) groups.push('0');
     groups.push(...tailGroups);
   }

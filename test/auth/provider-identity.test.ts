@@ -38,5 +38,9 @@ describe('whether an address counts as verified', () => {
     const trusted = { issuer: ENTRA, trustEmail: true };
     expect(identityOf(trusted, 's', { email, email_verified: false })).toEqual({ subject, email });
     expect(identityOf(trusted, 's', {})).toEqual({ subject, email: undefined });
+    const longest = `ann@${'x'.repeat(250)}`;
+    expect(identityOf(trusted, 's', { email: longest })).toEqual({ subject, email: longest });
+    for (const unusable of [`${longest}x`, 'ann@acme.example\n', '\ud800@acme.example', 7, [email]])
+      expect(identityOf(trusted, 's', { email: unusable }), String(unusable)).toEqual({ subject, email: undefined });
   });
 });

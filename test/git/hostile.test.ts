@@ -295,6 +295,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       ['a carriage return after a ref', list(create('refs/heads/x\r'))],
       ['two line breaks after a ref', commandList([`${create('refs/heads/x')}\n\n`])],
       ['a symbolic ref', list(create('ref: refs/heads/main'))],
+      ['a byte order mark before a command', list(`${utf8('\ufeff')}${create('refs/heads/x')}`)],
       ['a byte order mark before a ref', list(create(utf8('\ufeffrefs/heads/x')))],
       ['a blank that does not break in a ref', list(create(utf8('refs/heads/x\u00a0')))],
       ['a letter without a shape in a ref', list(create(utf8('refs/heads/x\u3164')))],
@@ -344,6 +345,15 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
         'a push option of two lines',
         `${commandList([`${create('refs/heads/x')}\0 push-options`])}${pktLine('a\nb')}0000${pack}`,
       ],
+      [
+        'a push option that is not UTF-8',
+        `${commandList([`${create('refs/heads/x')}\0 push-options`])}${pktLine('\xff')}0000${pack}`,
+      ],
+      [
+        'a delimiter among push options',
+        `${commandList([`${create('refs/heads/x')}\0 push-options`])}${pktLine('a')}0001${pktLine('b')}0000${pack}`,
+      ],
+      ['capabilities that are not UTF-8', `${commandList([`${create('refs/heads/x')}\0 agent=\xff`])}${pack}`],
       ['capabilities with a tab', commandList([`${create('refs/heads/x')}\0 a\tpush-options`])],
       ['shallow lines after commands', list(create('refs/heads/x'), `shallow ${A}`)],
       ['nothing', ''],

@@ -116,6 +116,10 @@ describe('where recipients are found', () => {
   test('recipients in the query string are checked in addition to those in the body', () => {
     expect(send({ to: 'bob@acme.example' }, 'to=x@evil.example')).toEqual(['x@evil.example']);
     expect(send({ to: 'bob@acme.example' }, 'to=Ann%40partner.example')).toBeUndefined();
+    // Names and separators that some servers read in another way.
+    for (const query of ['x=1;to=x@evil.example', 't.o=x@evil.example', 'to.email=x@evil.example'])
+      expect(send({ to: 'bob@acme.example' }, query), query).toEqual(['x@evil.example']);
+    expect(send({ to: 'bob@acme.example' }, 'x=1;to=Ann%40partner.example')).toBeUndefined();
   });
 
   test('an operation with recipient rules must name a recipient, so that one named elsewhere is not missed', () => {
@@ -253,6 +257,7 @@ describe('the intersection of two allow-lists', () => {
   test.each([
     [['@x.example'], ['ann@x.example'], ['ann@x.example']],
     [['ann@x.example'], ['@X.example'], ['ann@x.example']],
+    [['@x.example'], ['@X.example'], ['@x.example', '@X.example']],
     [['@x.example'], ['@y.example'], []],
     [
       ['@x.example', 'bob@y.example'],

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { CallAsk, Constraints, JsonObject, Method } from '../../broker/policy/facts.ts';
+import { type CallAsk, type Constraints, type JsonObject, type Method, UnreadBody } from '../../broker/policy/facts.ts';
+import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { intersectRepositories, refuseRepositories } from '../../broker/policy/repos.ts';
 import { call } from './world.ts';
 
@@ -320,6 +321,29 @@ describe('GT-18 outside of the list of repositories', () => {
   });
 });
 
+describe('a body that is not an object, in an operation that accepts such bodies', () => {
+  const bodies = { 'POST /repos/*/*/labels': ['list', 'json'], 'POST /repos/*/*/notes': ['text', 'json'] } as const;
+  const rules = compilePlatformRules({ kind: 'rest', scopes: {}, bodies });
+  const post = (path: string, body: UnreadBody, query = '') =>
+    refuseRepositories(LIST, call({ method: 'POST', path: `/repos/acme/app/${path}`, query, body }) as CallAsk, rules);
+  const list = (...items: JsonObject[string][]) => new UnreadBody('it is a list', { items });
+
+  test('a list is allowed unless an item names something outside of the repository', () => {
+    expect(post('labels', list('bug', null, 7, { name: 'x' }))).toBeUndefined();
+    expect(post('labels', list('bug', null, { repository_id: 1 }))?.violating).toEqual(['repository_id']);
+  });
+
+  test('what the query of a list names is checked, too', () => {
+    expect(post('labels', list('bug'), 'ref=main')).toBeUndefined();
+    expect(post('labels', list('bug'), 'ref=evil:main')?.violating).toEqual(['evil:main']);
+    expect(post('labels', list(), 'ref=evil:main')?.violating).toEqual(['evil:main']);
+  });
+
+  test('a text is refused where a server may read it as an object', () => {
+    expect(post('notes', new UnreadBody('it is a text', { isOpaque: true }))).toMatchObject({ unread: true });
+  });
+});
+
 describe('git', () => {
   test.each([
     ['GET /git/acme/other/info/refs', 'acme/other'],
@@ -407,6 +431,7 @@ describe('the intersection of two lists of repositories', () => {
     [['acme/*'], ['other/*'], []],
     [[], ['acme/*'], []],
     [['acme/app'], ['ACME/APP'], ['acme/app']],
+    [['acme/app'], ['tools/*', 'acme/*'], ['acme/app']],
   ])('%j and %j: %j', (a, b, expected) => {
     expect(intersectRepositories(a, b)).toEqual(expected);
   });
