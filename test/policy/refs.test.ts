@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { type Constraints, type GitRef, type JsonObject, type Method, UnreadBody } from '../../broker/policy/facts.ts';
+import {
+  type CallAsk,
+  type Constraints,
+  type GitRef,
+  type JsonObject,
+  type Method,
+  UnreadBody,
+} from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { intersectRefs, matchesRef, refPatternProblem } from '../../broker/policy/ref-patterns.ts';
 import { refuseRefs } from '../../broker/policy/refs.ts';
@@ -175,6 +182,7 @@ describe('refs written by REST calls, as declared in the manifest', () => {
         { in: 'body', at: '/task/worker', values: ['*-Bot', 'helper'], why: 'a bot writes branches' },
         { in: 'body', at: '/branch', prefix: 'refs/heads/', action: 'create' },
       ],
+      'POST /advisories': [{ in: 'body', at: '/fork', unless: false, why: 'it creates a fork' }],
       'POST /issues/*/branch': [{ in: 'body', at: '/branch', prefix: 'refs/heads/', action: 'create' }],
     },
   });
@@ -238,7 +246,7 @@ describe('refs written by REST calls, as declared in the manifest', () => {
   test('a member of the body that makes the written refs unknown, in addition to a ref', () => {
     const asked = (task: JsonObject[string], constraints?: Constraints) =>
       refused('POST', '/tasks', { task, branch: 'agent/x' }, constraints);
-    for (const task of [{ worker: 'ci-bot' }, { Worker: ['ann', 'HELPER'] }, [{}, { worker: { name: '@helper' } }]]) {
+    for (const task of [{ worker: 'ci-bot' }, { Worker: ['ann', ' HELPER'] }, [{}, { worker: { name: '@helper' } }]]) {
       expect(asked(task), JSON.stringify(task)).toEqual({ violating: [], detail: 'a bot writes branches' });
       expect(asked(task, { ref_changes: ['create'] })?.detail).toBe('a bot writes branches');
     }
@@ -248,6 +256,20 @@ describe('refs written by REST calls, as declared in the manifest', () => {
     const unread = new UnreadBody('it is too large');
     const call_ = call({ method: 'POST', path: '/tasks', body: unread });
     expect(refuseRefs({ refs: [] }, forge, call_)).toEqual({ violating: [], detail: 'it is too large', unread: true });
+  });
+
+  test('a member of the body that leaves open whether refs are written', () => {
+    const why = 'it creates a fork';
+    const asked = (more: Partial<CallAsk>) =>
+      refuseRefs({ refs: [] }, forge, call({ method: 'POST', path: '/advisories', ...more }))?.detail;
+    for (const body of [undefined, {}, { fork: false }]) expect(asked({ body })).toBeUndefined();
+    for (const fork of [true, 'false', null, 0]) expect(asked({ body: { fork } })).toBe(why);
+    expect(asked({ body: { fork: 'false' }, isForm: true })).toBeUndefined();
+    for (const fork of ['true', '0']) expect(asked({ body: { fork }, isForm: true })).toBe(why);
+    expect(asked({ body: new UnreadBody('it is too large') })).toBe('it is too large');
+    for (const query of ['fork=1', 'fork[]=1', 'fork.x=1', 'f.ork=1', 'x=1;fork=1'])
+      expect(asked({ query }), query).toMatch(/^the query must not name/);
+    expect(asked({ query: 'x=fork' })).toBeUndefined();
   });
 
   test('a sentence in place of refs, an empty list, and an operation without a rule', () => {
