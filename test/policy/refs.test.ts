@@ -182,6 +182,9 @@ describe('refs written by REST calls, as declared in the manifest', () => {
         { in: 'body', at: '/task/worker', values: ['*-Bot', 'helper'], why: 'a bot writes branches' },
         { in: 'body', at: '/branch', prefix: 'refs/heads/', action: 'create' },
       ],
+      'POST /tags': [
+        { in: 'body', at: '/tag', prefix: 'refs/tags/', action: 'create', unless: { at: '/draft', is: true } },
+      ],
       'POST /advisories': [{ in: 'body', at: '/fork', unless: false, why: 'it creates a fork' }],
       'POST /issues/*/branch': [{ in: 'body', at: '/branch', prefix: 'refs/heads/', action: 'create' }],
     },
@@ -198,6 +201,7 @@ describe('refs written by REST calls, as declared in the manifest', () => {
 
   test('in a query parameter, which must occur once, in its own spelling', () => {
     expect(refused('POST', '/branches?branch=agent/x')).toBeUndefined();
+    expect(refused('POST', '/branches?from=main&branch=agent/x')).toBeUndefined();
     expect(refused('POST', '/branches?branch=main')?.violating).toEqual(['refs/heads/main']);
     for (const query of [
       '',
@@ -221,9 +225,53 @@ describe('refs written by REST calls, as declared in the manifest', () => {
       updates('refs/heads/agent/x', null),
       updates('refs/heads/agent/x', 7),
       { updates: [{ ref: 'refs/heads/agent/x' }, {}] },
+      { updates: [null] },
+      { updates: null },
       {},
     ])
       expect(refused('POST', '/batch', body), JSON.stringify(body)).toBeDefined();
+  });
+
+  test('a name that a server may read as another ref is refused, with what to write', () => {
+    for (const name of ['refs/heads/agent/x', 'heads/agent/x', 'agent/..', ''])
+      expect(refused('POST', '/issues/7/branch', { branch: name })).toEqual({
+        violating: [],
+        detail: `${JSON.stringify(name)} is no plain name of a ref at \`/branch\` under refs/heads/`,
+      });
+    expect(refused('POST', '/batch', { updates: [{ ref: 'agent/x' }] })?.detail).toMatch(
+      /at `\/updates\/\*\/ref`; write it in full/,
+    );
+  });
+
+  test('a body that was not read may name any ref, also beside a query that names one', () => {
+    const body = new UnreadBody('it is too large');
+    for (const [path, query] of [
+      ['/branches', 'branch=agent/x'],
+      ['/batch', ''],
+      ['/tags', ''],
+    ] as const)
+      expect(refuseRefs({ refs: ['agent/*'] }, forge, call({ method: 'POST', path, query, body })), path).toEqual({
+        violating: [],
+        detail: 'it is too large',
+        unread: true,
+      });
+  });
+
+  test('a ref is not written where a member has the value of `unless`, in a form also as a text', () => {
+    const isWritten = (body: JsonObject, more: Partial<CallAsk> = {}, rules = forge) =>
+      refuseRefs({ refs: [] }, rules, call({ method: 'POST', path: '/tags', body, ...more })) !== undefined;
+    expect(isWritten({ tag: 'v1', draft: true })).toBe(false);
+    for (const draft of [false, 'true', 1, null]) expect(isWritten({ tag: 'v1', draft }), String(draft)).toBe(true);
+    for (const body of [
+      { tag: 'v1', Draft: true },
+      { tag: 'v1', draft: true, Draft: false },
+    ])
+      expect(isWritten(body), JSON.stringify(body)).toBe(true);
+    expect(isWritten({ tag: 'v1', draft: true }, { query: 'draft=false' })).toBe(true);
+    const text = { tag: 'v1', draft: 'true' };
+    const ofForms = { ...forge, isForm: true };
+    expect([isWritten(text, { isForm: true }), isWritten(text, {}, ofForms)]).toEqual([false, false]);
+    expect(isWritten(text, { isForm: false }, ofForms)).toBe(true);
   });
 
   test('in the path, of a GET too', () => {
