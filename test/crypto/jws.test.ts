@@ -114,6 +114,7 @@ describe('verifyCompact refuses', () => {
     ['an unencoded payload (b64)', forge({ ...HEAD, b64: false }), 'unsupported', 'b64'],
     ['an embedded jwk', forge({ ...HEAD, jwk: key.publicJwk }), 'unsupported', 'jwk'],
     ['a jku', forge({ ...HEAD, jku: 'http://169.254.169.254/' }), 'unsupported', 'jku'],
+    ['an x5u', forge({ ...HEAD, x5u: 'http://169.254.169.254/' }), 'unsupported', 'x5u'],
     ['an x5c', forge({ ...HEAD, x5c: [] }), 'unsupported', 'x5c'],
     ['padding', `${header}.${payload}.${signature}==`, 'malformed', 'base64url'],
     ['a newline', `${good}\n`, 'malformed', 'base64url'],

@@ -48,16 +48,26 @@ describe('signed notes', () => {
       vkeyOf({ ...logKey('witness.example/w1', raw), type: 4, id: idOf('witness.example/w1', raw) }),
     );
     const head = { origin: 'broker.example/orgs/1', size: 3, root: Buffer.alloc(32, 7) };
-    const line = (size: number) => {
+    const line = (size: number, id = cosigner.id) => {
       const time = Buffer.alloc(8);
       time.writeBigUInt64BE(1_700_000_000n);
       const text = `cosignature/v1\ntime 1700000000\n${checkpointText({ ...head, size })}`;
       const signed = sign(null, Buffer.from(text), privateKey);
-      return `— witness.example/w1 ${Buffer.concat([cosigner.id, time, signed]).toString('base64')}`;
+      return `— witness.example/w1 ${Buffer.concat([id, time, signed]).toString('base64')}`;
     };
     expect(cosignatureOf(head, `— other.example AAAA\n${line(4)}\n${line(3)}\n`, cosigner)).toBe(line(3));
     expect(cosignatureOf(head, `${line(4)}\n`, cosigner)).toBeUndefined();
     expect(cosignatureOf(head, '', cosigner)).toBeUndefined();
+    for (const other of [
+      line(3).replace('w1', 'w2'),
+      line(3).replace('—', '-'),
+      `${line(3)} more`,
+      line(3, Buffer.alloc(4)),
+      '— witness.example/w1',
+      '— witness.example/w1 AAAA',
+    ])
+      expect(cosignatureOf(head, `${other}\n`, cosigner), other).toBeUndefined();
+    expect([cosigner.isWitness, readVkey(EXAMPLE).isWitness]).toEqual([true, false]);
   });
 });
 
