@@ -1,4 +1,5 @@
 /** The limits of concurrent calls, and of their bodies and answers in memory (call-budget.ts). */
+import { MEMORY_SHARE } from '../runtime/memory-share.ts';
 
 const MIB = 1024 * 1024;
 
@@ -16,11 +17,14 @@ export const BUDGET: BudgetLimits = {
   reserve: { calls: 64, bytes: 32 * MIB },
 };
 
-/** Multiplies all limits, for load tests. Factors below one are ignored, because a call needs a slot. */
-export function budgetOf(factor: number): BudgetLimits {
+/**
+ * Multiplies all limits, for load tests; factors below one are ignored, because a call needs a slot. Limits of bytes are less where the process has
+ * little memory.
+ */
+export function budgetOf(factor: number, memory = MEMORY_SHARE): BudgetLimits {
   const share = ({ calls, bytes }: BudgetShare) => ({
     calls: calls * Math.max(1, factor),
-    bytes: bytes * Math.max(1, factor),
+    bytes: bytes * Math.max(1, factor) * memory,
   });
   return { family: share(BUDGET.family), all: share(BUDGET.all), reserve: share(BUDGET.reserve) };
 }

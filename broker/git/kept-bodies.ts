@@ -6,6 +6,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { uuidv4 } from '../crypto/ids.ts';
 import { countPassedBuffer } from '../runtime/collect-garbage.ts';
+import { MEMORY_SHARE } from '../runtime/memory-share.ts';
 import { type Holder, type SharedLimit, SharedUse } from '../runtime/shared-limit.ts';
 import { makeSpoolSpace, type SpoolSpace } from './spool-space.ts';
 
@@ -29,7 +30,11 @@ export type KeptLimits = { memory: number; files: SharedLimit; filesOfFamily: nu
 export function keptLimits(largest: number): KeptLimits {
   const all = Math.max(1024 * MIB, largest);
   const reserve = Math.max(all / 4, largest);
-  return { memory: 64 * MIB, files: { all, reserve, little: reserve }, filesOfFamily: Math.max(512 * MIB, largest) };
+  return {
+    memory: 64 * MIB * MEMORY_SHARE,
+    files: { all, reserve, little: reserve },
+    filesOfFamily: Math.max(512 * MIB, largest),
+  };
 }
 
 /** What bodies use now; `families`: file bytes by family. */

@@ -1,4 +1,5 @@
 import type { RefusalLog } from '../log/refusals.ts';
+import { shareOf } from '../runtime/memory-share.ts';
 import { type SharedLimit, SharedUse, withReserve } from '../runtime/shared-limit.ts';
 import type { WindowCounts } from '../runtime/window-counts.ts';
 
@@ -31,7 +32,7 @@ export type SlotHolder = { key: string; organisation?: string | undefined; amoun
 
 const MIB = 1024 * 1024;
 /** Bytes of the bodies of requests that wait for a person. While such a request waits, it takes some five times as much memory. */
-export const WAITING_BYTES: SharedLimit = { all: 32 * MIB, reserve: 8 * MIB, little: 8 * MIB };
+export const WAITING_BYTES = shareOf({ all: 32 * MIB, reserve: 8 * MIB, little: 8 * MIB });
 
 export type RateLimits = {
   /** Counts a request, or `count` of them if all are permitted; 0 only returns what is left. */

@@ -4,6 +4,7 @@
  * time per organisation, so that the owners of one organisation cannot fill the memory of the process.
  */
 import { setTimeout as wait } from 'node:timers/promises';
+import { shareOf } from './memory-share.ts';
 import { FairSlices, pacer } from './pace.ts';
 import { makeSemaphore, makeSharedSemaphore, type Semaphore } from './semaphore.ts';
 import { type Holder, SharedRoom } from './shared-limit.ts';
@@ -21,7 +22,7 @@ const PAUSE_TIMES = 4;
 const LONGEST_PAUSE_MS = 2_000;
 const MIB = 1024 * 1024;
 /** Bytes of bodies that are being read and parsed. Parsed, they take several times as much memory. */
-const READ_BYTES = { all: 64 * MIB, reserve: 16 * MIB, little: 16 * MIB };
+const READ_BYTES = shareOf({ all: 64 * MIB, reserve: 16 * MIB, little: 16 * MIB });
 /** Bodies of many megabytes that are processed concurrently, each of another organisation. */
 const LARGEST_AT_ONCE = 2;
 /** Well below the time in which a request has to be received completely. */
