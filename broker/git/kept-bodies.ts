@@ -17,9 +17,6 @@ export const MOST_IN_MEMORY = MIB;
 const PIECE_BYTES = 256 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
-/** Bytes of bodies in memory and in files. */
-export type HeldBytes = { memory: number; files: number };
-
 /**
  * Limits per process: of bodies in memory, beyond which short ones go to files too; of all files together; and of the files of one agent
  * family, so that no family takes all the room of its organisation.
@@ -59,7 +56,7 @@ export type KeptBodies = {
   /** Reads a body to its end. `holder`: whose it is. Rethrows errors of `pieces`. */
   keep(pieces: AsyncIterable<Buffer>, limit: number, holder: Holder): Promise<Kept>;
   /** Bytes stored now. */
-  readonly held: Readonly<HeldBytes>;
+  readonly held: { readonly memory: number; readonly files: number };
 };
 
 const NO_SPACE = ['ENOSPC', 'EDQUOT'];
