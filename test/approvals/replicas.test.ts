@@ -77,7 +77,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     await decide(id, 'approve');
     const { body } = await waiting;
     expect(body.result.status).toBe(200);
-    expect(performance.now() - began).toBeLessThan(8_000);
+    expect(performance.now() - began).toBeLessThan(scaledTimeout(8_000));
     // The listener has reconnected.
     await vi.waitUntil(async () => (await listening()).filter((pid) => !before.includes(pid)).length >= before.length, {
       timeout: 10_000,
@@ -113,7 +113,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     const began = performance.now();
     await decide(id, 'deny');
     expect((await waiting).body.status).toBe('denied');
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(performance.now() - began).toBeLessThan(scaledTimeout(5_000));
     down = false;
     await keepDown;
   });

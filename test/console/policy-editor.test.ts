@@ -89,6 +89,9 @@ describeInChromium('the rule editor in the console', () => {
   });
 
   test('leaving with unsaved changes asks: the person stays, comes back to the kept draft, or discards it', async () => {
+    await go('/console/policies/careful?edit');
+    await page.click('input[value="json"]');
+    await write('[{ "effect": "allow", "methods": ["GET"] }]');
     await page.click('nav a[href="/console/agents"]');
     await page.click('#stay');
     expect(await page.value('location.search')).toBe('?edit');

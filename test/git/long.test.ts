@@ -16,12 +16,13 @@ import { git } from '../world/git-host.ts';
 import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 import { ALLOW_ALL, shared } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
 /** Two seconds, plus a margin for a loaded machine. */
-const SOON_MS = 3_500;
+const SOON_MS = scaledTimeout(3_500);
 const RESULT = { 'content-type': 'application/x-git-receive-pack-result' };
 const PUSHED = [{ ref: 'refs/heads/agent/x', action: 'create' }];
 

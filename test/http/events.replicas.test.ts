@@ -8,6 +8,7 @@ import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
 import { givenReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { givenWorld, type Organisation, shared, WRITE } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${postgresNote}`, () => {
@@ -55,7 +56,7 @@ describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${po
     await hold();
     const began = performance.now();
     await mine.until((reader) => count(reader) === 2);
-    expect(performance.now() - began).toBeLessThan(8_000);
+    expect(performance.now() - began).toBeLessThan(scaledTimeout(8_000));
     down = false;
     await keepDown;
   });

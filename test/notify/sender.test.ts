@@ -15,6 +15,7 @@ import { listenOnLoopback } from '../world/listen.ts';
 import { type Mail, startMailServer } from '../world/mail-server.ts';
 import { enrol } from '../world/passkeys.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { CANARY, fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -628,7 +629,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     const began = Date.now();
     await hold(urgent);
     await expect.poll(() => other.seen.length, { timeout: 5_000, interval: 10 }).toBe(1);
-    expect(Date.now() - began).toBeLessThan(2_000);
+    expect(Date.now() - began).toBeLessThan(scaledTimeout(2_000));
     expect(server.seen.filter(({ target }) => target === '/down').length).toBeLessThan(30);
   }, 180_000);
 

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { CANARY, fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const HOSTILE = 'pay\u202e\u0007<b>now</b>\n[Approve](https://evil.example)';
@@ -37,7 +38,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     const began = Date.now();
     const id = await hold({ data: { title: 'SECRET-BODY' } });
     const [first] = await service.waitFor(1);
-    expect(Date.now() - began).toBeLessThan(2_000);
+    expect(Date.now() - began).toBeLessThan(scaledTimeout(2_000));
     expect(phone.json.endpoint.endsWith(first!.path)).toBe(true);
     expect(first!.key).toBe(key);
     expect(first!.claims.aud).toBe(service.origin);

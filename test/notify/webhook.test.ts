@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { CANARY, fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const server = shared(() => startChannelServer());
@@ -28,7 +29,7 @@ describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
     const began = Date.now();
     const held = await expectStatus(202, agent.act({ ...WRITE, data: { title: 'SECRET-BODY' } }));
     const [first] = await server.waitFor(1, 2_000);
-    expect(Date.now() - began).toBeLessThan(2_000);
+    expect(Date.now() - began).toBeLessThan(scaledTimeout(2_000));
     expect(new Webhook(secret).verify(first!.body, first!.headers)).toEqual(JSON.parse(first!.body));
     const id = held.body.approval_id;
     expect(first!.type).toBe('call_held.opened');

@@ -49,4 +49,18 @@ describe('what a second attempt begins with', () => {
       expect(calls).toEqual(['outer', 'inner, with 0 agents', 'outer', 'inner, with 0 agents']);
     });
   });
+
+  describe('with a hook that can run only once', () => {
+    let runs = 0;
+    beforeAll(() => {
+      if (runs++ > 0) throw new Error('EEXIST');
+    });
+    const later = shared(() => ({ made: calls.push('later') }));
+    test('the attempt begins with what there is', async ({ task }) => {
+      const { made } = later;
+      await repeatSetup(task);
+      expect(later.made).toBe(made);
+      expect(calls.slice(made)).toEqual(['outer']);
+    });
+  });
 });

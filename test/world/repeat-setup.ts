@@ -11,15 +11,23 @@ const repeating = new AsyncLocalStorage<true>();
 /** Whether the hooks of `repeatSetup` run. What they create is for the tests that follow, too, though vitest runs them as part of one test. */
 export const isRepeatingSetup = (): boolean => repeating.getStore() ?? false;
 
-/** Runs the `beforeAll` hooks of a test again, those of its file first. What they return runs after the file. */
+/**
+ * Runs the `beforeAll` hooks of a test again, those of its file first. What they return runs after the file. The first one that can run only once, such
+ * as one that creates a folder with a fixed name, ends it: the test then begins with what there is.
+ */
 export function repeatSetup({ suite, file }: Pick<RunnerTask, 'suite' | 'file'>): Promise<void> {
   const suites: RunnerTestSuite[] = [];
   for (let next = suite; next && next !== file; next = next.suite) suites.unshift(next);
+  const hooks = [file, ...suites].flatMap((each) =>
+    TestRunner.getSuiteHooks(each).beforeAll.map((hook) => () => hook(each)),
+  );
   return repeating.run(true, async () => {
-    for (const each of [file, ...suites])
-      for (const hook of TestRunner.getSuiteHooks(each).beforeAll) {
-        const clean: unknown = await hook(each);
+    for (const hook of hooks)
+      try {
+        const clean: unknown = await hook();
         if (typeof clean === 'function') afterFile(() => clean());
+      } catch {
+        return;
       }
   });
 }
