@@ -9,11 +9,12 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { givenWorld, shared } from '../world/world.ts';
 import { servedDocument } from './document.ts';
 
 // Other processes do the work, and wait for a processor when many tests run concurrently.
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
+vi.setConfig({ testTimeout: scaledTimeout(90_000), hookTimeout: scaledTimeout(90_000) });
 
 const run = promisify(execFile);
 const REDOCLY = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { expectAccessible, overflowing } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { thorough } from '../world/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
@@ -45,13 +46,13 @@ describeInChromium('docs pages', () => {
   test.runIf(thorough)(
     'the reference for owners is rendered completely, from this broker only, without a policy violation',
     {
-      timeout: 90_000,
+      timeout: scaledTimeout(90_000),
     },
     () => expectWhole('/owner/openapi.json', '/docs/owner-reference'),
   );
 
   test('a link to an operation opens it in the reference for agents, which is complete and not wider than the window', {
-    timeout: 90_000,
+    timeout: scaledTimeout(90_000),
   }, async () => {
     await expectWhole('/v1/openapi.json', '/docs/reference#/Governed%20calls/actionsExecute');
     await page.until(

@@ -9,6 +9,7 @@ import { type Answer, expectStatus, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { query } from '../world/store-contents.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { thorough } from '../world/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
@@ -21,7 +22,7 @@ const IN_DOUBT_EACH = new RegExp(IN_DOUBT, 'g');
 const PATIENCE = { timeout: 20_000, interval: 20 };
 
 // Each test starts processes, which takes seconds on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: scaledTimeout(60_000) });
 
 type Moved = BrokerProcess & { move(shiftMs: number): void };
 

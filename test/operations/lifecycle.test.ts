@@ -218,7 +218,7 @@ const MARKING = `data:text/javascript,${encodeURIComponent(`
 test.runIf(mayUnshare)(
   'SIGTERM to PID 1 of a container is handled while the broker is loading',
   {
-    timeout: 60_000,
+    timeout: scaledTimeout(60_000),
   },
   async () => {
     const data = newFolder();

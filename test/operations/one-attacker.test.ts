@@ -13,6 +13,7 @@ import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
 import { CANARY, DEMO_SCOPES, READ, startWorld, type World } from '../world/world.ts';
@@ -28,7 +29,7 @@ const CALLS = sized(10, 20);
 const LARGE_BYTES = 256 * 1024;
 
 // The attack uses all of the machine.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: scaledTimeout(60_000) });
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 

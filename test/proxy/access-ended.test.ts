@@ -14,10 +14,12 @@ import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { startReplica } from '../world/replica.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { ALLOW_ALL, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** Two seconds, plus a margin for a loaded machine. */
 const SOON_MS = 3_500;
+const LONG = { timeout: scaledTimeout(30_000) };
 const STREAM = '/proxy/demo-main/items/stream';
 
 type Reading = {
@@ -50,7 +52,7 @@ async function read(agent: TestAgent, path: string, bearer = agent.token()): Pro
   return { auditId: String(response.headers['x-svc-audit-id']), text: () => text, ended };
 }
 
-describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, { timeout: 30_000 }, (store) => {
+describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, LONG, (store) => {
   let world: World;
   let issuer: LyingProvider;
   let address = '';
@@ -99,7 +101,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     const began = performance.now();
     const { how, at } = await reading.ended;
     expect(how).toBe('ECONNRESET');
-    expect(at - began).toBeLessThan(SOON_MS);
+    expect(at - began).toBeLessThan(scaledTimeout(SOON_MS));
     await expect.poll(async () => (await rowOf(organisation, reading.auditId)).state).toBe('final');
     const flags = flagsOf(await rowOf(organisation, reading.auditId));
     expect(flags).toMatchObject({ ended: 'access_ended', ended_because: because });
@@ -156,7 +158,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
       const began = performance.now();
       const { how, at } = await reading.ended;
       expect([name, how]).toEqual([name, 'ECONNRESET']);
-      expect(at - began, name).toBeLessThan(SOON_MS);
+      expect(at - began, name).toBeLessThan(scaledTimeout(SOON_MS));
       await expect.poll(() => answering.get(path.slice('/proxy/demo-main'.length)), { timeout: 2_000 }).toBe(0);
       await expect.poll(async () => (await rowOf(organisation, reading.auditId)).state).toBe('final');
       const row = await rowOf(organisation, reading.auditId);
@@ -184,7 +186,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
 
   test('the expiry of a grant, an agent or a parent cuts streams too', async () => {
     const { organisation, agent: parent } = await demo();
-    const soon = world.running.broker.clock() + 3_000;
+    const soon = world.running.broker.clock() + scaledTimeout(3_000);
     const grants = { demo: { scopeList: Object.keys(DEMO_SCOPES), expires_at: soon } };
     const ending = await organisation.agent({ rules: ALLOW_ALL, grants });
     const child = await childOf(world, organisation, parent);
