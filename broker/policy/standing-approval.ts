@@ -44,9 +44,8 @@ const termsOf = ({ id, connectionId, scopes, constraints, requireApproval, expir
   expiresAt,
 });
 
-/** Returns which of the things that decided a call has changed since, in words; undefined when nothing has. */
-export function changedSince({ agent, platform, policy, guardrails, grants }: Facts, basis: Basis): string | undefined {
-  if (agent.parent || agent.id !== basis.agentId) return 'The agent';
+/** Returns which of the things that decided a call of this agent has changed since, in words; undefined when nothing has. */
+export function changedSince({ platform, policy, guardrails, grants }: Facts, basis: Basis): string | undefined {
   if (platform?.version !== basis.manifest) return 'The platform';
   if (policy?.id !== basis.policy.id || policy.version !== basis.policy.version) return 'The policy';
   if (guardrails.version !== basis.guardrails) return 'The guardrails';

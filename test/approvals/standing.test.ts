@@ -4,13 +4,14 @@ import { receiptOf } from '../../broker/audit/receipt.ts';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
+import { putPolicy } from '../../broker/store/governed-versions.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
 import { startReplica } from '../world/replica.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
-import { givenWorld, shared } from '../world/world.ts';
+import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 
 const FREE = { 'POST /items': ['/text', { member: '/amount', at_most: true }] };
 const HOUR = { for_seconds: 3600 };
@@ -295,24 +296,62 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
 
   test.each([
     [
-      'a changed grant',
+      'grant',
       async (agent: TestAgent) => {
         const [found] = await listGrants(db(), organisation.id, agent.id);
         await putGrant(db(), { ...found!, constraints: JSON.stringify({ recipients: ['@acme.example'] }) });
       },
     ],
     [
-      'another manifest',
+      'platform',
       async () => void (await organisation.platform({ manifest: { free: FREE, name: 'Other' }, secret: null })),
     ],
-    ['other guardrails', async () => organisation.guardrails([{ name: 'far', effect: 'deny', endpoints: ['/far'] }])],
-  ] as const)('%s is held again', async (_what, change) => {
-    const agent = await organisation.agent();
-    await make(agent);
-    expect(await status(agent)).toBe(200);
-    await change(agent);
-    expect(await status(agent)).toBe(202);
-  });
+    ['guardrails', async () => organisation.guardrails([{ name: 'far', effect: 'deny', endpoints: ['/far'] }])],
+    [
+      'policy',
+      async (agent: TestAgent) => {
+        const { policy_id: id } = await db()
+          .selectFrom('agents')
+          .select('policy_id')
+          .where('id', '=', agent.id)
+          .executeTakeFirstOrThrow();
+        const rules = JSON.stringify([...DEMO_RULES, { effect: 'deny', endpoints: ['/far'] }]);
+        await putPolicy(db(), { organisationId: organisation.id, id: id!, name: 'changed', rules }, Date.now());
+      },
+    ],
+    [
+      'connection',
+      async () => {
+        const id = await organisation.connection('demo', { isDefault: false });
+        for (const [is_default, one] of [
+          [0, '!='],
+          [1, '='],
+        ] as const)
+          await db()
+            .updateTable('connections')
+            .set({ is_default })
+            .where('organisation_id', '=', organisation.id)
+            .where('id', one, id)
+            .execute();
+      },
+    ],
+  ] as const)(
+    'after a change of the %s calls are held again, and a call that was held before can only be approved by itself',
+    async (what, change) => {
+      const agent = await organisation.agent();
+      await make(agent);
+      expect(await status(agent)).toBe(200);
+      const held = await hold(agent, call({ ...FIRST, to: 'bob' }));
+      await change(agent);
+      expect(await status(agent)).toBe(202);
+      const why = expect.stringMatching(new RegExp(`^The ${what} changed since this call was held`, 'i'));
+      const { body } = await organisation.ask('GET', `/owner/approvals/${held}`);
+      expect(body.standing).toMatchObject({ possible: false, why });
+      const refused = await approve(held, { count: 1, ...HOUR });
+      expect([refused.status, refused.body.detail], refused.text).toEqual([400, why]);
+      expect((await organisation.ask('POST', `/owner/approvals/${held}/approve`, {})).status).toBe(200);
+    },
+  );
 
   test('a guardrail without remember holds every call, and the offer says so', async () => {
     const strict = await world.demoOrganisation({
