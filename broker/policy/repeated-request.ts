@@ -78,11 +78,11 @@ function sameHeaders(held: Written['headers'], headers: Written['headers']): boo
 }
 
 function sameBody(held: WrittenBody, body: WrittenBody, free: readonly Free[]): boolean {
-  if (held.kind === 'unread' || body.kind === 'unread') return false;
   if (held.kind === 'none') return body.kind === 'none';
   if (held.kind === 'bytes')
     return body.kind === 'bytes' && held.base64 === body.base64 && sameJson(held.headers, body.headers);
-  if (body.kind !== 'members' || held.as !== body.as || !sameJson(held.headers, body.headers)) return false;
+  if (held.kind !== 'members' || body.kind !== 'members') return false;
+  if (held.as !== body.as || !sameJson(held.headers, body.headers)) return false;
   return sameMembers(held.value, body.value, [], free);
 }
 
