@@ -1,7 +1,6 @@
 /** Reads the current state of what a notice is about. */
 
 import { hasEnded } from '../approvals/asking-agent.ts';
-import { countingApprovals } from '../approvals/earlier-approvals.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { failureIn } from '../approvals/sealed.ts';
 import { statusAt } from '../audit/approval-state.ts';
@@ -14,12 +13,12 @@ import { valuePart } from '../sentences/readable.ts';
 import { findAccessRequest } from '../store/access-requests.ts';
 import { findAgent } from '../store/agents.ts';
 import { findConnection } from '../store/connections.ts';
-import { findAddresses } from '../store/former-owners.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { findPasskeyOf } from '../store/passkeys.ts';
 import { findRegistration } from '../store/registrations.ts';
 import type { Db } from '../store/store.ts';
 import type { DeliveryEvent } from '../store/tables/notices.ts';
+import { type Approvals, approvedOf, progressOf } from './held-progress.ts';
 import { cutText, readable } from './message.ts';
 
 export type Subject = {
@@ -36,8 +35,8 @@ export type Subject = {
   outcome: string | undefined;
   /** Whether the subject is an approved call that was not made, or failed; `outcome` says why. */
   hasFailed?: boolean;
-  /** For a call that several people have to approve: how many, and whose approvals count so far. */
-  approvers?: { needed: number; approved: readonly { id: string; email: string | null }[] };
+  /** Only of a pending call that several people have to approve. */
+  approvers?: Approvals;
   /** When an owner corrected the call last. */
   correctedAt?: Instant;
   /** What has happened to the call while it waits, in words. */
@@ -56,14 +55,15 @@ type Ref = { organisation_id: string; event: DeliveryEvent; subject_id: string }
 const sentence = (...parts: Part[]): Sentence => ({ parts, template: null });
 
 /**
- * Returns the result of a decision in words. `by`: e-mail address of whoever decided; null: not known any more. `ended`: whether the agent has ended,
- * and what was pending with it.
+ * Returns the result of a decision in words. `by`: e-mail addresses of those who decided; null: not known any more. `ended`: whether the agent has
+ * ended, and what was pending with it.
  */
-function outcomeOf(status: string, by: string | null, { ended }: { ended: boolean }): string | undefined {
+function outcomeOf(status: string, by: readonly (string | null)[], { ended }: { ended: boolean }): string | undefined {
   if (status === 'pending') return undefined;
   if (status === 'expired') return ended ? 'Ended with its agent' : 'Expired: nobody decided in time';
   const verb = status === 'approved' ? 'Approved' : 'Denied';
-  return by === null ? verb : `${verb} by ${readable(by)}`;
+  const names = by.flatMap((address) => (address === null ? [] : [readable(address)]));
+  return names.length === 0 ? verb : `${verb} by ${names.join(', ')}`;
 }
 
 /** In characters; the page of the call shows the whole error. */
@@ -81,25 +81,6 @@ function failureOf({ exec_state, executed_at, execution_error, result_summary }:
   return `${executed_at === null ? ', but not made' : ' and made, but'}: ${error}`;
 }
 
-/** Returns what has happened to a held call that still waits: that it was corrected, and who has approved. */
-function progressOf({ corrected_at, corrected_by_email: by }: HeldCall, approvers: Subject['approvers']): string[] {
-  const who = by === null ? '' : ` by ${readable(by)}`;
-  const withdrawn = approvers ? ': approvals before that have no effect' : '';
-  const corrected = corrected_at === null ? [] : [`Corrected${who}${withdrawn}`];
-  if (!approvers || approvers.approved.length === 0) return corrected;
-  const names = approvers.approved.map(({ email }) => (email === null ? 'a removed owner' : readable(email)));
-  const left = approvers.needed - names.length;
-  const others = left === 1 ? '1 more person has' : `${left} more people have`;
-  return [...corrected, `Approved by ${names.join(', ')}; ${others} to approve`];
-}
-
-async function approversOf(db: Db, held: HeldCall): Promise<Subject['approvers']> {
-  if (held.approvers === null) return undefined;
-  const ids = (await countingApprovals(db, held)).map(({ decided_by }) => decided_by);
-  const addresses = await findAddresses(db, held.organisation_id, ids);
-  return { needed: held.approvers, approved: ids.map((id) => ({ id, email: addresses.get(id) ?? null })) };
-}
-
 /** Reads the subject of a notice; undefined when it does not exist any more. */
 export async function readSubject(
   broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
@@ -115,10 +96,12 @@ const readHeldCall: Reader = async (broker, db, { organisation_id, subject_id })
   const held = await findHeldCall(db, organisation_id, subject_id);
   if (!held) return undefined;
   const status = statusAt(held, broker.clock());
-  const outcome = outcomeOf(status, held.decided_by_email, { ended: hasEnded(held) });
-  const failure = failureOf(held);
   const waits = status === 'pending';
-  const approvers = waits ? await approversOf(db, held) : undefined;
+  const approved = await approvedOf(db, held);
+  const approvers = waits && held.approvers !== null ? { needed: held.approvers, approved } : undefined;
+  const before = status === 'approved' ? approved.map(({ email }) => email) : [];
+  const outcome = outcomeOf(status, [...before, held.decided_by_email], { ended: hasEnded(held) });
+  const failure = failureOf(held);
   return {
     waits,
     sentence: sentenceOfHeld(broker, held),
@@ -155,7 +138,7 @@ const READERS: Readonly<Record<DeliveryEvent, Reader>> = {
       platform,
       until: request.expires_at,
       path: '/console',
-      outcome: outcomeOf(status, request.decided_by_email, { ended: hasEnded(request) }),
+      outcome: outcomeOf(status, [request.decided_by_email], { ended: hasEnded(request) }),
     };
   },
   registration_waiting: async (broker, db, { organisation_id, subject_id }) => {
@@ -172,7 +155,7 @@ const READERS: Readonly<Record<DeliveryEvent, Reader>> = {
       platform: undefined,
       until: registration.expires_at,
       path: '/console',
-      outcome: outcomeOf(status, registration.decided_by_email, { ended: false }),
+      outcome: outcomeOf(status, [registration.decided_by_email], { ended: false }),
     };
   },
   agent_suspended: async (_broker, db, { organisation_id, subject_id }) => {

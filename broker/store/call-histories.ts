@@ -1,6 +1,8 @@
-/** Histories of held calls: the audit rows of the hold, of the decision, and of the replay. */
+/** Histories of held calls: the audit rows of the hold, of the approvals and the decision, and of the replay. */
+import { z } from 'zod';
 import type { AuditRow } from './audit.ts';
 import type { Db } from './store.ts';
+import { readStored } from './stored-json.ts';
 import type { ApprovalTable } from './tables/approvals.ts';
 
 export type HistoryRow = Pick<
@@ -22,7 +24,13 @@ export type CallHistory = Pick<
   | 'note'
   | 'corrected_by'
   | 'corrected_at'
-> & { held?: HistoryRow | undefined; decision?: HistoryRow | undefined; made?: HistoryRow | undefined };
+  | 'approved_before'
+> & { held?: HistoryRow | undefined; decision?: HistoryRow | undefined; made?: HistoryRow | undefined } & {
+  /** The rows of the approvals before the decision. */
+  given: readonly HistoryRow[];
+};
+
+const Given = z.array(z.object({ audit_id: z.string() }));
 
 /** Returns histories of an organisation's held calls by approval id. Two statements, by primary keys. */
 export async function findCallHistories(
@@ -45,6 +53,7 @@ export async function findCallHistories(
       'note',
       'corrected_by',
       'corrected_at',
+      'approved_before',
       'audit_id',
       'decision_audit_id',
       'replay_audit_id',
@@ -52,7 +61,15 @@ export async function findCallHistories(
     .where('organisation_id', '=', organisationId)
     .where('id', 'in', approvalIds)
     .execute();
-  const ids = calls.flatMap((call) => [call.audit_id, call.decision_audit_id ?? [], call.replay_audit_id ?? []].flat());
+  const given = new Map(
+    calls.map(({ id, approved_before: text }) => [
+      id,
+      text === null ? [] : readStored(Given, text, `approvals of held call ${id}`).map(({ audit_id }) => audit_id),
+    ]),
+  );
+  const ids = calls.flatMap((call) =>
+    [call.audit_id, call.decision_audit_id ?? [], call.replay_audit_id ?? [], given.get(call.id) ?? []].flat(),
+  );
   const rows =
     ids.length === 0
       ? []
@@ -69,6 +86,7 @@ export async function findCallHistories(
       {
         ...call,
         held: byId.get(audit_id),
+        given: (given.get(call.id) ?? []).flatMap((id) => byId.get(id) ?? []),
         decision: byId.get(decision_audit_id ?? ''),
         made: byId.get(replay_audit_id ?? ''),
       },

@@ -119,7 +119,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
     // Unchanged, so that a click is valid that was made on the message before it was updated.
     expect(slackButtons(edited)).toEqual(slackButtons(first));
     await pressInSlack(world, channelId, slackButtons(edited)!.approve, { user: BOB });
-    const over = await edits(`Approved by ${bob.email}.`);
+    const over = await edits(`Approved by ${ann.email}, ${bob.email}.`);
     expect(slackButtons(over)).toBeUndefined();
     expect(JSON.stringify(over)).not.toContain('has to approve');
     expect(await read(id)).toMatchObject({ status: 'approved', how: 'channel' });
@@ -175,7 +175,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
         [`Approved by ${ann.email}, ${bob.email}; 1 more person has to approve`],
         { needed: 3, approved_by: [ann.email, bob.email] },
       ],
-      ['call_held.outcome', `Approved by ${carl.email}`, [], null],
+      ['call_held.outcome', `Approved by ${ann.email}, ${bob.email}, ${carl.email}`, [], null],
     ]);
     expect(new Set(all.map((one) => one.id)).size).toBe(4);
   });

@@ -22,6 +22,7 @@ export function outcomeOf(row) {
 export function stepBadge({ step, state, result, reason, upstream_status, failed, ended }) {
   if (step === 'held') return { kind: 'wait', words: 'Held' };
   if (step === 'corrected') return { kind: 'wait', words: 'Corrected' };
+  if (step === 'approved_in_part') return { kind: 'wait', words: 'Approved in part' };
   if (step === 'approved') return { kind: 'good', words: 'Approved' };
   if (step === 'denied') return { kind: 'bad', words: 'Denied' };
   if (step === 'expired') return { kind: '', words: 'Expired' };
@@ -48,5 +49,5 @@ export function stepInWords({ step, by, how, upstream_status, result, reason, fa
   }
   const who = by === null ? 'an owner' : visibleLine(names.get(by) ?? by);
   const way = how === null ? undefined : HOW[how];
-  return `${step} by ${who}${way ? `, ${way}` : ''}`;
+  return `${step === 'approved_in_part' ? 'approved' : step} by ${who}${way ? `, ${way}` : ''}`;
 }
