@@ -76,7 +76,7 @@ describe.each(STORES)(`the owners’ audit on %s${postgresNote}`, (store) => {
   }[] = [];
   const times: number[] = [];
   beforeAll(async () => {
-    // A second attempt of a test runs this again.
+    // The last attempt of a test runs this again.
     for (const list of [made, times]) list.length = 0;
     world = await startWorld(store);
     organisation = await world.organisation();

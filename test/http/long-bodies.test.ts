@@ -13,6 +13,7 @@ import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { longestTurn, machineMs, parsingMs } from '../world/longest-turn.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
+import { scaledTimeout } from '../world/test-timeouts.ts';
 import { sized } from '../world/thorough.ts';
 import { ALLOW_ALL, givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
@@ -22,7 +23,7 @@ const PIECE = 64 * 1024;
 const LONGEST_TURN = 1;
 
 /** A garbage collection caused by earlier test files counts as part of a turn, so a turn that is too long is measured again. */
-const MEASURED = { timeout: 60_000, retry: 2 };
+const MEASURED = { timeout: scaledTimeout(60_000), retry: 2 };
 
 /** The unit of LONGEST_TURN. */
 let unit: number;

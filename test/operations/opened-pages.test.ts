@@ -34,13 +34,13 @@ describeInChromium('pages of tests', () => {
   describe('a page that tests share', () => {
     const page = shared(() => openPage(SIZE));
 
-    test('is replaced by another one before a second attempt', async ({ task }) => {
-      await page.value(`document.title = 'first attempt'`);
+    test('is replaced by another one when the setup is repeated', async ({ task }) => {
+      await page.value(`document.title = 'earlier attempt'`);
       await repeatSetup(task);
       expect(await page.value('document.title')).toBe('');
     });
 
-    test('stays open after the test whose second attempt began with it', async () => {
+    test('stays open after the test whose last attempt began with it', async () => {
       expect(await page.value('1 + 1')).toBe(2);
     });
   });

@@ -1,4 +1,4 @@
-/** The second attempt of a test that failed: what it begins with, and how it is reported at the end of a run. */
+/** Retries of a test that failed: what the last one begins with, and how they are reported at the end of a run. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { repeatSetup } from '../world/repeat-setup.ts';
 import { secondAttemptsIn } from '../world/second-attempts.ts';
@@ -7,7 +7,7 @@ import { shared } from '../world/world.ts';
 const passed = { state: 'passed', messages: [] };
 const failed = (...messages: string[]) => ({ state: 'failed', messages });
 
-test('tests that passed at the second attempt are listed with the failure of the first, others are not', () => {
+test('tests that passed at a retry are listed with the failure of the first, others are not', () => {
   const file = 'test/calls/actions.200.test.ts';
   const lines = secondAttemptsIn([
     { file, fullName: 'at once', state: 'passed', attempts: [passed] },
@@ -34,13 +34,13 @@ test('tests that passed at the second attempt are listed with the failure of the
   ]);
 });
 
-describe('what a second attempt begins with', () => {
+describe('what the last attempt begins with', () => {
   const calls: string[] = [];
   const organisation = shared(() => ({ agents: [] as string[] }));
   beforeAll(() => void calls.push('outer'));
   describe('in a suite of its own', () => {
     beforeAll(() => void calls.push(`inner, with ${organisation.agents.length} agents`));
-    test('the hooks before all tests run again, those of outer suites first, so that nothing of the first attempt is left', async ({
+    test('the hooks before all tests run again, those of outer suites first, so that nothing of earlier attempts is left', async ({
       task,
     }) => {
       organisation.agents.push('triage');

@@ -1,6 +1,6 @@
 /**
- * What a second attempt of a test begins with. The first attempt leaves an organisation, a page, a clock or a fault that its steps do not expect, so
- * that a retry on them would fail whatever the first failure was.
+ * What the last attempt of a test begins with. The attempts before it leave an organisation, a page, a clock or a fault that its steps do not
+ * expect, so that a retry on them would fail whatever the first failure was.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type RunnerTask, type RunnerTestSuite, TestRunner } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * Reports at the end of a run, in one block, the tests that failed at first and passed at their retry, which CI does once: an unreported race would
+ * Reports at the end of a run, in one block, the tests that failed at first and passed at a retry, which CI does twice: an unreported race would
  * stay.
  */
 import type { Reporter, TestModule } from 'vitest/node';
@@ -16,7 +16,7 @@ type Tried = {
 /** Limit of characters of a reason. */
 const MOST_SHOWN = 1_000;
 
-/** Returns a line for each test that passed at its retry: its file, its name, and why it failed at first. */
+/** Returns a line for each test that passed at a retry: its file, its name, and why it failed at first. */
 export function secondAttemptsIn(tests: Iterable<Tried>): string[] {
   return [...tests].flatMap(({ file, fullName, state, attempts }) => {
     const failed = attempts.find((attempt) => attempt.state === 'failed');
@@ -44,9 +44,7 @@ export class SecondAttempts implements Reporter {
     );
     if (lines.length === 0) return;
     console.log(
-      ['', ` PASSED ONLY AT THE SECOND ATTEMPT (${lines.length}):`, ...lines.map((line) => `   ${line}`), ''].join(
-        '\n',
-      ),
+      ['', ` PASSED ONLY AT A RETRY (${lines.length}):`, ...lines.map((line) => `   ${line}`), ''].join('\n'),
     );
   }
 }
