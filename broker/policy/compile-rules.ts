@@ -77,6 +77,7 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
       note('a standing approval is given by one person; leave this out, or `approvers`', 'remember');
     checkMask(source, note);
     const limit = source.limit && compileLimit(source, source.limit, note);
+    if (limit && kind === 'policy') checkLimitName(sources, i, note);
     const after = source.after && compileAfter(source, source.after, note);
     return {
       name: source.name ?? `rule ${i + 1}`,
@@ -174,6 +175,13 @@ function compileLimit(
   const amount = of === undefined ? undefined : compileAmount(of);
   if (amount?.ok === false) note(amount.error, 'limit', 'of');
   return { most, per, together: together === true, ...(amount?.ok && { of: amount.condition }) };
+}
+
+/** Two rules of one name would share a count, and the usage of one would decide about the other. */
+function checkLimitName(sources: readonly RuleSource[], i: number, note: Note): void {
+  const name = sources[i]?.name;
+  if (name !== undefined && sources.findIndex((other) => other.limit && other.name === name) < i)
+    note(`there are two rules "${name}" with a limit, which is counted by the name of its rule`, 'name');
 }
 
 function checkGuardrail(sources: readonly RuleSource[], i: number, note: Note): void {

@@ -1,8 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { limitOf } from '../../broker/console/static/policies/effects.js';
 import { compileGuardrails, ruleProblems } from '../../broker/policy/compile-rules.ts';
+import { countedBy } from '../../broker/policy/counted-limits.ts';
+import { decide } from '../../broker/policy/decide.ts';
 import { describeRule } from '../../broker/policy/describe-rule.ts';
-import { describeLimit, describeLimitUse, PERIODS, periodAt, reportedLimit } from '../../broker/policy/limit.ts';
+import type { JsonObject, RuleSource } from '../../broker/policy/facts.ts';
+import {
+  describeLimit,
+  describeLimitUse,
+  type LimitSource,
+  PERIODS,
+  periodAt,
+  reportedLimit,
+} from '../../broker/policy/limit.ts';
+import { ALLOW_ALL, ask, call, facts, guardrailsOf, NOW, policyOf, WRITE } from './world.ts';
 
 const at = (text: string) => Date.parse(text);
 const iso = ({ start, end }: { start: number; end: number }) => [
@@ -133,4 +144,48 @@ test.each([
   { most: 100, per: 'month', of: 'request.body.amount', together: true },
 ] as const)('the console describes %j in the same words as the broker', (limit) => {
   expect(limitOf(limit)).toBe(describeLimit(limit));
+});
+
+describe('the limits that a call counts towards', () => {
+  const limited = (...limits: (LimitSource & { name?: string })[]) =>
+    limits.map(({ name = 'money', ...limit }): RuleSource => ({ name, effect: 'deny', limit }));
+  const counted = (of: string, body: JsonObject) =>
+    countedBy(
+      facts({ guardrails: guardrailsOf(...limited({ most: 100, per: 'day', of })) }),
+      ask({ call: call({ method: 'POST', body }) }),
+      NOW,
+    )[0];
+
+  test('of several readings of a call the largest amount counts, and an error instead of any amount', () => {
+    for (const of of ['has(request.body.rush) ? 50 : 1', 'has(request.body.rush) ? 1 : 50']) {
+      expect(counted(of, { Rush: true })?.amount).toBe(50);
+      expect(counted(of, {})?.amount).toBe(of.endsWith(': 1') ? 1 : 50);
+    }
+    const of = 'has(request.body.rush) ? request.body.amount : 1';
+    expect(counted(of, { Rush: true })).toMatchObject({ amount: undefined, error: expect.any(String) });
+    expect(counted(of, { Rush: true, amount: 7 })?.amount).toBe(7);
+    expect(counted(of, {})?.amount).toBe(1);
+  });
+
+  test('each rule of a policy with a limit has a name of its own, by which it is counted', () => {
+    const week = { most: 10, per: 'week' } as const;
+    const day = { most: 5, per: 'day' } as const;
+    const says = (rules: RuleSource[]) => ruleProblems(rules, 'policy').map(({ path, message }) => [...path, message]);
+    const problem = 'there are two rules "money" with a limit, which is counted by the name of its rule';
+    expect(says([ALLOW_ALL, ...limited(week, day)])).toEqual([[2, 'name', problem]]);
+    expect(says(limited(week, { ...day, name: 'calls' }))).toEqual([]);
+    expect(says([{ name: 'money', effect: 'deny', methods: ['DELETE'] }, ...limited(week)])).toEqual([]);
+  });
+
+  test.each([
+    [[9, 4], 'allow'],
+    [[10, 4], 'deny'],
+    [[9, 5], 'deny'],
+  ] as const)('each of two limits applies: with %j used', (used, kind) => {
+    const rules = limited({ most: 10, per: 'week' }, { most: 5, per: 'day', name: 'calls' });
+    const given = facts({ policy: policyOf(ALLOW_ALL, ...rules) });
+    const charges = countedBy(given, WRITE, NOW).map((one, i) => ({ ...one, used: used[i]! }));
+    const asked = { ...WRITE, call: { ...WRITE.call!, charges } };
+    expect(decide(given, asked, NOW)).toMatchObject({ kind });
+  });
 });
