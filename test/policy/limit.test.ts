@@ -4,7 +4,7 @@ import { compileGuardrails, ruleProblems } from '../../broker/policy/compile-rul
 import { countedBy } from '../../broker/policy/counted-limits.ts';
 import { decide } from '../../broker/policy/decide.ts';
 import { describeRule } from '../../broker/policy/describe-rule.ts';
-import type { JsonObject, RuleSource } from '../../broker/policy/facts.ts';
+import type { AgentFacts, JsonObject, RuleSource } from '../../broker/policy/facts.ts';
 import {
   describeLimit,
   describeLimitUse,
@@ -13,7 +13,7 @@ import {
   periodAt,
   reportedLimit,
 } from '../../broker/policy/limit.ts';
-import { ALLOW_ALL, ask, call, facts, guardrailsOf, NOW, policyOf, WRITE } from './world.ts';
+import { ALLOW_ALL, agent, ask, call, facts, guardrailsOf, NOW, parent, policyOf, WRITE } from './world.ts';
 
 const at = (text: string) => Date.parse(text);
 const iso = ({ start, end }: { start: number; end: number }) => [
@@ -157,14 +157,29 @@ describe('the limits that a call counts towards', () => {
     )[0];
 
   test('of several readings of a call the largest amount counts, and an error instead of any amount', () => {
-    for (const of of ['has(request.body.rush) ? 50 : 1', 'has(request.body.rush) ? 1 : 50']) {
-      expect(counted(of, { Rush: true })?.amount).toBe(50);
-      expect(counted(of, {})?.amount).toBe(of.endsWith(': 1') ? 1 : 50);
+    for (const [amount, usually] of [
+      ['has(request.body.rush) ? 50 : 1', 1],
+      ['has(request.body.rush) ? 1 : 50', 50],
+    ] as const) {
+      expect(counted(amount, { Rush: true })?.amount).toBe(50);
+      expect(counted(amount, {})?.amount).toBe(usually);
     }
     const of = 'has(request.body.rush) ? request.body.amount : 1';
     expect(counted(of, { Rush: true })).toMatchObject({ amount: undefined, error: expect.any(String) });
     expect(counted(of, { Rush: true, amount: 7 })?.amount).toBe(7);
     expect(counted(of, {})?.amount).toBe(1);
+    expect(counted('request.body.amount', { Amount: 5 })).toMatchObject({ amount: undefined });
+  });
+
+  test('calls of a child count towards a limit that is about its parent', () => {
+    const rule: RuleSource = {
+      ...limited({ most: 1, per: 'day' })[0]!,
+      when: `agent.name == "${parent().name}"`,
+    };
+    const countedFor = (one: AgentFacts) =>
+      countedBy(facts({ agent: one, guardrails: guardrailsOf(rule) }), WRITE, NOW).map(({ rule: name }) => name);
+    expect(countedFor(agent({ name: 'helper', parent: parent() }))).toEqual(['money']);
+    expect(countedFor(agent({ name: 'helper' }))).toEqual([]);
   });
 
   test('each rule of a policy with a limit has a name of its own, by which it is counted', () => {
