@@ -36,8 +36,8 @@ describeInChromium('push in the console', () => {
       PushManager.prototype.getSubscription = async () => is;
     })()`;
   const shown = () =>
-    page.value<{ title: string; body: string; tag: string; path: string }[]>(
-      `navigator.serviceWorker.getRegistration('/console').then((one) => one.getNotifications()).then((all) => all.map(({ title, body, tag, data }) => ({ title, body, tag, path: data.path })))`,
+    page.value<{ title: string; body: string; tag: string; silent: boolean; path: string }[]>(
+      `navigator.serviceWorker.getRegistration('/console').then((one) => one.getNotifications()).then((all) => all.map(({ title, body, tag, silent, data }) => ({ title, body, tag, silent, path: data.path })))`,
     );
 
   let found: Promise<string> | undefined;
@@ -122,6 +122,13 @@ describeInChromium('push in the console', () => {
     const [first] = await shown();
     expect(first).toMatchObject({ title: 'Approval needed', tag: id, path: `/approve/${id}` });
     expect(first!.body).toContain(`Agent: ${HOSTILE}`);
+    expect(first!.silent).toBe(false);
+    const progress = ['Approved by ann@acme.example; 1 more person has to approve'];
+    await until(
+      () => hand(JSON.stringify({ tag: id, step: 'update', title: 'Approval needed', path: '/', progress })),
+      async () => (await shown())[0]?.body === `${progress[0]}.`,
+    );
+    expect(await shown()).toMatchObject([{ tag: id, silent: true }]);
     await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
     await until(
       () => deliver(1),
