@@ -17,7 +17,7 @@ const ITEM = {
 const MEBIBYTE = 1_048_576;
 const RUNS = 5;
 /** Bytes read in a run, whatever the size of an answer. */
-const BYTES_A_RUN = 10 * MEBIBYTE;
+const BYTES_PER_RUN = 10 * MEBIBYTE;
 
 const CREDENTIAL = new Secret('svc-broker:sk/Ab+c=d&e~f*g!h"i<jQ9zz==');
 
@@ -26,7 +26,7 @@ export function measureAnswers(): AnswerCost[] {
   const patterns = makeCredentialPatterns(CREDENTIAL, { basic: true });
   const headers = { 'content-type': 'application/json; charset=utf-8' };
   return [...bodies()].map(([name, body]) => {
-    const times = Math.max(1, Math.round(BYTES_A_RUN / Math.max(body.length, 10_000)));
+    const times = Math.max(1, Math.round(BYTES_PER_RUN / Math.max(body.length, 10_000)));
     const run = () => {
       const before = process.cpuUsage();
       for (let time = 0; time < times; time++) {

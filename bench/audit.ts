@@ -20,10 +20,10 @@ export type Audit = {
 /** Runs one statement; its parameters are `$1`, `$2` and so on. */
 type Ask = (sql: string, parameters?: readonly string[]) => Promise<Record<string, unknown>[]>;
 
-const ROWS_A_PAGE = 2_000;
+const ROWS_PER_PAGE = 2_000;
 /** Keyset pagination in the order of the primary key: with an offset, each page would read all rows before it again. */
 const PAGE = `select * from audit_rows where kind = 'action' and (organisation_id, id) > ($1, $2)
-  order by organisation_id, id limit ${ROWS_A_PAGE}`;
+  order by organisation_id, id limit ${ROWS_PER_PAGE}`;
 
 /** Opens the audit of the broker that serves this data folder or database. Takes no lock and writes nothing. */
 export function openAudit(from: { dataFolder: string; databaseUrl?: string | undefined }): Audit {
@@ -47,7 +47,7 @@ export function openAudit(from: { dataFolder: string; databaseUrl?: string | und
         const rows = (await ask(PAGE, after)) as AuditRow[];
         for (const row of rows) found[isVerified(row, keys) ? 'verified' : 'failed']++;
         const last = rows.at(-1);
-        if (last === undefined || rows.length < ROWS_A_PAGE) return found;
+        if (last === undefined || rows.length < ROWS_PER_PAGE) return found;
         after = [last.organisation_id, last.id];
       }
     },

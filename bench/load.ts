@@ -13,7 +13,7 @@ import { createResponseReader } from './response.ts';
 /** A run fails with an error after this time without an answer. */
 const STALLED_AFTER_MS = 10_000;
 /** The maximum number of reconnects in a run, over all connections. */
-const MOST_RECONNECTS = 100;
+const MAX_RECONNECTS = 100;
 
 process.on('message', (order: LoadOrder) => {
   run(order).then(
@@ -77,7 +77,7 @@ function run(order: LoadOrder): Promise<LoadReport> {
         const finished = performance.now() >= measuredTo || sent >= mostCalls;
         // A server may close a connection between two answers; closing during a request is an error of the run.
         if (trouble || sentAt !== 0) count(errors, trouble ?? 'closed before the answer');
-        if (!finished && !errors.stalled && reconnects++ < MOST_RECONNECTS) openOne();
+        if (!finished && !errors.stalled && reconnects++ < MAX_RECONNECTS) openOne();
         else if (open === 0) finish();
       });
 

@@ -40,9 +40,9 @@ const AGENTS = 100;
 const INTERVALS = 12;
 /** Intervals in which caches still fill; the others are compared by halves. */
 const WARM_UP = 4;
-const SAMPLE_EVERY_MS = 500;
+const SAMPLE_INTERVAL_MS = 500;
 /** Growth of the heap, or of buffers, that is taken for noise. */
-const MOST_GROWTH = 6 * 1024 * 1024;
+const MAX_GROWTH = 6 * 1024 * 1024;
 
 /** Bytes; `heap` and `external` (buffers) of the main thread, `resident` of the process. */
 export type Memory = { heap: number; external: number; resident: number };
@@ -142,7 +142,7 @@ export async function benchMemory({ minutes, connections, store }: MemoryOptions
       ...intervals.map(
         (at) => `${String(at.requests).padStart(8)}${mib(at.heap)} ${mib(at.external)}  ${mib(at.resident)}`,
       ),
-      `grown from the first to the second half, without the first ${WARM_UP}: heap ${mib(grown.heap).trim()}, buffers ${mib(grown.external).trim()} MiB (at most ${mib(MOST_GROWTH).trim()} each)`,
+      `grown from the first to the second half, without the first ${WARM_UP}: heap ${mib(grown.heap).trim()}, buffers ${mib(grown.external).trim()} MiB (at most ${mib(MAX_GROWTH).trim()} each)`,
       ...[...wrong].map(([what, count]) => `Wrong: ${what}, ${count} times`),
       '',
     ].join('\n'),
@@ -159,7 +159,7 @@ export function judgeMemory(intervals: readonly Interval[]): { grown: Omit<Memor
     return lowest(warm.slice(half)) - lowest(warm.slice(0, half));
   };
   const grown = { heap: growth('heap'), external: growth('external') };
-  return { grown, isSteady: grown.heap <= MOST_GROWTH && grown.external <= MOST_GROWTH };
+  return { grown, isSteady: grown.heap <= MAX_GROWTH && grown.external <= MAX_GROWTH };
 }
 
 /** Sends requests of all kinds in turn for `ms`. `wrong`: answers with another status than expected, by kind and status. */
@@ -196,7 +196,7 @@ async function load(
     const until = end - (ms * (INTERVALS - 1 - at)) / INTERVALS;
     const lowest = { heap: Number.POSITIVE_INFINITY, external: Number.POSITIVE_INFINITY };
     do {
-      await wait(SAMPLE_EVERY_MS);
+      await wait(SAMPLE_INTERVAL_MS);
       const { text } = await ask({ path: '/metrics' });
       lowest.heap = Math.min(lowest.heap, gaugeOf(text, 'nodejs_heap_size_used_bytes'));
       lowest.external = Math.min(lowest.external, gaugeOf(text, 'nodejs_external_memory_bytes'));

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { sql } from 'kysely';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { rootOfEdge } from '../broker/receipt-log/merkle.ts';
-import { PLACES_AT_ONCE } from '../broker/receipt-log/sequencer.ts';
+import { BATCH_ENTRIES } from '../broker/receipt-log/sequencer.ts';
 import { appendRows, readEdge } from '../broker/receipt-log/tree.ts';
 import { present } from '../broker/runtime/present.ts';
 import type { Appender } from '../broker/store/appender.ts';
@@ -48,7 +48,7 @@ export function readLogOptions(args: readonly string[]): LogOptions {
 /** The goal: CPU microseconds of the log per call. A read is one row. */
 const GOAL_MICROS = 4;
 /** The batch size of the recorder under load. */
-const ROWS_AT_ONCE = 64;
+const BATCH_ROWS = 64;
 
 /** Runs the bench on both stores and prints the results. Returns the exit code. */
 export async function benchLog({ rounds, rows }: LogOptions): Promise<number> {
@@ -111,7 +111,7 @@ async function measureStore(store: Store, pids: readonly number[], { rounds, row
   const line = (name: string, each: readonly number[]) =>
     `  ${name.padEnd(36)} ${median(each).toFixed(1)} µs (${each.map((one) => one.toFixed(1)).join(' ')})\n`;
   process.stdout.write(
-    `${store.dialect}, CPU a row, ${rounds} rounds of ${rows} rows, ${ROWS_AT_ONCE} at a time:\n` +
+    `${store.dialect}, CPU a row, ${rounds} rounds of ${rows} rows, ${BATCH_ROWS} at a time:\n` +
       line('writing a row without the log', found.without) +
       line('the trigger beside it', more) +
       line('its place in the log', found.places) +
@@ -137,14 +137,14 @@ function makeRows(organisationId: string, count: number): (readonly unknown[])[]
     };
     return AUDIT_COLUMNS.map((column) => row[column]);
   });
-  return Array.from({ length: Math.ceil(count / ROWS_AT_ONCE) }, (_, at) =>
-    rows.slice(at * ROWS_AT_ONCE, (at + 1) * ROWS_AT_ONCE),
+  return Array.from({ length: Math.ceil(count / BATCH_ROWS) }, (_, at) =>
+    rows.slice(at * BATCH_ROWS, (at + 1) * BATCH_ROWS),
   );
 }
 
 async function append(store: Store, appender: Appender, batches: (readonly unknown[])[][]): Promise<void> {
   // SQLite executes a statement for one row repeatedly; PostgreSQL uses one COPY for any number of new rows.
-  const statement = auditStatement(store.db, store.dialect === 'sqlite' ? 1 : ROWS_AT_ONCE);
+  const statement = auditStatement(store.db, store.dialect === 'sqlite' ? 1 : BATCH_ROWS);
   for (const batch of batches) await appender.append(statement, batch, true);
 }
 
@@ -155,7 +155,7 @@ async function givePlaces(store: Store, organisationId: string): Promise<void> {
   const edge = await readEdge(store.db, organisationId, log?.size ?? 0, log?.root ?? '');
   for (let more = true; more; )
     more = await store.db.transaction().execute(async (tx) => {
-      const { pending, isFull } = await takePending(tx, store, PLACES_AT_ONCE[store.dialect]);
+      const { pending, isFull } = await takePending(tx, store, BATCH_ENTRIES[store.dialect]);
       if (pending.length === 0) return false;
       const from = edge.size;
       await appendRows(

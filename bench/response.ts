@@ -9,7 +9,7 @@ export type ResponseReader = {
 };
 
 const HEAD_END = Buffer.from('\r\n\r\n');
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 
 /** Creates a reader for one connection, which accepts the next answer when one is complete. */
 export function createResponseReader(): ResponseReader {
@@ -44,7 +44,7 @@ export function createResponseReader(): ResponseReader {
   };
 
   function keep(all: Buffer): 0 {
-    if (all.length > MOST_BYTES) throw new Error('The answer is too long.');
+    if (all.length > MAX_BYTES) throw new Error('The answer is too long.');
     kept = Buffer.from(all);
     return 0;
   }

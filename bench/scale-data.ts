@@ -9,7 +9,7 @@ const MONTH_MS = 30 * 24 * 3600 * 1000;
 export const SPAN_MS = MONTHS * MONTH_MS;
 /** In addition to the measured organisation, which has half of the agents and half of the rows. */
 const OTHER_ORGANISATIONS = 99;
-const ROWS_AT_ONCE = 250_000;
+const BATCH_ROWS = 250_000;
 /** Concurrent database sessions; few, since the machine is shared. */
 const WRITERS = 2;
 
@@ -108,7 +108,7 @@ export async function makeRows(
       sessions.map(async ({ ask }) => {
         while (next < to) {
           const first = next;
-          next = Math.min(to, first + ROWS_AT_ONCE);
+          next = Math.min(to, first + BATCH_ROWS);
           await copyRows(ask, 'audit_rows', rowSource({ agents, first, end: next, from, to, until }), ROW, TEMPLATE);
         }
       }),

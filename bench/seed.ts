@@ -39,7 +39,7 @@ const GIT_RULES = [
 ];
 const GUARDRAILS = [{ name: 'no-secrets', effect: 'deny', endpoints: ['/secrets/**'] }];
 
-const ROWS_A_STATEMENT = 500;
+const ROWS_PER_STATEMENT = 500;
 
 export const BENCH_OWNER = 'bench@acme.example';
 
@@ -120,9 +120,9 @@ export async function seed(
     });
     const every = Math.max(1, Math.floor(agents / callers));
     const called: BenchAgent[] = [];
-    for (let from = 0; from < agents; from += ROWS_A_STATEMENT) {
+    for (let from = 0; from < agents; from += ROWS_PER_STATEMENT) {
       const rows: AgentTable[] = [];
-      for (let at = from; at < Math.min(agents, from + ROWS_A_STATEMENT); at++) {
+      for (let at = from; at < Math.min(agents, from + ROWS_PER_STATEMENT); at++) {
         const { pem, fingerprint, privateKey } = present(registered[at % registered.length], 'key');
         const row = agentRow(organisationId, owner.id, policy, { pem, fingerprint }, at, now);
         rows.push(row);

@@ -42,7 +42,7 @@ export function readSoakOptions(args: readonly string[]): SoakOptions {
 
 const TOKEN_SECONDS = 5;
 const AGENTS = 3;
-const MOST_SAMPLES = 5;
+const MAX_SAMPLES = 5;
 
 /** Runs the bench and prints the results. Returns the exit code: 1 when a call failed, or was sent with another person's token. */
 export async function soak({ minutes, people, everyMs, store }: SoakOptions, start: StartBroker): Promise<number> {
@@ -76,7 +76,7 @@ export async function soak({ minutes, people, everyMs, store }: SoakOptions, sta
       latency.record(performance.now() - begun);
       if (status !== 200 || !text.includes(`"who":"${name}"`)) {
         failed.set(String(status), (failed.get(String(status)) ?? 0) + 1);
-        if (samples.length < MOST_SAMPLES) samples.push(`${name}: ${status} ${text.slice(0, 300)}`);
+        if (samples.length < MAX_SAMPLES) samples.push(`${name}: ${status} ${text.slice(0, 300)}`);
       }
       await wait(Math.max(0, everyMs - (performance.now() - begun)));
     }

@@ -48,7 +48,7 @@ export const NAMES = { upstream: 'upstream itself', nginx: 'nginx', forwarder: '
 
 /** A text of the length of an agent token, so that the forwarder reads as many bytes as the broker. */
 const TOKEN_SIZED_TEXT = 'x'.repeat(620);
-const TOKENS_A_BATCH = 1_000;
+const TOKENS_PER_BATCH = 1_000;
 
 /** Starts everything except the brokers. `stack` stops all that was started. */
 export async function setStage(
@@ -121,7 +121,7 @@ async function storeOptions(store: Store, postgres: Postgres | undefined, name: 
 }
 
 function onStage(broker: BrokerTarget, store: Store, agents: number, database: readonly number[]): BrokerOnStage {
-  const batch = createTokenBatch(broker.agents, TOKENS_A_BATCH, Date.now);
+  const batch = createTokenBatch(broker.agents, TOKENS_PER_BATCH, Date.now);
   const port = Number(new URL(broker.baseUrl).port);
   const pids = [broker.pid, ...database];
   const count = agents.toLocaleString('en');

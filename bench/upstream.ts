@@ -23,7 +23,7 @@ const CONTENT = Buffer.from(
 const HEADERS = { 'content-type': 'application/json; charset=utf-8', 'content-length': CONTENT.length };
 
 const MIB = Buffer.alloc(1024 * 1024, 'x');
-const EVENTS_EVERY_MS = 250;
+const EVENTS_INTERVAL_MS = 250;
 
 const server = createServer((request, response) => {
   const [, what, count] = /^\/(files\/|events\/|items\/numbers-|items\/digits-)(\d+)/.exec(request.url ?? '') ?? [];
@@ -52,7 +52,7 @@ function tick(response: ServerResponse, ms: number): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const say = () => response.write(`data: ${process.hrtime.bigint()}\n\n`);
   say();
-  const timer = setInterval(say, EVENTS_EVERY_MS);
+  const timer = setInterval(say, EVENTS_INTERVAL_MS);
   const over = setTimeout(() => response.end(), ms);
   response.once('close', () => {
     clearInterval(timer);

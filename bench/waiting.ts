@@ -28,7 +28,7 @@ const SETTLED_MS = 11_000;
 const DECISIONS = 50;
 const LOOKS = 20;
 /** How long an agent's poll stays open, in seconds: the maximum that the specification allows. */
-const PATIENCE_S = 50;
+const TIMEOUT_S = 50;
 const AT_ONCE = 50;
 /** The deadline for an owner's page to show a new request; a longer time is an error of the run. */
 const SHOWN_WITHIN_MS = 30_000;
@@ -59,7 +59,7 @@ export async function watchWaiting(
   try {
     // Warm-up, so that the database's workers and the notification channel exist before the first measurement.
     const first = await held(0);
-    const early = ask(baseUrl, long, 'GET', `/v1/approvals/${first}?wait=${PATIENCE_S}`, `Bearer ${tokens[0]}`);
+    const early = ask(baseUrl, long, 'GET', `/v1/approvals/${first}?wait=${TIMEOUT_S}`, `Bearer ${tokens[0]}`);
     await wait(500);
     await ask(baseUrl, short, 'POST', `/owner/approvals/${first}/deny`, owner, {});
     await early;
@@ -74,7 +74,7 @@ export async function watchWaiting(
     tell(`${agents.length} agents begin to wait`);
     const waiting: Promise<Answer>[] = [];
     for (const [at, id] of ids.entries()) {
-      const polling = ask(baseUrl, long, 'GET', `/v1/approvals/${id}?wait=${PATIENCE_S}`, `Bearer ${tokens[at]}`);
+      const polling = ask(baseUrl, long, 'GET', `/v1/approvals/${id}?wait=${TIMEOUT_S}`, `Bearer ${tokens[at]}`);
       // Most of these polls are aborted at the end.
       polling.catch(() => undefined);
       waiting.push(polling);

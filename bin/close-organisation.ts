@@ -11,7 +11,7 @@ export type CloseOptions = ConnectionOptions & { json?: boolean; yes?: true; dro
 type Closing = { closed: boolean; agents_left: boolean; sinks: { name: string; behind: number }[] };
 
 /** How often to look whether audit sinks have sent the last rows, and the pause between. */
-const LOOKS = 30;
+const MAX_CHECKS = 30;
 const PAUSE_MS = 1_000;
 
 /** Asks for confirmation first. `name`: of the organisation, or its id. Throws CommandFailed, WrongUsage. */
@@ -54,7 +54,7 @@ async function close(connection: BrokerConnection, id: string, dropSinks: boolea
     const now = (await connection.ask('POST', path, { drop_sinks: dropSinks })) as unknown as Closing;
     if (now.closed) return now;
     if (now.agents_left) continue;
-    if (++look === LOOKS) return now;
+    if (++look === MAX_CHECKS) return now;
     await pause(PAUSE_MS);
   }
 }

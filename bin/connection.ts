@@ -65,7 +65,7 @@ export type BrokerConnection = {
 /** Long, because an apply of a large governance file and a purge answer only when they are done. */
 const TIMEOUT_MS = 300_000;
 /** Timeout of the request that checks whether a broker answers. */
-const ANSWERS_WITHIN_MS = 15_000;
+const ANSWER_DEADLINE_MS = 15_000;
 
 type Ask = BrokerConnection['ask'];
 
@@ -225,7 +225,7 @@ async function expectBroker(url: string): Promise<void> {
  */
 async function askBefore(url: string, request: BrokerRequest): Promise<Record<string, unknown> | undefined> {
   try {
-    return readAnswer((await signedSend({ url, timeoutMs: ANSWERS_WITHIN_MS })(request)).text);
+    return readAnswer((await signedSend({ url, timeoutMs: ANSWER_DEADLINE_MS })(request)).text);
   } catch {
     throw new CommandFailed(`The broker at ${url} does not answer. Is it running there?`);
   }

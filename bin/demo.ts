@@ -20,7 +20,7 @@ type Telling = { tell(text: string): void; asks: boolean; stop?: AbortSignal | u
 type Story = { seconds: number; steps: Record<string, unknown>[] };
 
 /** How long a person has to decide. */
-const MOST_WAIT_SECONDS = 900;
+const MAX_WAIT_SECONDS = 900;
 
 /**
  * Runs broker, platform and agent in `folder` (the caller removes it), and returns each step as a value. Throws CommandFailed when a
@@ -138,7 +138,7 @@ async function decide(
 }
 
 async function settled(agent: AgentClient, approvalId: string, signal?: AbortSignal): Promise<Approval> {
-  const options = { timeoutSeconds: MOST_WAIT_SECONDS, ...(signal && { signal }) };
+  const options = { timeoutSeconds: MAX_WAIT_SECONDS, ...(signal && { signal }) };
   const found = await agent.settled(approvalId, options).catch((error: Error) => {
     throw signal?.aborted ? new CommandFailed('Stopped. The refund was not decided, and the demo is removed.') : error;
   });

@@ -8,9 +8,9 @@ import { examineKey, examineKeyItself } from './doctor-key.ts';
 
 const TIMEOUT_MS = 10_000;
 /** A clock that is further ahead makes tokens that are refused (docs/agents.md, The agent token). */
-const AHEAD_REFUSED_MS = 30_000;
+const MAX_AHEAD_MS = 30_000;
 /** A clock that is further behind makes tokens that have already expired: those with the default lifetime of 60 seconds. */
-const BEHIND_REFUSED_MS = AHEAD_REFUSED_MS + 60_000;
+const MAX_BEHIND_MS = MAX_AHEAD_MS + 60_000;
 const SKEW_WORTH_TELLING_MS = 5_000;
 
 /** Sends a request as the agent would. Throws what `fetch` throws. */
@@ -132,7 +132,7 @@ function examineClock(skewMs: number | undefined): Check {
   if (apart < SKEW_WORTH_TELLING_MS) return { check: 'clock', result: 'ok', detail: 'the same time as the broker’s' };
   const detail = `${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the broker’s`;
   const advice = 'Let the machine set its clock from the network (NTP).';
-  const most = skewMs > 0 ? AHEAD_REFUSED_MS : BEHIND_REFUSED_MS;
+  const most = skewMs > 0 ? MAX_AHEAD_MS : MAX_BEHIND_MS;
   return apart < most
     ? { check: 'clock', result: 'warning', detail, advice: `${advice} From ${most / 1000} s on, tokens are refused.` }
     : { check: 'clock', result: 'failed', detail, advice: `${advice} Tokens are refused beyond ${most / 1000} s.` };

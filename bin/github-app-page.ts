@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { CommandFailed } from './failure.ts';
 
 /** GitHub's code is valid for an hour. */
-const PATIENCE_MS = 3600_000;
+const TIMEOUT_MS = 3600_000;
 
 export type ManifestPage = {
   /** Address of the page, to open in a browser. */
@@ -50,7 +50,7 @@ export async function openManifestPage(action: string, manifest: Record<string, 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(0, '127.0.0.1', resolve);
   });
-  const timer = setTimeout(() => late(new CommandFailed('Nobody made the App within an hour.')), PATIENCE_MS);
+  const timer = setTimeout(() => late(new CommandFailed('Nobody made the App within an hour.')), TIMEOUT_MS);
   return {
     url: `http://${host()}/${start}`,
     code,

@@ -31,11 +31,11 @@ export type GitHubAppOptions = {
 };
 
 /** GitHub's limit for names of Apps, in characters. */
-const LONGEST_NAME = 34;
+const MAX_NAME_LENGTH = 34;
 const ORGANISATION = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$/;
 /** How long to wait for a person to install the App. */
-const INSTALL_PATIENCE_MS = 10 * 60_000;
-const ASK_EVERY_MS = 3_000;
+const INSTALL_TIMEOUT_MS = 10 * 60_000;
+const POLL_INTERVAL_MS = 3_000;
 
 /** Runs the command. `say` shows a line to the person while the command waits for them. Throws CommandFailed; WrongUsage. */
 export async function gitHubApp(options: GitHubAppOptions, say: (text: string) => void): Promise<GitHubAppResult> {
@@ -56,7 +56,7 @@ async function makeApp(
   const { org } = options;
   if (org !== undefined && !ORGANISATION.test(org)) throw new WrongUsage(`${org} is not the name of an organisation.`);
   const manifest = {
-    name: (options.name ?? `agent-broker ${hostname()}`).slice(0, LONGEST_NAME),
+    name: (options.name ?? `agent-broker ${hostname()}`).slice(0, MAX_NAME_LENGTH),
     url: 'https://www.npmjs.com/package/agent-broker',
     public: false,
     default_events: [],
@@ -148,7 +148,7 @@ async function untilInstalled(
   const leaving = new AbortController();
   const leave = () => leaving.abort();
   process.once('SIGINT', leave);
-  const until = performance.now() + INSTALL_PATIENCE_MS;
+  const until = performance.now() + INSTALL_TIMEOUT_MS;
   let told = '';
   try {
     while (performance.now() < until && !leaving.signal.aborted) {
@@ -160,7 +160,7 @@ async function untilInstalled(
         if (error.message !== told) say(`${error.message} Asking again …`);
         told = error.message;
       }
-      await pause(ASK_EVERY_MS, undefined, { signal: leaving.signal }).catch(() => {});
+      await pause(POLL_INTERVAL_MS, undefined, { signal: leaving.signal }).catch(() => {});
     }
   } finally {
     process.off('SIGINT', leave);

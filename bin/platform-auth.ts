@@ -135,9 +135,9 @@ async function app({ place, platformId, options, say }: Adding): Promise<NewAuth
 const publicUrl = async (broker: BrokerConnection): Promise<string> =>
   String((await broker.ask('GET', '/agent-manifest.json')).base_url);
 
-const ASK_EVERY_MS = 1_000;
+const POLL_INTERVAL_MS = 1_000;
 /** Equal to the broker's own limit for a consent that was begun. */
-const PATIENCE_MS = 10 * 60_000;
+const TIMEOUT_MS = 10 * 60_000;
 
 /** Prints the link for the consent, and waits until a person has completed it. Throws CommandFailed. */
 export async function waitUntilConnected(
@@ -150,13 +150,13 @@ export async function waitUntilConnected(
   say(
     `Open this in a browser that is signed in at ${at} (${PROGRAM} owner link signs it in), and consent:\n\n  ${url}\n\nWaiting …`,
   );
-  const until = performance.now() + PATIENCE_MS;
+  const until = performance.now() + TIMEOUT_MS;
   while (performance.now() < until) {
     const { connections } = (await broker.ask('GET', '/owner/connections')) as {
       connections: { id: string; state: string }[];
     };
     if (connections.find((one) => one.id === id)?.state === 'connected') return;
-    await pause(ASK_EVERY_MS);
+    await pause(POLL_INTERVAL_MS);
   }
   throw new CommandFailed(
     'Nobody consented within ten minutes. The platform was added; run the same command again to continue.',

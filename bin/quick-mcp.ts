@@ -10,7 +10,7 @@ import { type CallerOptions, configuredCaller } from '../mcp/configured-caller.t
 import { packageVersion } from './package-version.ts';
 
 /** Limit of the broker's long polls; clients time out after 60 seconds (docs/clients/waiting.md). */
-export const MOST_WAIT_SECONDS = 50;
+export const MAX_WAIT_SECONDS = 50;
 
 type Read = { profile: string | undefined; waitSeconds: number; caller: CallerOptions };
 
@@ -20,8 +20,8 @@ export function readArguments(args: readonly string[]): Read | undefined {
     const text = { type: 'string' } as const;
     const options = { profile: text, wait: text, caller: text, 'caller-file': text };
     const { profile, wait, caller, 'caller-file': callerFile } = parseArgs({ args: [...args], options }).values;
-    const waitSeconds = wait === undefined ? MOST_WAIT_SECONDS : Number(wait);
-    return /^\d+$/.test(wait ?? '0') && waitSeconds <= MOST_WAIT_SECONDS
+    const waitSeconds = wait === undefined ? MAX_WAIT_SECONDS : Number(wait);
+    return /^\d+$/.test(wait ?? '0') && waitSeconds <= MAX_WAIT_SECONDS
       ? { profile, waitSeconds, caller: { caller, callerFile } }
       : undefined;
   } catch {

@@ -18,7 +18,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path';
 
 /** Limit of chained symbolic links, as in operating systems. */
-const MOST_LINKS = 40;
+const MAX_LINKS = 40;
 
 /**
  * If `path` is a symbolic link, its target is replaced or created. Permissions, group and owner are preserved; only root can preserve another
@@ -81,7 +81,7 @@ export function tryReplacing(path: string): { mode: number | undefined } {
 /** The target of the chain of links, whether or not it exists. */
 function targetOf(path: string): string {
   let at = path;
-  for (let hop = 0; hop < MOST_LINKS; hop++) {
+  for (let hop = 0; hop < MAX_LINKS; hop++) {
     const folder = realpathSync(dirname(at));
     const place = join(folder, basename(at));
     const next = linkAt(place);

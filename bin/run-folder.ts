@@ -10,9 +10,9 @@ import { CommandFailed } from './failure.ts';
 const beginning = (): string =>
   `agent-broker-run-${createHash('sha256').update(hostname()).digest('hex').slice(0, 8)}-`;
 /** The longest path of a Unix socket in bytes, on the system with the lowest limit (macOS, unix(4)). */
-const LONGEST_SOCKET = 103;
+const MAX_SOCKET_LENGTH = 103;
 /** A run listens on its socket less than a second after it made its folder. */
-const STARTED_WITHIN_MS = 60 * 60 * 1000;
+const START_WINDOW_MS = 60 * 60 * 1000;
 
 /** The Unix socket that the sidecar also listens on. */
 export const socketIn = (folder: string): string => join(folder, 'socket');
@@ -39,7 +39,7 @@ function makeFolder(): string {
     }
   };
   const folder = make(tmpdir());
-  if (process.platform === 'win32' || Buffer.byteLength(socketIn(folder)) <= LONGEST_SOCKET) return folder;
+  if (process.platform === 'win32' || Buffer.byteLength(socketIn(folder)) <= MAX_SOCKET_LENGTH) return folder;
   rmSync(folder, { recursive: true });
   return make('/tmp');
 }
@@ -56,7 +56,7 @@ async function removeLeft(parent: string, own: string): Promise<void> {
         const stat = lstatSync(folder);
         if (folder === own || !stat.isDirectory() || stat.uid !== process.getuid?.()) return;
         const code = await connectTo(socketIn(folder));
-        const isLeft = code === 'ECONNREFUSED' || (code === 'ENOENT' && Date.now() - stat.mtimeMs > STARTED_WITHIN_MS);
+        const isLeft = code === 'ECONNREFUSED' || (code === 'ENOENT' && Date.now() - stat.mtimeMs > START_WINDOW_MS);
         if (isLeft) rmSync(folder, { recursive: true, force: true });
       } catch {
         // Removed by another process meanwhile, or not removable: no reason not to start the command.

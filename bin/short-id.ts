@@ -2,11 +2,11 @@
 import { CommandFailed, WrongUsage } from './failure.ts';
 
 /** The shortest prefix that is accepted and printed. */
-export const LEAST = 6;
+export const MIN = 6;
 /** Matches an id, or its prefix. */
 const PREFIX = /^[0-9a-f][0-9a-f-]*$/;
 
-/** Returns the shortest unique prefix of each id, of at least `LEAST` characters. */
+/** Returns the shortest unique prefix of each id, of at least `MIN` characters. */
 export function shortIds(ids: readonly string[]): Map<string, string> {
   const sorted = ids.toSorted();
   const shared = (a: string, b = ''): number => {
@@ -17,7 +17,7 @@ export function shortIds(ids: readonly string[]): Map<string, string> {
   return new Map(
     sorted.map((id, i) => {
       const needed = Math.max(shared(id, sorted[i - 1]), shared(id, sorted[i + 1])) + 1;
-      return [id, id.slice(0, Math.max(LEAST, needed))];
+      return [id, id.slice(0, Math.max(MIN, needed))];
     }),
   );
 }
@@ -33,7 +33,7 @@ export function findByPrefix<T extends { id: string }>(
 ): T | undefined {
   const prefix = given.toLowerCase();
   if (!PREFIX.test(prefix)) throw new WrongUsage(`${given} is no id: take one from the first column of the list.`);
-  if (prefix.length < LEAST) throw new WrongUsage(`${given} is too short: give ${LEAST} characters of an id or more.`);
+  if (prefix.length < MIN) throw new WrongUsage(`${given} is too short: give ${MIN} characters of an id or more.`);
   const found = all.filter(({ id }) => id.startsWith(prefix));
   if (found.length > 1)
     throw new CommandFailed(

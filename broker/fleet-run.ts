@@ -12,7 +12,7 @@ import { findRun, type Run, registerInstance, settleRun } from './store/instance
 import type { Store } from './store/store.ts';
 
 /** How often a starting process checks the other processes per heartbeat interval. */
-const CHECKS_PER_BEAT = 20;
+const CHECKS_PER_HEARTBEAT = 20;
 /** Checks without a heartbeat of any member, after which no other process counts as alive: one and a half intervals, since heartbeats may be late. */
 const SILENT_CHECKS = 30;
 
@@ -74,7 +74,7 @@ export async function joinFleet(
       running ??= check().finally(() => {
         running = undefined;
       });
-    }, beatMs / CHECKS_PER_BEAT);
+    }, beatMs / CHECKS_PER_HEARTBEAT);
     if (found.member) clearInterval(timer);
     return {
       stop: async () => {

@@ -13,7 +13,7 @@ export type ReachWarning = {
 
 const LAST_VISIT = 'last_visit_from_elsewhere';
 const DAY_MS = 24 * 3600 * 1000;
-const NOTED_EVERY_MS = 60_000;
+const WRITE_INTERVAL_MS = 60_000;
 /** Names that no public server answers to (RFC 6762, RFC 8375, RFC 6761, and names that routers assign). */
 const LOCAL_NAME = /(?:^[^.]+|\.(?:local|home\.arpa|internal|lan|home|intranet|test))$/;
 
@@ -70,7 +70,7 @@ export function makeVisitNote(): (broker: Pick<Broker, 'store' | 'clock'>, sourc
   return ({ store, clock }, source) => {
     if (isThisMachine(source)) return;
     const now = clock();
-    if (now - notedAt < NOTED_EVERY_MS) return;
+    if (now - notedAt < WRITE_INTERVAL_MS) return;
     notedAt = now;
     putMeta(store.db, LAST_VISIT, `${now}`).catch(() => {
       notedAt = 0;

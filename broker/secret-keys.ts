@@ -20,7 +20,7 @@ import {
 import type { SecretKeyTable } from './store/tables/registrations.ts';
 
 /** How long a replaced key still opens secrets: clients that read the key set just before the rotation can send until then. */
-export const OPENS_ON_MS = 24 * 3_600_000;
+export const DECRYPTION_GRACE_MS = 24 * 3_600_000;
 
 type Keeper = Pick<Broker, 'store' | 'vault'>;
 
@@ -59,7 +59,7 @@ export async function publishedSecretKeys(broker: Keeper, now: Instant): Promise
 /** Returns the private half of a key that is in force, or was replaced less than a day ago. Throws SealError when it was altered in the store. */
 export async function secretKeyOf({ store, vault }: Keeper, kid: string, now: Instant): Promise<KeyObject | undefined> {
   const key = await findSecretKey(store.db, kid);
-  if (!key?.private_key || (key.replaced_at !== null && key.replaced_at + OPENS_ON_MS <= now)) return undefined;
+  if (!key?.private_key || (key.replaced_at !== null && key.replaced_at + DECRYPTION_GRACE_MS <= now)) return undefined;
   return createPrivateKey({ key: vault.open(placeOf(kid), key.private_key), format: 'der', type: 'pkcs8' });
 }
 
@@ -72,5 +72,5 @@ export async function rotateSecretKey(broker: Keeper, now: Instant): Promise<str
 
 /** Destroys keys that were replaced more than a day ago: secrets sealed with them cannot be opened any more, not even from copies. */
 export async function destroyOldSecretKeys({ store }: Pick<Broker, 'store'>, now: Instant): Promise<void> {
-  await destroyReplacedSecretKeys(store.db, now - OPENS_ON_MS);
+  await destroyReplacedSecretKeys(store.db, now - DECRYPTION_GRACE_MS);
 }

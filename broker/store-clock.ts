@@ -24,7 +24,7 @@ export type StoreClock = {
 class ClockRefused extends Error {}
 
 /** Clocks that differ by more than this count as wrong. */
-const APART_MS = 30_000;
+const MAX_CLOCK_DIFFERENCE_MS = 30_000;
 /** A process whose clock is off by more does not start; a larger step while it runs is not followed. */
 const REFUSED_MS = 300_000;
 /** A larger difference between wall and monotonic time means that the clock was set, or that the machine slept. */
@@ -75,7 +75,7 @@ export async function startStoreClock(
     const off = anchor.wall - anchor.at;
     offsetMs = off;
     report(
-      Math.abs(off) > APART_MS + halfWay
+      Math.abs(off) > MAX_CLOCK_DIFFERENCE_MS + halfWay
         ? `the clock of this machine is ${differenceInWords(off)} the clock of PostgreSQL`
         : undefined,
     );
@@ -92,7 +92,7 @@ export async function startStoreClock(
     const followed = off >= 0 ? present.wall : Math.max(present.wall, anchor.at + elapsed / 2);
     anchor = { ...present, at: Math.abs(off) > REFUSED_MS ? expected : followed };
     report(
-      off > REFUSED_MS || off < -APART_MS
+      off > REFUSED_MS || off < -MAX_CLOCK_DIFFERENCE_MS
         ? `the clock of this machine was set: it is ${differenceInWords(off)} the elapsed time`
         : undefined,
     );

@@ -51,7 +51,7 @@ export function makeVault(initial: MasterKeys): Vault {
 
 const BATCH = 200;
 /** Two passes are enough, unless a replica still seals with the older key. */
-const MOST_PASSES = 10;
+const MAX_PASSES = 10;
 
 /** `unreadable`: values that no key opens, as `table row`. They stay unchanged. */
 export type Rewrapped = { wrapped: number; unreadable: string[] };
@@ -68,7 +68,7 @@ export async function rewrapAll(store: Store, vault: Vault): Promise<Rewrapped> 
   do {
     pass = await rewrapOnce(store, vault);
     wrapped += pass.wrapped;
-  } while (pass.wrapped > 0 && ++passes < MOST_PASSES);
+  } while (pass.wrapped > 0 && ++passes < MAX_PASSES);
   return { wrapped, unreadable: pass.unreadable };
 }
 

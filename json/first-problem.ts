@@ -29,7 +29,7 @@ export type Problem = {
   detail?: string;
 };
 
-const MOST_SHOWN = 40;
+const MAX_SHOWN = 40;
 
 /**
  * What was found in a text. `problem`: undefined when nothing is refused; then JSON.parse accepts the text. `bytes`: an estimate of the memory that the
@@ -141,8 +141,8 @@ class ProblemSearch {
 
   #inexact(): Problem {
     const { start, end } = this.#tokens;
-    const written = this.#text.slice(start, Math.min(end, start + MOST_SHOWN));
-    return { ...this.#problem('inexact_number'), detail: end - start > MOST_SHOWN ? `${written}…` : written };
+    const written = this.#text.slice(start, Math.min(end, start + MAX_SHOWN));
+    return { ...this.#problem('inexact_number'), detail: end - start > MAX_SHOWN ? `${written}…` : written };
   }
 
   #inString(nulAllowedIn: readonly string[], isName: boolean): Problem | undefined {
@@ -168,7 +168,7 @@ class ProblemSearch {
 }
 
 /** An object with more names than this uses a set for look-ups. */
-const FEW = 12;
+const SCAN_BELOW = 12;
 
 /** The member names of the objects that enclose a place in a JSON text: detects duplicates, and returns the last name. */
 class MemberNames {
@@ -193,7 +193,7 @@ class MemberNames {
   /** Adds a name to the innermost object, at this level. Returns false when it has this name already. */
   add(level: number, name: string): boolean {
     const from = this.#from[level] ?? 0;
-    const isNew = this.#count - from < FEW ? this.#isNew(from, name) : this.#isNewOfMany(level, from, name);
+    const isNew = this.#count - from < SCAN_BELOW ? this.#isNew(from, name) : this.#isNewOfMany(level, from, name);
     this.#names[this.#count++] = name;
     return isNew;
   }

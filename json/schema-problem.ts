@@ -5,7 +5,7 @@ const TYPES: Record<string, string> = { record: 'object', int: 'whole number' };
 
 /** Matches the library's default messages; all other messages were written for users. */
 const OF_LIBRARY = /^(?:Invalid (?:input|option|GUID|UUID|discriminator)\b|Too (?:big|small): )/;
-const LONGEST_PLACE = 64;
+const MAX_PLACE_LENGTH = 64;
 const UNITS: Record<string, readonly [one: string, several: string]> = {
   string: ['character', 'characters'],
   array: ['entry', 'entries'],
@@ -68,7 +68,8 @@ function typeProblem({ code, message }: Issue): { wanted?: string; expected?: st
 function unionProblem(alternatives: readonly (readonly Issue[])[]): string | undefined {
   const first = alternatives.flatMap((issues) => issues.slice(0, 1));
   const within = first.find(({ path = [] }) => path.length > 0);
-  if (within) return `"${(within.path ?? []).map(String).join('.').slice(0, LONGEST_PLACE)}" ${schemaProblem(within)}`;
+  if (within)
+    return `"${(within.path ?? []).map(String).join('.').slice(0, MAX_PLACE_LENGTH)}" ${schemaProblem(within)}`;
   const wanted = first.flatMap((issue) =>
     issue.code === 'invalid_value' ? (issue.values ?? []).map(String) : (typeProblem(issue).wanted ?? []),
   );

@@ -33,8 +33,8 @@ export type LabMcp = {
 };
 
 /** Limit of subscriptions, which are streams about tools that never change, and exist for trying out clients only. */
-const MOST_SUBSCRIPTIONS = 16;
-const LONGEST_STREAM_MS = 60_000;
+const MAX_SUBSCRIPTIONS = 16;
+const MAX_STREAM_MS = 60_000;
 
 const INSTRUCTIONS =
   'A server for trying things out: echo, whoami and write_note. It holds no secrets and verifies nobody; anyone may call it.';
@@ -51,7 +51,7 @@ export function makeLabMcp(options: { version: string; clock?: () => number }): 
       addTools(server, notes, { headers: [...(requestInfo?.headers.keys() ?? [])].sort() });
       return server;
     },
-    { maxSubscriptions: MOST_SUBSCRIPTIONS, maxRequestBodySize: LAB_MAX_BODY_BYTES },
+    { maxSubscriptions: MAX_SUBSCRIPTIONS, maxRequestBodySize: LAB_MAX_BODY_BYTES },
   );
   return {
     notes,
@@ -63,7 +63,7 @@ export function makeLabMcp(options: { version: string; clock?: () => number }): 
       const asked = typeof message === 'object' && message !== null ? (message as { id?: unknown }) : {};
       const problem = wrongParams(asked);
       if (problem !== undefined) return error(200, { id: asked.id, code: -32602, message: problem });
-      const signal = AbortSignal.any([left, AbortSignal.timeout(LONGEST_STREAM_MS)]);
+      const signal = AbortSignal.any([left, AbortSignal.timeout(MAX_STREAM_MS)]);
       const request = new Request(url, { method: 'POST', headers: webHeaders(headers), signal });
       const response = await handler.fetch(request, { parsedBody: message });
       const type = response.headers.get('content-type');

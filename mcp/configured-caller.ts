@@ -8,7 +8,7 @@ import { othersCanRead } from './profile.ts';
 export type CallerOptions = { caller?: string | undefined; callerFile?: string | undefined };
 
 /** The longest assertion that the broker accepts, in characters (broker/wire/action.ts). */
-const MOST_ASSERTION = 8192;
+const MAX_ASSERTION_LENGTH = 8192;
 
 /**
  * Options take the place of AGENT_BROKER_CALLER and AGENT_BROKER_CALLER_FILE. Returns undefined when no caller is configured. The returned
@@ -79,7 +79,7 @@ function readAssertion(file: string): Caller {
     if (error instanceof CallerProblem) throw error;
     throw new CallerProblem(`The assertion ${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
   }
-  if (assertion.length > MOST_ASSERTION || !/^[\w-]+\.[\w-]+\.[\w-]*$/.test(assertion))
+  if (assertion.length > MAX_ASSERTION_LENGTH || !/^[\w-]+\.[\w-]+\.[\w-]*$/.test(assertion))
     throw new CallerProblem(`The file ${file} holds no assertion: it has to be one JWT, and nothing else.`);
   return { assertion };
 }

@@ -11,8 +11,8 @@ export const REWRITES = '^url\\..*\\.(push)?insteadof$';
 export const baseOf = ({ name }: Pick<Setting, 'name'>): string =>
   name.slice(name.indexOf('.') + 1, name.lastIndexOf('.')).replace(/^(https?:\/\/)[^/@]*@/, '$1');
 
-const GIVEN_UP_AFTER_MS = 5_000;
-const MOST_BYTES = 1024 * 1024;
+const TIMEOUT_MS = 5_000;
+const MAX_BYTES = 1024 * 1024;
 
 /** Parses the names and values that git prints with `--null`. */
 export const settingsIn = (text: string): Setting[] =>
@@ -26,7 +26,7 @@ export const settingsIn = (text: string): Setting[] =>
 
 /** Returns the output of `git config`: empty when it finds nothing, undefined when git cannot be run. `cwd`: the current folder when absent. */
 export function gitConfig(words: readonly string[], env: NodeJS.ProcessEnv, cwd?: string): Promise<string | undefined> {
-  const options = { env, cwd, timeout: GIVEN_UP_AFTER_MS, maxBuffer: MOST_BYTES };
+  const options = { env, cwd, timeout: TIMEOUT_MS, maxBuffer: MAX_BYTES };
   return new Promise((resolve) => {
     execFile('git', ['config', ...words], options, (error, stdout) =>
       resolve(error && typeof error.code !== 'number' ? undefined : stdout),

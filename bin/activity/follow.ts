@@ -6,12 +6,12 @@ import type { OwnerApi } from '../owner-api.ts';
 import { type RowFilter, readRows } from './read-rows.ts';
 
 /** Polls, because the events for owners (/owner/events) report only what waits for a decision, and no audit rows. */
-const EVERY_MS = 1_000;
+const INTERVAL_MS = 1_000;
 /** A row is dated when its call began, and arrives when the call ended: at most this much later, in milliseconds. */
 const LATE_MS = 150_000;
 /** Most calls end sooner: each poll looks back this far, every tenth as far as LATE_MS. */
 const SOON_MS = 10_000;
-const SWEEP_EVERY = 10;
+const FULL_POLL_EVERY = 10;
 
 type Following = {
   /** Reconnects. Throws CommandFailed while there is no broker to connect to. */
@@ -49,7 +49,7 @@ export async function followRows({ connect, filter, printed, print, tell, signal
     try {
       api ??= await connect();
       // After an outage, rows from before it may arrive late, too.
-      const back = isDown || round % SWEEP_EVERY === 0 ? LATE_MS : SOON_MS;
+      const back = isDown || round % FULL_POLL_EVERY === 0 ? LATE_MS : SOON_MS;
       const from = Math.min(newest - back, ...open.values());
       const since =
         newest === 0 ? filter.since : new Date(Math.max(from, Date.parse(filter.since ?? '') || 0)).toISOString();
@@ -68,7 +68,7 @@ export async function followRows({ connect, filter, printed, print, tell, signal
       isDown = true;
       api = undefined;
     }
-    await pause(EVERY_MS, undefined, { signal }).catch(() => {});
+    await pause(INTERVAL_MS, undefined, { signal }).catch(() => {});
   }
 }
 

@@ -19,14 +19,14 @@ export type StaticKeyOptions = ConnectionOptions & {
 };
 
 /** The broker's own limit (broker/admin/static-keys.ts). */
-const LONGEST_DAYS = 90;
+const MAX_DAYS = 90;
 
 const pathOf = (agentId: string) => `/owner/agents/${encodeURIComponent(agentId)}/static-keys` as const;
 
 export async function issueStaticKey(given: string, options: StaticKeyOptions): Promise<void> {
   const { connection, label, expires } = options;
-  if (expires === 'never' || (expires !== undefined && expires > LONGEST_DAYS * 86_400))
-    throw new WrongUsage(`--expires: a static key lives for ${LONGEST_DAYS} days at most.`);
+  if (expires === 'never' || (expires !== undefined && expires > MAX_DAYS * 86_400))
+    throw new WrongUsage(`--expires: a static key lives for ${MAX_DAYS} days at most.`);
   const api = await openOwnerApi(options);
   const path = pathOf(await agentIdOf(api, given));
   const body = { connection, label, ...(expires !== undefined && { expires_in_seconds: expires }) };

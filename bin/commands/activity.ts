@@ -5,8 +5,8 @@ import { withConnection } from '../connection.ts';
 import { momentAgo, wholeNumber } from '../duration.ts';
 import { WrongUsage } from '../failure.ts';
 
-const MOST = 10_000;
-const USUAL = 20;
+const MAX = 10_000;
+const DEFAULT = 20;
 const RESULTS = ['allowed', 'held', 'denied', 'blocked', 'errored', 'change'];
 
 export function addActivityCommand(program: Command): void {
@@ -18,7 +18,7 @@ export function addActivityCommand(program: Command): void {
     .addOption(new Option('--result <result>', 'only what ended so; change: what owners did').choices(RESULTS))
     .option('--since <when>', 'only rows since then: 2h or 3d ago, or a time such as 2027-01-31T18:00:00Z', momentAgo)
     .option('--text <words>', 'only rows with these words in path, reason, detail, agent, platform, scope or id')
-    .option('--limit <number>', 'maximum number of rows before following', wholeNumber(1, MOST), USUAL)
+    .option('--limit <number>', 'maximum number of rows before following', wholeNumber(1, MAX), DEFAULT)
     .option('--follow', 'continue with new rows until Ctrl-C')
     .option('--json', 'print JSON, one object per line')
     .action(async (options: ActivityOptions) => {

@@ -49,13 +49,13 @@ export function addAddCommand(program: Command): void {
 }
 
 /** Most missing scopes that are listed by name; the rest are counted. */
-const MOST = 6;
+const MAX = 6;
 
 function inWords({ builtin, platform, base_url, connection, made, test, presets }: Added, options: AddOptions): string {
   const { account, expires_at, granted_scopes, lacking } = test;
   const short = (scope: string) => scope.slice(scope.indexOf(':') + 1);
-  const more = lacking.length > MOST ? `, and ${lacking.length - MOST} more` : '';
-  const needs = lacking.slice(0, MOST).map(({ scope, needs }) => `${short(scope)} (needs ${needs.join(' or ')})`);
+  const more = lacking.length > MAX ? `, and ${lacking.length - MAX} more` : '';
+  const needs = lacking.slice(0, MAX).map(({ scope, needs }) => `${short(scope)} (needs ${needs.join(' or ')})`);
   const next = `connect cursor --grant ${platform}=${presets[1]?.name ?? presets[0]?.name ?? 'SCOPE'}${builtin === 'github' ? " --repos 'OWNER/*'" : ''} --expires 30d`;
   return [
     `${made.platform ? 'Added' : made.connection ? 'Connected' : 'Replaced the credential of'} ${platform} (${builtin} at ${base_url}), connection "${connection}".`,

@@ -6,9 +6,9 @@ import type { CorrectOptions } from '../inbox/correct.ts';
 import type { DecideOptions } from '../inbox/decide.ts';
 import type { Terms } from '../inbox/decision-request.ts';
 
-const MOST_WAIT_SECONDS = 600;
+const MAX_WAIT_SECONDS = 600;
 const WAIT_SECONDS = 30;
-const MOST_USES = 1_000;
+const MAX_USES = 1_000;
 
 type Standing = { next?: number; for?: Lasting; session?: true; free?: string[] };
 
@@ -22,7 +22,7 @@ export function addDecideCommands(program: Command): void {
     .option(
       '--wait <seconds>',
       'how long to wait for what the platform answers to a call',
-      wholeNumber(1, MOST_WAIT_SECONDS),
+      wholeNumber(1, MAX_WAIT_SECONDS),
       WAIT_SECONDS,
     )
     .option('--no-wait', 'do not wait for the result of the call')
@@ -36,11 +36,7 @@ export function addDecideCommands(program: Command): void {
     .option('--connection <name>', 'for an access request: the connection whose grant is extended')
     .option('--name <name>', 'for an agent registration: its name')
     .option('--policy <name>', 'for an agent registration: its policy')
-    .option(
-      '--next <n>',
-      'of a call: also lets the next ones pass that are like it, so many',
-      wholeNumber(1, MOST_USES),
-    )
+    .option('--next <n>', 'of a call: also lets the next ones pass that are like it, so many', wholeNumber(1, MAX_USES))
     .option('--for <when>', 'with --next: expiry, such as 1h, 7d or a time; at most 30d', lastingSeconds)
     .option('--session', 'with --next: only in the session of this call, 12 h at most')
     .option(

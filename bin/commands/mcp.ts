@@ -4,7 +4,7 @@ import { type CallerOptions, configuredCaller } from '../../mcp/configured-calle
 import { wholeNumber } from '../duration.ts';
 import { WrongUsage } from '../failure.ts';
 import { packageVersion } from '../package-version.ts';
-import { MOST_WAIT_SECONDS } from '../quick-mcp.ts';
+import { MAX_WAIT_SECONDS } from '../quick-mcp.ts';
 
 type Options = CallerOptions & { profile?: string; wait: number };
 
@@ -29,8 +29,8 @@ export function addMcpCommand(program: Command): void {
     .option(
       '--wait <seconds>',
       'how long a held call waits for a decision before it returns',
-      wholeNumber(0, MOST_WAIT_SECONDS),
-      MOST_WAIT_SECONDS,
+      wholeNumber(0, MAX_WAIT_SECONDS),
+      MAX_WAIT_SECONDS,
     )
     .option(
       '--caller <source:id>',

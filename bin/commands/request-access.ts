@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { wholeNumber } from '../duration.ts';
 import type { RequestOptions } from '../request-access.ts';
 
-const MOST_WAIT_SECONDS = 600;
+const MAX_WAIT_SECONDS = 600;
 /** Shorter than the time limit of agent programs for a command. */
 const WAIT_SECONDS = 50;
 
@@ -18,7 +18,7 @@ export function addRequestAccessCommand(program: Command): void {
     .option(
       '--wait <seconds>',
       'how long to wait for the decision, 0 to 600',
-      wholeNumber(0, MOST_WAIT_SECONDS),
+      wholeNumber(0, MAX_WAIT_SECONDS),
       WAIT_SECONDS,
     )
     .option(

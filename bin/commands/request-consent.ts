@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { wholeNumber } from '../duration.ts';
 import type { ConsentOptions } from '../request-consent.ts';
 
-const MOST_WAIT_SECONDS = 1800;
+const MAX_WAIT_SECONDS = 1800;
 
 export function addRequestConsentCommand(program: Command): void {
   program
@@ -17,7 +17,7 @@ export function addRequestConsentCommand(program: Command): void {
     .option(
       '--wait <seconds>',
       'how long to wait until the person has consented, 0 to 1800',
-      wholeNumber(0, MOST_WAIT_SECONDS),
+      wholeNumber(0, MAX_WAIT_SECONDS),
       0,
     )
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')

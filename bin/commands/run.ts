@@ -4,7 +4,7 @@ import { wholeNumber } from '../duration.ts';
 import type { RunOptions } from '../run.ts';
 
 /** The largest value that `X-Svc-Wait` accepts (broker/http/proxy-request.ts). */
-const MOST_WAIT_SECONDS = 120;
+const MAX_WAIT_SECONDS = 120;
 
 const oneMore = (label: string, labels: readonly string[]): string[] => [...labels, label];
 
@@ -26,7 +26,7 @@ export function addRunCommand(program: Command): void {
     .option(
       '--wait <seconds>',
       'how long a call waits that a person has to approve, 0 to 120 (otherwise as its connection says, or 25)',
-      wholeNumber(0, MOST_WAIT_SECONDS),
+      wholeNumber(0, MAX_WAIT_SECONDS),
     )
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
     .option(

@@ -29,7 +29,7 @@ const LOG_KEYS = 'log.key';
 const RECEIPT_KEYS = 'receipt-keys.json';
 const CHECKPOINTS = 'checkpoints';
 /** Age from which a partial download is one of a killed process. */
-const LEFT_MS = 24 * 3600 * 1000;
+const ABANDONED_MS = 24 * 3600 * 1000;
 
 /** `newReceiptKeys`: the `kid`s of keys that were not in the folder before. */
 export type SavedLog = { size: number; checkpoints: number; newLogKeys: number; newReceiptKeys: string[] };
@@ -147,7 +147,7 @@ async function refuseOther(
 function removeLeftovers(folder: string): void {
   for (const name of readdirSync(folder).filter((one) => one.startsWith(`.${LOG}.`))) {
     const modifiedAt = statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
-    if (Date.now() - modifiedAt > LEFT_MS) rmSync(join(folder, name), { force: true });
+    if (Date.now() - modifiedAt > ABANDONED_MS) rmSync(join(folder, name), { force: true });
   }
 }
 

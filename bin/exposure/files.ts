@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, readSync, statSync } from 'node:fs';
 import { CREDENTIAL_FILES } from './credential-files.ts';
 import type { Finding, Place } from './finding.ts';
 
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 
 /** Returns the beginning of a readable regular file; undefined for anything else. Never blocks, as opening a pipe could. */
 function beginningOf(path: string): string | undefined {
@@ -11,7 +11,7 @@ function beginningOf(path: string): string | undefined {
     if (!statSync(path).isFile()) return undefined;
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      const bytes = Buffer.alloc(MOST_BYTES);
+      const bytes = Buffer.alloc(MAX_BYTES);
       return bytes.toString('utf8', 0, readSync(file, bytes));
     } finally {
       closeSync(file);

@@ -72,7 +72,7 @@ const KEY_FORMS: readonly KeyForm[] = [
 export const LIKE_A_CREDENTIAL =
   /(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_|$)/i;
 /** Shorter values of variables with such a name are taken for settings. */
-const LEAST = 8;
+const MIN = 8;
 
 /** The kind of a credential, by the form of its value, otherwise by its name. `add`: the name of the platform for `agent-broker add`. */
 export type Recognised = { platform: string; add: string | undefined };
@@ -84,7 +84,7 @@ export function recognise(name: string, value: string): Recognised | undefined {
     KEY_FORMS.find(({ form }) => form?.test(value)) ??
     KEY_FORMS.find(({ names }) => names?.includes(name.toUpperCase()));
   if (found) return { platform: found.platform, add: found.add };
-  if (value.length < LEAST || !LIKE_A_CREDENTIAL.test(name)) return undefined;
+  if (value.length < MIN || !LIKE_A_CREDENTIAL.test(name)) return undefined;
   const isPath = /^[~.]?\//.test(value);
   return { platform: isPath ? 'a path to a credential, by its name' : 'a credential, by its name', add: undefined };
 }

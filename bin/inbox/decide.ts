@@ -21,7 +21,7 @@ type Decision = { verb: 'approve'; terms: Terms; wait: number | null } | { verb:
 type Result = { id: string; kind: Waiting['kind']; ok: boolean; words: string; answer?: unknown };
 
 /** Poll interval for the platform's answer. */
-const LOOK_MS = 300;
+const POLL_MS = 300;
 
 /** Decides one item after the other, and sets the exit code to 1 when one of them was not decided, or its call not made. */
 export async function decideAll(ids: readonly string[], decision: Decision, options: DecideOptions): Promise<void> {
@@ -128,7 +128,7 @@ async function decidedOnly(api: OwnerApi, id: string, post: (signal: AbortSignal
     },
   );
   for (;;) {
-    await Promise.race([posted, pause(LOOK_MS)]);
+    await Promise.race([posted, pause(POLL_MS)]);
     if (failure !== undefined) throw failure;
     const held = await api.ask('GET', `/owner/approvals/${id}`);
     if (answered || held.status !== 'pending') {
@@ -150,7 +150,7 @@ async function made(api: OwnerApi, id: string, post: () => Promise<unknown>, wai
       performance.now() >= until
     )
       return held;
-    await pause(LOOK_MS);
+    await pause(POLL_MS);
   }
 }
 

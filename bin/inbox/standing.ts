@@ -22,10 +22,10 @@ const COLUMNS = [
   { title: 'AT' },
 ];
 
-const MOST = 200;
+const MAX = 200;
 
 const read = async (api: OwnerApi, all: boolean): Promise<StandingApproval[]> =>
-  (await api.ask('GET', `/owner/standing-approvals?limit=${MOST}&status=${all ? 'all' : 'in_force'}`))
+  (await api.ask('GET', `/owner/standing-approvals?limit=${MAX}&status=${all ? 'all' : 'in_force'}`))
     .standing_approvals;
 
 export async function listStanding(options: Options): Promise<void> {

@@ -41,8 +41,8 @@ export async function listPlatforms(options: Options): Promise<void> {
 export type UpdateOptions = Options & { dryRun?: true; yes?: true };
 
 /** Most changes that are shown of a platform, and most characters of each; `--json` includes everything. */
-const MOST_SHOWN = 40;
-const LONGEST_SHOWN = 300;
+const MAX_SHOWN = 40;
+const MAX_SHOWN_LENGTH = 300;
 
 /**
  * Updates each platform to the manifest of this release after showing the changes; with `dryRun` only shows them. Without names: all that have an update.
@@ -87,12 +87,12 @@ function whatChanges(
   name: string,
   { changes, warnings }: { changes: readonly string[]; warnings: readonly string[] },
 ): Line[] {
-  const more = changes.length - MOST_SHOWN;
+  const more = changes.length - MAX_SHOWN;
   return [
     line`${styled('bold', id)}${name === id ? '' : ` (${name})`}:`,
     ...changes
-      .slice(0, MOST_SHOWN)
-      .map((change) => line`  ${change.length > LONGEST_SHOWN ? `${change.slice(0, LONGEST_SHOWN)}…` : change}`),
+      .slice(0, MAX_SHOWN)
+      .map((change) => line`  ${change.length > MAX_SHOWN_LENGTH ? `${change.slice(0, MAX_SHOWN_LENGTH)}…` : change}`),
     ...(more > 0 ? [line`  and ${String(more)} more`] : []),
     ...warnings.map((warning) => line`  ${styled('bold', 'Warning:')} ${warning}`),
   ];

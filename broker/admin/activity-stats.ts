@@ -29,9 +29,9 @@ const OF_RANGE: Readonly<Record<Range, { ms: number; step: Step }>> = {
 };
 
 /** Rows newer than the counters are read one by one, up to this number; with more of them, the statistics end where the counters do. */
-const MOST_NEW = 3_000;
-const MOST_DECISIONS = 5_000;
-const MOST_NAMED = 10;
+const MAX_NEW = 3_000;
+const MAX_DECISIONS = 5_000;
+const MAX_NAMED = 10;
 /** Counts per agent cover at most this time. */
 const AGENTS_MS = 30 * DAY_MS;
 /** Sorts after every id. */
@@ -69,8 +69,8 @@ export async function activityStats(
   const byHour = range === 'day';
   const agentsSince = byHour ? since : Math.max(since - (since % DAY_MS), now - (now % DAY_MS) - AGENTS_MS);
   const mark = await countedTo(db, organisationId);
-  const fresh = await rowsToCount(db, organisationId, { above: mark, below: END, limit: MOST_NEW + 1 });
-  const isWhole = fresh.length <= MOST_NEW;
+  const fresh = await rowsToCount(db, organisationId, { above: mark, below: END, limit: MAX_NEW + 1 });
+  const isWhole = fresh.length <= MAX_NEW;
   const extra = isWhole ? sumOf(organisationId, fresh) : [];
   const of = (dimension: ActivityCountTable['dimension'], from: Instant) =>
     extra.filter((one) => one.dimension === dimension && one.at >= from - (from % HOUR_MS));
@@ -84,7 +84,7 @@ export async function activityStats(
     add(bucket, outcome, calls);
     add(totals, outcome, calls);
   }
-  const { decided, isCut } = await decisionTimes(db, organisationId, span, MOST_DECISIONS);
+  const { decided, isCut } = await decisionTimes(db, organisationId, span, MAX_DECISIONS);
   for (const { heldAt, tookMs } of decided) buckets.get(startOf(heldAt) ?? Number.NaN)?.took.push(tookMs);
 
   const dimension = byHour ? 'agent_hour' : 'agent_day';
@@ -92,7 +92,7 @@ export async function activityStats(
   const agents = byName([...agentCounts, ...of(dimension, agentsSince)])
     .filter(([, { calls }]) => calls > 0)
     .sort(([, a], [, b]) => b.calls - a.calls)
-    .slice(0, MOST_NAMED);
+    .slice(0, MAX_NAMED);
   const names = await findAgentNames(
     db,
     organisationId,
@@ -166,7 +166,7 @@ function failingFirst(counts: readonly Named[]): ActivityStats['platforms'] {
     if (hasFailed) one.failed += calls;
     all.set(name, one);
   }
-  return [...all.values()].sort((a, b) => b.failed - a.failed || b.sent - a.sent).slice(0, MOST_NAMED);
+  return [...all.values()].sort((a, b) => b.failed - a.failed || b.sent - a.sent).slice(0, MAX_NAMED);
 }
 
 /** Quantiles by nearest rank; null without values. */

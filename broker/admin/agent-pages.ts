@@ -10,7 +10,7 @@ import {
   countAgents,
   findAgents,
   INDEXED_ORDERS,
-  MOST_AGENTS_COUNTED,
+  MAX_AGENTS_COUNTED,
   pageOfAgents,
 } from '../store/agent-pages.ts';
 import { findAgentsStopped } from '../store/agents-stopped.ts';
@@ -51,10 +51,10 @@ export async function findAgentPage(
   };
   const page = { ...sought, filter, endedBy: now - DAY_MS };
   const counted = () => countAgents(db, organisationId, page);
-  if (!INDEXED_ORDERS.has(page.order) && (await counted()) === MOST_AGENTS_COUNTED)
+  if (!INDEXED_ORDERS.has(page.order) && (await counted()) === MAX_AGENTS_COUNTED)
     throw new ChangeRefused(
       'invalid_request',
-      `sort: ${MOST_AGENTS_COUNTED} agents or more can be ordered by ${[...INDEXED_ORDERS].join(' or ')} only. Narrow them down first.`,
+      `sort: ${MAX_AGENTS_COUNTED} agents or more can be ordered by ${[...INDEXED_ORDERS].join(' or ')} only. Narrow them down first.`,
     );
   const { agents, end } = await pageOfAgents(db, organisationId, page);
   // Skips counting when this page shows all matches: filtering a million agents is slow enough.

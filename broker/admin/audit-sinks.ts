@@ -7,7 +7,7 @@ import { deliveringTo } from '../audit-push/pusher.ts';
 import type { Uses } from '../broker.ts';
 import {
   type Format,
-  MOST_SINKS,
+  MAX_SINKS,
   makesSecret,
   type SinkKindName,
   settingsIn,
@@ -95,8 +95,8 @@ export async function createSink(
   const organisationId = by.owner.organisation_id;
   const id = uuidv4();
   return await recordInTurn(services, by, { reason: 'audit_sink_created' }, async (tx, note) => {
-    if ((await listSinks(tx, organisationId)).length >= MOST_SINKS)
-      throw new ChangeRefused('conflict', `There are ${MOST_SINKS} audit sinks already: remove one first.`);
+    if ((await listSinks(tx, organisationId)).length >= MAX_SINKS)
+      throw new ChangeRefused('conflict', `There are ${MAX_SINKS} audit sinks already: remove one first.`);
     const sink: AuditSinkTable = newSink({
       organisation_id: organisationId,
       id,

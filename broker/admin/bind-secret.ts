@@ -104,7 +104,7 @@ export async function storeSecret(
   });
 }
 
-const MOST_NAMESAKES = 100;
+const MAX_NAME_ATTEMPTS = 100;
 
 /** Uses the label that the owner chose or, if it was taken meanwhile, a similar one. Returns the label. */
 async function putConnectionFor(
@@ -130,7 +130,7 @@ async function putConnectionFor(
     revision: 1,
     created_at: clock(),
   };
-  for (let n = 2; n < MOST_NAMESAKES; n++) {
+  for (let n = 2; n < MAX_NAME_ATTEMPTS; n++) {
     if (await addConnection(db, connection)) return connection.label;
     connection.label = `${label.slice(0, 60)}-${n}`;
   }

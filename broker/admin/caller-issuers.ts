@@ -5,7 +5,7 @@ import type { CallerIssuer } from '../people/caller-issuer.ts';
 import { readOrganisation, writeSettings } from './organisation.ts';
 import { ChangeRefused } from './refused.ts';
 
-const MOST = 50;
+const MAX = 50;
 
 type Trusting = Changing & Uses<'vault'>;
 
@@ -13,10 +13,10 @@ type Trusting = Changing & Uses<'vault'>;
 export const trustIssuer = (services: Trusting, by: ChangingOwner, issuer: CallerIssuer): Promise<CallerIssuer[]> =>
   changeIssuers(services, by, (before) => {
     const others = before.filter((one) => one.issuer !== issuer.issuer);
-    if (others.length >= MOST)
+    if (others.length >= MAX)
       throw new ChangeRefused(
         'conflict',
-        `The organisation already trusts ${MOST} issuers, the maximum. Remove one first.`,
+        `The organisation already trusts ${MAX} issuers, the maximum. Remove one first.`,
       );
     return [...others, issuer];
   });

@@ -22,7 +22,7 @@ import {
 } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
-const MOST_WORDS = 4_000;
+const MAX_WORDS = 4_000;
 
 export type ChangeGrant = Omit<GrantPatch, 'connectionId' | 'scopes'> & {
   /** The agent's uuid or agent id. */
@@ -83,5 +83,5 @@ export async function changeGrant(
 function recipientsIn({ recipients }: GrantPatch): string | null {
   if (recipients === undefined) return null;
   const words = recipients === null ? 'anybody' : recipients.length === 0 ? 'nobody' : recipients.join(', ');
-  return `recipients: ${words.length > MOST_WORDS ? `${words.slice(0, MOST_WORDS).toWellFormed()}…` : words}`;
+  return `recipients: ${words.length > MAX_WORDS ? `${words.slice(0, MAX_WORDS).toWellFormed()}…` : words}`;
 }

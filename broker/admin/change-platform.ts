@@ -180,7 +180,10 @@ async function warningsOf(tx: Db, before: ReadPlatform, after: Manifest): Promis
   return warnings;
 }
 
-const FEW_RULES = 3;
+const MAX_LISTED_RULES = 3;
 
 const rulesNamed = (rules: readonly string[]): string =>
-  [...rules.slice(0, FEW_RULES), ...(rules.length > FEW_RULES ? [`${rules.length - FEW_RULES} more`] : [])].join(', ');
+  [
+    ...rules.slice(0, MAX_LISTED_RULES),
+    ...(rules.length > MAX_LISTED_RULES ? [`${rules.length - MAX_LISTED_RULES} more`] : []),
+  ].join(', ');

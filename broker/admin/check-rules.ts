@@ -27,15 +27,15 @@ export async function checkRules(
   return { rules: read.rules, warnings: [...read.warnings, ...unapprovable] };
 }
 
-const MOST_NAMED = 3;
+const MAX_NAMED = 3;
 
 /** Builds a refusal whose text names the first problems, and which holds all of them. */
 export function rulesRefused(
   code: 'invalid_governance' | 'invalid_request',
   problems: readonly string[],
 ): ChangeRefused {
-  const more = problems.length > MOST_NAMED ? ` And ${problems.length - MOST_NAMED} more.` : '';
-  const said = `${problems.slice(0, MOST_NAMED).join(' ')}${more}`;
+  const more = problems.length > MAX_NAMED ? ` And ${problems.length - MAX_NAMED} more.` : '';
+  const said = `${problems.slice(0, MAX_NAMED).join(' ')}${more}`;
   const detail = code === 'invalid_governance' ? `The rules are not valid; nothing was changed. ${said}` : said;
   return new ChangeRefused(code, detail, { problems });
 }

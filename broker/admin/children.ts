@@ -41,7 +41,7 @@ export type Issued =
   | { kind: 'no_key' };
 
 /** Limit of attempts to free a slot, since concurrent requests may take the freed ones. */
-const MOST_TRIES = 200;
+const MAX_ATTEMPTS = 200;
 
 /**
  * Creates a child of an active agent: its row, its grants, the parent's slot and the event with its receipt, in one transaction. The grants are at
@@ -64,7 +64,7 @@ export async function issueChild(
   if (!key) return { kind: 'no_key' };
   const made = newChild(services, who.agent, wish, key, now);
   const parent = { organisationId: who.agent.organisation_id, id: who.agent.id };
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
     const { row, token } = made;
     const refused = await recordIssue(services, who, row, granted, correlationId);
     if (refused === undefined)

@@ -22,7 +22,7 @@ type Services = Parameters<typeof endPeople>[0] &
   Parameters<typeof removeChannel>[0];
 
 /** Agents that one request revokes: fewer than a second's work, so that the caller sees progress and no request times out. */
-const AGENTS_A_STEP = 200;
+const AGENTS_PER_STEP = 200;
 const DETAIL = 'The organisation was closed.';
 
 /** `agentsLeft`: whether agents are left to be revoked. `sinks`: audit sinks that still have rows to send. When both are empty, it is closed. */
@@ -72,7 +72,7 @@ async function refuseNeeded({ broker }: Pick<Services, 'broker'>, id: string): P
 
 /** Revokes the next agents, children included. Returns whether there were any. */
 async function revokeSome(services: Services, by: ChangingOwner): Promise<boolean> {
-  const place = { organisationId: by.owner.organisation_id, statuses: REVOCABLE, limit: AGENTS_A_STEP };
+  const place = { organisationId: by.owner.organisation_id, statuses: REVOCABLE, limit: AGENTS_PER_STEP };
   const agents = await listLiveAgents(services.broker.store.db, place);
   const ending = { from: REVOCABLE, cause: 'owner_manual', detail: DETAIL } as const;
   for (const agent of agents) await endAgent(services, by, { reason: 'agent_revoked', detail: DETAIL }, agent, ending);

@@ -32,7 +32,7 @@ export type ConnectionTest = {
 };
 
 /** Timeout, shorter than that of a call, because an owner is waiting. */
-const PATIENCE_MS = 15_000;
+const TIMEOUT_MS = 15_000;
 const MAX_BYTES = 1024 * 1024;
 
 /**
@@ -88,7 +88,7 @@ async function testWith(
 ): Promise<ConnectionTest> {
   // A server that requires attestation does not answer a test with a list.
   if (manifest.kind === 'mcp' && (manifest.attestation ?? 'off') === 'off') {
-    const how = { connectionKey: connection.id, credential: credential.secret, timeoutMs: PATIENCE_MS };
+    const how = { connectionKey: connection.id, credential: credential.secret, timeoutMs: TIMEOUT_MS };
     return { ...SILENT, ...(await testMcpServer(services.broker, manifest, how)) };
   }
   const account = installation ? undefined : accountRequest(manifest);
@@ -162,7 +162,7 @@ type Sent = Parameters<Outbound['send']>[0];
 type Answered = Extract<Awaited<ReturnType<Outbound['send']>>, { kind: 'answer' }>;
 
 const ask = (broker: Pick<Broker, 'outbound'>, request: Sent) =>
-  broker.outbound.send({ ...request, totalTimeoutMs: PATIENCE_MS, maxResponseBytes: MAX_BYTES });
+  broker.outbound.send({ ...request, totalTimeoutMs: TIMEOUT_MS, maxResponseBytes: MAX_BYTES });
 
 /** `ofAccount`: whether the request was for the account's address, which never answers without a valid credential. */
 function judge(

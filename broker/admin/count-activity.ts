@@ -32,17 +32,17 @@ export const DAY_MS = 24 * HOUR_MS;
  */
 const SETTLED_MS = 3 * 60_000;
 /** A call that is in flight longer than this (a stream) is counted as allowed. */
-const UNDER_WAY_MS = 15 * 60_000;
+const MAX_IN_FLIGHT_MS = 15 * 60_000;
 /** Rows per query: SQLite runs in the broker's own thread, and this takes about a millisecond. */
-const ROWS_AT_ONCE = 250;
+const BATCH_ROWS = 250;
 const PAUSE_MS = 5;
 /** Rows per transaction: kept short, because SQLite has one at a time. */
 const ROWS_WRITTEN = 2_000;
 /** Rows per round and organisation; the rest is left to the next round. */
-const MOST_ROWS = 100_000;
+const MAX_ROWS = 100_000;
 
 /** By agent and hour for the last days; by agent and day, and by platform and hour, for a year. */
-const KEPT_MS: Readonly<Record<Dimension, number>> = {
+const RETENTION_MS: Readonly<Record<Dimension, number>> = {
   agent_hour: 3 * DAY_MS,
   agent_day: 400 * DAY_MS,
   platform_hour: 400 * DAY_MS,
@@ -89,12 +89,12 @@ export function sumOf(organisationId: string, rows: readonly CountedRow[]): Acti
 /** Runs one round: counts for all organisations, and deletes old counts. */
 export async function countActivity({ store }: Pick<Broker, 'store'>, now: Instant): Promise<void> {
   for (const { id } of await listOrganisations(store.db)) await countOf(store, id, now);
-  for (const dimension of Object.keys(KEPT_MS) as Dimension[])
-    await forgetCounts(store.db, dimension, now - KEPT_MS[dimension]);
+  for (const dimension of Object.keys(RETENTION_MS) as Dimension[])
+    await forgetCounts(store.db, dimension, now - RETENTION_MS[dimension]);
 }
 
 async function countOf({ db }: Store, organisationId: string, now: Instant): Promise<void> {
-  for (let counted = 0; counted < MOST_ROWS; counted += ROWS_WRITTEN) {
+  for (let counted = 0; counted < MAX_ROWS; counted += ROWS_WRITTEN) {
     if (!(await countSome(db, organisationId, now))) return;
     await pause(PAUSE_MS);
   }
@@ -108,15 +108,15 @@ async function countSome(db: Store['db'], organisationId: string, now: Instant):
   let above = from;
   let isEnd = false;
   while (rows.length < ROWS_WRITTEN && !isEnd) {
-    const found = await rowsToCount(db, organisationId, { above, below, limit: ROWS_AT_ONCE });
-    const open = found.findIndex(({ id, state }) => state === 'intent' && momentOf(id) > now - UNDER_WAY_MS);
+    const found = await rowsToCount(db, organisationId, { above, below, limit: BATCH_ROWS });
+    const open = found.findIndex(({ id, state }) => state === 'intent' && momentOf(id) > now - MAX_IN_FLIGHT_MS);
     rows.push(...(open < 0 ? found : found.slice(0, open)));
     above = rows.at(-1)?.id ?? above;
-    isEnd = open >= 0 || found.length < ROWS_AT_ONCE;
+    isEnd = open >= 0 || found.length < BATCH_ROWS;
     if (!isEnd) await pause(PAUSE_MS);
   }
   if (above === from) return false;
-  const counts = sumOf(organisationId, rows).filter(({ dimension, at }) => at >= now - KEPT_MS[dimension]);
+  const counts = sumOf(organisationId, rows).filter(({ dimension, at }) => at >= now - RETENTION_MS[dimension]);
   const isMine = await inTransaction(db, async (tx) => {
     const moved = await moveMark(tx, organisationId, from, above);
     if (moved) await addCounts(tx, counts);

@@ -6,7 +6,7 @@ import { countDiagnostics, listDiagnostics, putDiagnostic, type ReportedDiagnost
 import type { AgentTable, DiagnosticTable } from '../store/tables/agents.ts';
 
 /** Limit per agent and its children per day; more would fill the store. */
-export const MOST_REPORTS_A_DAY = 500;
+export const MAX_REPORTS_PER_DAY = 500;
 const DAY_MS = 24 * 3_600_000;
 
 /** `context`: JSON text. */
@@ -20,7 +20,7 @@ export async function storeReport(
 ): Promise<{ id: string; received_at: number } | undefined> {
   const now = clock();
   const familyRoot = { organisationId: organisation_id, id: parent_id ?? agentUuid };
-  if ((await countDiagnostics(db, familyRoot, now - DAY_MS)) >= MOST_REPORTS_A_DAY) return undefined;
+  if ((await countDiagnostics(db, familyRoot, now - DAY_MS)) >= MAX_REPORTS_PER_DAY) return undefined;
   const stored = { organisation_id, id: uuidv7(now), agent_id: agentUuid, received_at: now };
   await putDiagnostic(db, { ...report, ...stored });
   return stored;

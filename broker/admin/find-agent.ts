@@ -10,11 +10,11 @@ export async function loadAgent(db: Db, organisationId: string, id: string): Pro
   return agent;
 }
 
-const MOST_NAMED = 12;
+const MAX_NAMED = 12;
 
 /** Lists agents in words: `triage (agt_…), sales (agt_…) and 3 more`. */
 export function agentsNamed(agents: readonly Pick<AgentTable, 'name' | 'agent_id'>[]): string {
-  const names = agents.slice(0, MOST_NAMED).map(({ name, agent_id }) => `${name} (${agent_id})`);
-  const more = agents.length > MOST_NAMED ? ` and ${agents.length - MOST_NAMED} more` : '';
+  const names = agents.slice(0, MAX_NAMED).map(({ name, agent_id }) => `${name} (${agent_id})`);
+  const more = agents.length > MAX_NAMED ? ` and ${agents.length - MAX_NAMED} more` : '';
   return names.join(', ') + more;
 }

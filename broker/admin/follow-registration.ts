@@ -6,7 +6,7 @@ import { findRegistrationByToken } from '../store/registrations.ts';
 import type { RegistrationTable } from '../store/tables/registrations.ts';
 
 /** Polling interval in addition to announcements: a missed announcement delays news by no more than this. */
-const LOOK_MS = 15_000;
+const POLL_MS = 15_000;
 
 type Followed = Pick<RegistrationTable, 'id' | 'token_hash'>;
 /**
@@ -37,7 +37,7 @@ export function followRegistration(
       const until = { pending: expires_at, approved: keyUntil, rejected: null, expired: expires_at };
       tell({ status, agent_id, expires_at: until[status] });
       if (status !== 'pending') break;
-      await watch.news(Math.min(LOOK_MS, Math.max(1, found.expires_at - now)));
+      await watch.news(Math.min(POLL_MS, Math.max(1, found.expires_at - now)));
     }
   };
   void follow()

@@ -10,7 +10,7 @@ import { listedChanges } from './listed-changes.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** Ids per statement: SQLite allows 32,766 parameters. */
-const AT_ONCE = 1_000;
+const BATCH_SIZE = 1_000;
 
 export type HandOver = {
   /** Uuids of owners. */
@@ -61,8 +61,8 @@ export async function handOver(
       );
     if (given.length === 0) throw new ChangeRefused('conflict', `${giver.email} has no agents that are not revoked.`);
     const ids = given.map(({ id }) => id);
-    for (let at = 0; at < ids.length; at += AT_ONCE)
-      await updateAgent(tx, organisationId, ids.slice(at, at + AT_ONCE), { owner_id: to });
+    for (let at = 0; at < ids.length; at += BATCH_SIZE)
+      await updateAgent(tx, organisationId, ids.slice(at, at + BATCH_SIZE), { owner_id: to });
     const { changes, ...more } = listedChanges(given.map(({ agent_id }) => agent_id));
     note({ from, to, count: given.length, agents: changes, ...more });
     return given;

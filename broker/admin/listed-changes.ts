@@ -2,15 +2,15 @@
 import { sha256Hex } from '../crypto/canonical.ts';
 
 /** Limits of listed lines, and of characters in each. */
-export const MOST_LISTED = 50;
-const MOST_CHARACTERS = 300;
+export const MAX_LISTED = 50;
+const MAX_CHARACTERS = 300;
 
 /**
  * Returns the first lines. When that is not all, also the number of the others and the hash of the whole list (each line followed by a line feed), so
  * that whoever has the list can prove what was left out.
  */
 export function listedChanges(lines: readonly string[]): { changes: string[]; more?: number; all_sha256?: string } {
-  const listed = lines.slice(0, MOST_LISTED).map(clipped);
+  const listed = lines.slice(0, MAX_LISTED).map(clipped);
   const more = lines.length - listed.length;
   const isWhole = more === 0 && listed.every((line, at) => line === lines[at]);
   return {
@@ -21,4 +21,4 @@ export function listedChanges(lines: readonly string[]): { changes: string[]; mo
 }
 
 const clipped = (line: string): string =>
-  line.length > MOST_CHARACTERS ? `${line.slice(0, MOST_CHARACTERS).toWellFormed()}…` : line;
+  line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS).toWellFormed()}…` : line;

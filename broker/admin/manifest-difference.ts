@@ -49,12 +49,12 @@ export function manifestDifference(before: Manifest, after: Manifest): string[] 
 }
 
 /** Up to this number changes are listed one by one: a built-in platform has hundreds of sentences. */
-const FEW_SENTENCES = 5;
+const MAX_LISTED_SENTENCES = 5;
 
 function sentencesDifference(before: Manifest['sentences'] = {}, after: Manifest['sentences'] = {}): string[] {
   const operations = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const changed = operations.filter((operation) => before[operation] !== after[operation]);
-  if (changed.length > FEW_SENTENCES) return [`sentences: ${changed.length} changed`];
+  if (changed.length > MAX_LISTED_SENTENCES) return [`sentences: ${changed.length} changed`];
   return changed.flatMap((operation) => difference(`sentence ${operation}`, before[operation], after[operation]));
 }
 

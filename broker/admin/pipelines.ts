@@ -6,7 +6,7 @@ import type { Db } from '../store/store.ts';
 import type { PipelineTable } from '../store/tables/organisations.ts';
 import { ChangeRefused } from './refused.ts';
 
-const MOST = 100;
+const MAX = 100;
 
 export type ListedPipeline = PipelineTable;
 
@@ -26,8 +26,8 @@ export async function addPipeline(services: Changing, by: ChangingOwner, added: 
         'conflict',
         `There is a pipeline "${added.name}" already. Remove it first, or choose another name.`,
       );
-    if (before.length >= MOST)
-      throw new ChangeRefused('conflict', `The organisation has ${MOST} pipelines already. Remove one first.`);
+    if (before.length >= MAX)
+      throw new ChangeRefused('conflict', `The organisation has ${MAX} pipelines already. Remove one first.`);
     const pipeline = {
       ...added,
       organisation_id,

@@ -23,7 +23,7 @@ import type { OwnerTable } from '../store/tables/organisations.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** Limit per owner; each device gets every message. */
-const MOST_DEVICES = 20;
+const MAX_DEVICES = 20;
 
 export type ReadSubscription = {
   channel: NoticeChannelTable;
@@ -127,8 +127,8 @@ export async function addSubscription(
   };
   return await recordInTurn(services, by, { reason: 'push_device_added' }, async (tx, note) => {
     await deleteChannelNamed(tx, organisationId, channel.name);
-    if ((await listChannelsOfOwner(tx, by.owner)).length >= MOST_DEVICES)
-      throw new ChangeRefused('conflict', `You have ${MOST_DEVICES} devices already: remove one first.`);
+    if ((await listChannelsOfOwner(tx, by.owner)).length >= MAX_DEVICES)
+      throw new ChangeRefused('conflict', `You have ${MAX_DEVICES} devices already: remove one first.`);
     await addChannel(tx, channel);
     note({ device: { id, name: device, service } });
     return read(channel);

@@ -62,10 +62,10 @@ export async function decideRegistration(
 }
 
 /** The most registrations that one request rejects: each has its own audit row and receipt. */
-export const REJECTED_AT_ONCE = 200;
+export const MAX_REJECTED = 200;
 
 /**
- * Rejects the pending registrations from one network that the owner may decide, oldest first, REJECTED_AT_ONCE at most. Returns the ids rejected, and
+ * Rejects the pending registrations from one network that the owner may decide, oldest first, MAX_REJECTED at most. Returns the ids rejected, and
  * whether more are pending.
  *
  * @param network in the form of `siteOf`
@@ -80,13 +80,13 @@ export async function rejectNetwork(
   const waiting = await listPendingRegistrations(store.db, by.owner.organisation_id, clock());
   const theirs = waiting.filter((one) => siteOf(one.source) === network && mayDecide(by.owner, one));
   const rejected: string[] = [];
-  for (const one of theirs.slice(0, REJECTED_AT_ONCE)) {
+  for (const one of theirs.slice(0, MAX_REJECTED)) {
     // Otherwise another owner decided it first, or it expired.
     if ((await reject(services, by, one)) instanceof RolledBack) continue;
     services.changes.tell({ organisation_id: one.organisation_id, id: one.id });
     rejected.push(one.id);
   }
-  return { rejected, remaining: theirs.length > REJECTED_AT_ONCE };
+  return { rejected, remaining: theirs.length > MAX_REJECTED };
 }
 
 const expired = () =>

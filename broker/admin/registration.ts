@@ -24,11 +24,11 @@ export const REGISTRATION_MS = 24 * 3_600_000;
 /** How long the private key can be collected after the approval. */
 export const CLAIM_MS = 3_600_000;
 /** Limit per owner. When it is reached, networks with fewer registrations displace those of networks with more; see `makeRoom`. */
-const MOST_OPEN_REGISTRATIONS = 100;
+const MAX_OPEN_REGISTRATIONS = 100;
 /** Limit per owner and network: an owner's id is public, and one stranger must not be able to fill the list. */
-const MOST_OPEN_PER_NETWORK = 5;
+const MAX_OPEN_PER_NETWORK = 5;
 /** Limit of rejections per owner and network within REGISTRATION_MS: a rejected sender must not be able to fill the list again immediately. */
-const MOST_REJECTED_PER_NETWORK = 10;
+const MAX_REJECTED_PER_NETWORK = 10;
 
 export type Applicant = {
   ownerId: string;
@@ -45,7 +45,7 @@ export type Registered =
   | { kind: 'too_many'; whose: 'network' | 'owner'; limit: number; retryAfterMs: number };
 
 /** The organisation id in announcements about registrations for unknown owners; nothing listens to it. */
-const NOBODY = 'nobody';
+const NO_ORGANISATION = 'nobody';
 
 /**
  * Accepts a registration, whether the owner exists or not. A registration for an unknown owner_id is pending, subject to the same limit, and finally
@@ -69,7 +69,7 @@ export async function openRegistration(
     const room = await makeRoom(tx, { ownerId, organisationId: owner?.organisation_id, source, now });
     if ('kind' in room) return room;
     for (const displaced of room)
-      await changes.announce(tx, { organisation_id: displaced.organisation_id ?? NOBODY, id: displaced.id });
+      await changes.announce(tx, { organisation_id: displaced.organisation_id ?? NO_ORGANISATION, id: displaced.id });
     await putRegistration(tx, {
       token_hash: hash,
       organisation_id: owner?.organisation_id ?? null,
@@ -84,13 +84,13 @@ export async function openRegistration(
       created_at: now,
       expires_at: now + REGISTRATION_MS,
     });
-    const ref = { organisation_id: owner?.organisation_id ?? NOBODY, id };
+    const ref = { organisation_id: owner?.organisation_id ?? NO_ORGANISATION, id };
     await changes.announce(tx, ref);
     return { kind: 'opened' as const, ref, displaced: room };
   });
   if (opened.kind === 'too_many') return opened;
   for (const { organisation_id, id } of opened.displaced)
-    changes.tell({ organisation_id: organisation_id ?? NOBODY, id });
+    changes.tell({ organisation_id: organisation_id ?? NO_ORGANISATION, id });
   changes.tell(opened.ref);
   return { kind: 'opened', token, agentId };
 }
@@ -98,7 +98,7 @@ export async function openRegistration(
 /**
  * Returns why an owner's list accepts no more registrations of this network, or makes room and returns what was displaced. A full list gives each
  * network its share: a newcomer displaces the newest registration of the network with the most, if that network then still has at least as many as
- * the newcomer's. So an attacker with few networks cannot block others: that takes MOST_OPEN_REGISTRATIONS networks at the same time.
+ * the newcomer's. So an attacker with few networks cannot block others: that takes MAX_OPEN_REGISTRATIONS networks at the same time.
  */
 async function makeRoom(
   tx: Db,
@@ -112,14 +112,14 @@ async function makeRoom(
     const first = Math.min(...inTheWay.map((one) => one.expires_at));
     return { kind: 'too_many', whose, limit, retryAfterMs: first - now } as const;
   };
-  if (mine.length >= MOST_OPEN_PER_NETWORK) return refuse('network', MOST_OPEN_PER_NETWORK, mine);
+  if (mine.length >= MAX_OPEN_PER_NETWORK) return refuse('network', MAX_OPEN_PER_NETWORK, mine);
   const rejected = organisationId ? await listRejectedSources(tx, { organisationId, ownerId, now }) : [];
   const turnedAway = rejected.filter(isMine);
-  if (turnedAway.length >= MOST_REJECTED_PER_NETWORK) return refuse('network', MOST_REJECTED_PER_NETWORK, turnedAway);
-  if (open.length < MOST_OPEN_REGISTRATIONS) return [];
+  if (turnedAway.length >= MAX_REJECTED_PER_NETWORK) return refuse('network', MAX_REJECTED_PER_NETWORK, turnedAway);
+  if (open.length < MAX_OPEN_REGISTRATIONS) return [];
   const most = largestNetwork(open);
   const newest = most.at(-1);
-  if (!newest || most.length < mine.length + 2) return refuse('owner', MOST_OPEN_REGISTRATIONS, open);
+  if (!newest || most.length < mine.length + 2) return refuse('owner', MAX_OPEN_REGISTRATIONS, open);
   await displaceRegistration(tx, newest, now);
   return [newest];
 }
@@ -140,7 +140,7 @@ export const expireRegistrations = (
 ): Promise<void> =>
   changeAndNotify(store, changes, async (tx) =>
     (await expireOpenRegistrations(tx, now)).map(({ organisation_id: at, id }) => ({
-      organisation_id: at ?? NOBODY,
+      organisation_id: at ?? NO_ORGANISATION,
       id,
     })),
   );

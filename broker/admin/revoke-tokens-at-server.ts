@@ -6,7 +6,7 @@ import type { PersonTokenTable } from '../store/tables/people.ts';
 import type { ReadConnection } from './find-connection.ts';
 
 /** Limits the wait: an unreachable server must not delay an owner once per person. */
-const PATIENCE = { atOnce: 8, patienceMs: 20_000 };
+const TIMEOUT = { atOnce: 8, patienceMs: 20_000 };
 
 /**
  * Returns how many were revoked; never rejects. Failures are logged.
@@ -20,7 +20,7 @@ export async function revokeTokensAtServer(
 ): Promise<number> {
   let revoked = 0;
   let failed = 0;
-  const left = await inTurns(rows, PATIENCE, async (row) => {
+  const left = await inTurns(rows, TIMEOUT, async (row) => {
     try {
       const done = await oauth.revoke(connection, manifest, 'person_tokens', row);
       if (done === true) revoked++;

@@ -9,7 +9,7 @@ import { standingOf } from './access.ts';
 
 /** Shown to the agent. */
 const NOTE = 'The platform was connected again, with the consent that was missing.';
-const MOST = 500;
+const MAX = 500;
 
 /**
  * Approves the access requests for more consent on a platform whose calls would be possible now, in the name of the owner who has just connected it.
@@ -22,7 +22,7 @@ export async function settleConsent(
 ): Promise<void> {
   const { db } = services.broker.store;
   const now = services.broker.clock();
-  const pending = await listAccessRequests(db, by.owner.organisation_id, { status: 'pending', limit: MOST, now });
+  const pending = await listAccessRequests(db, by.owner.organisation_id, { status: 'pending', limit: MAX, now });
   for (const request of pending) {
     if (request.platform_id !== platformId || request.reason_code !== 'needs_consent') continue;
     const rows = await services.facts(request.agent_public_id, platformId, '');

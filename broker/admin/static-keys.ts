@@ -20,7 +20,7 @@ const DAY_S = 24 * 3600;
 /** In seconds. */
 export const STATIC_KEY_LIFETIME = { least: 60, default: 30 * DAY_S, most: 90 * DAY_S } as const;
 /** Limit of live keys per agent. */
-const MOST_STATIC_KEYS = 20;
+const MAX_STATIC_KEYS = 20;
 
 /** `connection`: label or id. */
 export type NewStaticKey = { agentId: string; label: string; connection: string; lifetimeSeconds: number };
@@ -125,6 +125,6 @@ async function refuseAgent(db: Db, agent: AgentTable, now: Instant): Promise<voi
   if (agent.status === 'revoked' || agent.status === 'deleted')
     throw new ChangeRefused('conflict', 'This agent is revoked.');
   const live = (await listStaticKeys(db, agent)).filter((key) => read(key, now).status === 'live');
-  if (live.length >= MOST_STATIC_KEYS)
-    throw new ChangeRefused('conflict', `This agent has ${MOST_STATIC_KEYS} static keys already. Revoke one first.`);
+  if (live.length >= MAX_STATIC_KEYS)
+    throw new ChangeRefused('conflict', `This agent has ${MAX_STATIC_KEYS} static keys already. Revoke one first.`);
 }

@@ -6,7 +6,7 @@ import { listAccessRequests } from '../store/access-requests.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 
-const MOST = 500;
+const MAX = 500;
 
 /** Returns the platform's scopes, by our names, for which agents wait because a connection was granted less than they need. */
 export async function scopesWaitingForConsent(
@@ -14,7 +14,7 @@ export async function scopesWaitingForConsent(
   organisationId: string,
   platformId: string,
 ): Promise<string[]> {
-  const page = { status: 'pending', limit: MOST, now: clock() } as const;
+  const page = { status: 'pending', limit: MAX, now: clock() } as const;
   const pending = await listAccessRequests(store.db, organisationId, page);
   const waiting = pending.filter((one) => one.platform_id === platformId && one.reason_code === 'needs_consent');
   return [...new Set(waiting.map(({ scope }) => scope))].filter((scope) => scope !== '').sort();

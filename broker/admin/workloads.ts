@@ -131,11 +131,11 @@ export async function assignWorkload(
     await setAgentStatus(db, agent, { from: ['pending_bind'], to: 'active', cause: null, detail: null }, now);
     await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
   }
-  const isReplaced = before !== undefined && SAID.some((field) => before[field] !== workload[field]);
+  const isReplaced = before !== undefined && IDENTITY.some((field) => before[field] !== workload[field]);
   return isReplaced ? await revokeChildren(db, { organisationId, id }, now) : { count: 0, requests: [] };
 }
 
-const SAID = ['issuer', 'subject', 'jwks_uri'] as const satisfies (keyof WorkloadTable)[];
+const IDENTITY = ['issuer', 'subject', 'jwks_uri'] as const satisfies (keyof WorkloadTable)[];
 
 /**
  * Removes the workload: the agent is authenticated by its key alone, and its children are ended, since whoever had its tokens may have made them.

@@ -11,10 +11,10 @@ import { type Decided, decideHeld, type OwnerDecision } from './decide.ts';
 import type { Replays } from './replay.ts';
 
 /** As many as one agent family may have pending. */
-export const MOST_DECIDED = 100;
+export const MAX_DECIDED = 100;
 
 /** Approved calls that run concurrently: well below the limit of concurrent calls of one agent family, beyond which they fail permanently. */
-const MOST_UNDER_WAY = 4;
+const MAX_CONCURRENT = 4;
 
 /** Identifies a held call and the request that was shown for it. */
 export type ShownCall = { approvalId: string; requestHash: string };
@@ -83,7 +83,7 @@ export async function decideMany(
 
 /** Waits until one more call may be started. Returns false on timeout. */
 async function hasRoom(running: ReadonlySet<Promise<void>>, left: () => number): Promise<boolean> {
-  while (running.size >= MOST_UNDER_WAY) {
+  while (running.size >= MAX_CONCURRENT) {
     if (left() === 0) return false;
     await withTimeout(Promise.race(running), left());
   }

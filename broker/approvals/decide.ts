@@ -91,13 +91,13 @@ async function mayDecide(tx: Db, { id, organisation_id }: Decider): Promise<bool
 }
 
 /** More than other people can approve one call between two attempts. */
-const MOST_ATTEMPTS = 20;
+const MAX_ATTEMPTS = 20;
 
 /** Like `decideHeld`, but decides nothing and returns `undone` when `condition`, which runs in the deciding transaction, returns false. */
 export async function decideHeldIf(
   ...decision: Parameters<typeof decideAsRead>
 ): Promise<Decided | { kind: 'undone' }> {
-  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const decided = await decideAsRead(...decision);
     if (decided !== APPROVED_MEANWHILE) return decided;
   }

@@ -7,10 +7,10 @@ import { listHeld } from './read-held.ts';
 import type { Replays } from './replay.ts';
 
 /** The most calls that one request denies: each has its own audit row and receipt. */
-export const DENIED_AT_ONCE = 200;
+export const MAX_DENIED = 200;
 
 /**
- * Denies the pending calls that match a filter, oldest first, DENIED_AT_ONCE at most: for an inbox that one agent has filled. Returns the ids denied,
+ * Denies the pending calls that match a filter, oldest first, MAX_DENIED at most: for an inbox that one agent has filled. Returns the ids denied,
  * and whether more wait. When it throws AuditUnavailable, the calls before are denied already. An owner who loses the role meanwhile denies no further
  * calls.
  */
@@ -20,11 +20,11 @@ export async function denyWaiting(
   filter: Omit<HeldCallFilter, 'status'>,
   note: string | undefined,
 ): Promise<{ denied: string[]; remaining: boolean }> {
-  const page = { ...filter, status: 'pending', limit: DENIED_AT_ONCE + 1 } as const;
+  const page = { ...filter, status: 'pending', limit: MAX_DENIED + 1 } as const;
   const { held } = await listHeld(services.broker, owner.organisation_id, page);
   const denied: string[] = [];
   const decision = { status: 'denied', how, ...(note !== undefined && { note }) } as const;
-  for (const { id } of held.slice(0, DENIED_AT_ONCE)) {
+  for (const { id } of held.slice(0, MAX_DENIED)) {
     try {
       const { kind } = await decideHeld(services, owner, id, decision, { correlationId });
       // Otherwise another owner decided it first, or it expired.
@@ -34,5 +34,5 @@ export async function denyWaiting(
       return { denied, remaining: true };
     }
   }
-  return { denied, remaining: held.length > DENIED_AT_ONCE };
+  return { denied, remaining: held.length > MAX_DENIED };
 }

@@ -111,11 +111,11 @@ export function sentOtherwise(approved: Partial<Destination>, now: Destination):
 }
 
 /** Members of a sealed request that are not members of the action. */
-const BESIDE = new Set(['person', 'raw', 'address', 'written']);
+const NOT_OF_ACTION = new Set(['person', 'raw', 'address', 'written']);
 
 /** Returns the action from which a sealed request was built: the inverse of `requestOf`. */
 export function actionOf(request: JsonObject): Action {
-  const present = Object.entries(request).filter(([name, value]) => value !== null && !BESIDE.has(name));
+  const present = Object.entries(request).filter(([name, value]) => value !== null && !NOT_OF_ACTION.has(name));
   return Object.fromEntries(present) as Action;
 }
 

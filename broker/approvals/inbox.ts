@@ -16,8 +16,8 @@ export type InboxFeed = {
 };
 
 /** Rate limit of events and of queries: one query for all subscribers of an organisation. */
-const AT_MOST_EVERY_MS = 100;
-const AGAIN_MS = 1_000;
+const MIN_INTERVAL_MS = 100;
+const RETRY_DELAY_MS = 1_000;
 
 type Feed = {
   followers: Set<Follower>;
@@ -43,12 +43,12 @@ export function makeInboxFeed(
     try {
       const waiting = await countWaiting(store.db, organisationId, clock());
       for (const follower of receivers) if (feed.followers.has(follower)) follower.waiting(waiting);
-      await pause(AT_MOST_EVERY_MS, undefined, { ref: false });
+      await pause(MIN_INTERVAL_MS, undefined, { ref: false });
     } catch (error) {
       if (over) return;
       log.warn({ err: error }, 'could not count pending items; retrying');
       feed.changed = true;
-      await pause(AGAIN_MS, undefined, { ref: false });
+      await pause(RETRY_DELAY_MS, undefined, { ref: false });
     }
   };
 

@@ -11,7 +11,7 @@ import { type Offering, standingOffer } from './standing-offer.ts';
 import { type CheckedStanding, checkStanding, type StandingRequest } from './standing-request.ts';
 
 /** Limit of standing approvals in force per agent. */
-const MOST_STANDING = 100;
+const MAX_STANDING = 100;
 
 /** `no_standing`: `detail` gives the reason, and nothing was decided. `needs_passkey`: the organisation requires a passkey. */
 export type PreparedStanding =
@@ -33,10 +33,10 @@ export async function prepareStanding(
   if (organisation?.require_user_verification === 1 && !byPasskey) return { kind: 'needs_passkey' };
   const offer = await standingOffer(services, held);
   if (!offer.possible) return { kind: 'no_standing', detail: offer.why };
-  if ((await countStanding(store.db, organisationId, held.agent_id, clock())) >= MOST_STANDING)
+  if ((await countStanding(store.db, organisationId, held.agent_id, clock())) >= MAX_STANDING)
     return {
       kind: 'no_standing',
-      detail: `This agent has ${MOST_STANDING} standing approvals already. Revoke those that it does not need.`,
+      detail: `This agent has ${MAX_STANDING} standing approvals already. Revoke those that it does not need.`,
     };
   const ready = checkStanding(asked, offer, clock());
   return typeof ready === 'string' ? { kind: 'no_standing', detail: ready } : { kind: 'ready', ready };

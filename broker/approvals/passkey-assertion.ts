@@ -9,7 +9,7 @@ import { findOwner } from '../store/organisations.ts';
 import { findActivePasskey, findSignableApproval } from '../store/passkeys.ts';
 import type { ApprovalTable, PasskeyTable } from '../store/tables/approvals.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
-import { issueChallenge, NOBODY, subjectOf } from './passkey-challenge.ts';
+import { issueChallenge, subjectOf, UNKNOWN_PERSON } from './passkey-challenge.ts';
 import { type RelyingParty, readClientData, relyingPartyOf } from './passkey-client-data.ts';
 import { requestOptions, userHandleOf } from './passkey-options.ts';
 import { type Asserted, verifyAssertion } from './passkey-verify.ts';
@@ -37,7 +37,7 @@ export async function beginAssertion(
   ask: AssertionAsk,
 ): Promise<AssertionBegun> {
   if (ask.purpose === 'sign-in' || ask.purpose === 'add-passkey')
-    return await begun(broker, await issueChallenge(broker, { purpose: ask.purpose, id: NOBODY }));
+    return await begun(broker, await issueChallenge(broker, { purpose: ask.purpose, id: UNKNOWN_PERSON }));
   if (ask.purpose === 'remove-passkey')
     return await begun(broker, await issueChallenge(broker, { purpose: ask.purpose, id: ask.passkeyId }));
   const approval = await findSignableApproval(broker.store.db, ask.approvalId);
@@ -136,7 +136,7 @@ async function assertedBy(
 }
 
 /** ES256 key in COSE (RFC 9052) of the example in RFC 7515, appendix A.3. */
-const NOBODYS_KEY = Buffer.concat([
+const PLACEHOLDER_KEY = Buffer.concat([
   Buffer.from('a5010203262001215820', 'hex'),
   Buffer.from('f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU', 'base64url'),
   Buffer.from('225820', 'hex'),
@@ -145,16 +145,16 @@ const NOBODYS_KEY = Buffer.concat([
 
 /** Stand-in passkey for an unknown credential. */
 const decoy = (credentialId: string): PasskeyTable => ({
-  organisation_id: NOBODY,
-  id: NOBODY,
-  owner_id: NOBODY,
+  organisation_id: UNKNOWN_PERSON,
+  id: UNKNOWN_PERSON,
+  owner_id: UNKNOWN_PERSON,
   credential_id: credentialId,
-  public_key: NOBODYS_KEY,
+  public_key: PLACEHOLDER_KEY,
   counter: 0,
   restored_counter: null,
   transports: '[]',
   device_name: '',
-  aaguid: NOBODY,
+  aaguid: UNKNOWN_PERSON,
   synced: 0,
   discoverable: null,
   status: 'disabled',

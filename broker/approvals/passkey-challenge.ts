@@ -22,7 +22,7 @@ import { present } from '../runtime/present.ts';
 export type ChallengeSubject =
   | { purpose: 'register'; id: string }
   | { purpose: 'sign'; id: string; requestHash: string }
-  | { purpose: 'sign-in' | 'add-passkey'; id: typeof NOBODY }
+  | { purpose: 'sign-in' | 'add-passkey'; id: typeof UNKNOWN_PERSON }
   | { purpose: 'remove-passkey'; id: string }
   | {
       purpose: 'approve' | 'deny';
@@ -42,7 +42,7 @@ export type ChallengeSubject =
     };
 
 /** Subject of a challenge for signing in, or for adding a passkey: the person is not known yet. */
-export const NOBODY = '00000000-0000-0000-0000-000000000000';
+export const UNKNOWN_PERSON = '00000000-0000-0000-0000-000000000000';
 
 /**
  * `expired`: past its 5 minutes, or made with a former key (restart, rotation). `foreign`: for another purpose,

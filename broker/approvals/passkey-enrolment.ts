@@ -19,7 +19,7 @@ import { creationOptions } from './passkey-options.ts';
 import { verifyRegistration } from './passkey-verify.ts';
 
 /** Limit per owner, disabled passkeys included. */
-export const MOST_PASSKEYS = 20;
+export const MAX_PASSKEYS = 20;
 
 export type Enrolment =
   | { kind: 'enrolled'; passkey: PasskeyTable }
@@ -39,7 +39,7 @@ export async function beginEnrolment(
     findOrganisation(db, owner.organisation_id),
     listPasskeys(db, { organisationId: owner.organisation_id, ownerId: owner.id }),
   ]);
-  if (passkeys.length >= MOST_PASSKEYS) return undefined;
+  if (passkeys.length >= MAX_PASSKEYS) return undefined;
   return await creationOptions(owner, {
     challenge: await issueChallenge(broker, { purpose: 'register', id: owner.id }),
     rp: relyingPartyOf(broker),
@@ -108,7 +108,7 @@ async function keep(
     // An upper bound of the challenge's expiry.
     const used = { challenge_hash: sha256Hex(challenge), expires_at: passkey.created_at + CHALLENGE_LIFETIME_MS };
     if (!(await useChallenge(tx, used))) return rollback('challenge_expired' as const);
-    if ((await listPasskeys(tx, owner)).length > MOST_PASSKEYS) return rollback('too_many' as const);
+    if ((await listPasskeys(tx, owner)).length > MAX_PASSKEYS) return rollback('too_many' as const);
     await putNotice(tx, {
       organisation_id: passkey.organisation_id,
       id: uuidv4(),

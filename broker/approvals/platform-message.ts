@@ -7,7 +7,7 @@ import { readResult } from './own-approvals.ts';
 import { summarisesFailure } from './sealed.ts';
 
 /** In characters: a sentence or two. */
-const MOST = 300;
+const MAX = 300;
 
 /**
  * Members that hold a sentence for a person in the error answers of GitHub, Slack, Stripe, Google, Jira, OAuth, RFC 9457 and tools of MCP servers.
@@ -33,7 +33,7 @@ export function platformMessage(broker: Pick<Broker, 'vault' | 'log'>, approval:
   if (!failed || encoding !== undefined) return null;
   const words = wordsIn(data)?.trim();
   if (!words) return null;
-  return words.length > MOST ? `${words.slice(0, MOST)}…` : words;
+  return words.length > MAX ? `${words.slice(0, MAX)}…` : words;
 }
 
 /** Returns the first sentence in an error, up to a few levels deep. */

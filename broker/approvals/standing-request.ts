@@ -9,10 +9,10 @@ import type { Free, StandingTerms } from '../policy/standing-terms.ts';
 import { standingWords } from '../sentences/standing.ts';
 
 const HOUR_MS = 3_600_000;
-export const MOST_USES = 1_000;
+export const MAX_USES = 1_000;
 /** Limits of validity: with an end, and for a session. The session limit is lower because the agent names its sessions itself. */
-export const LONGEST_MS = 30 * 24 * HOUR_MS;
-export const LONGEST_SESSION_MS = 12 * HOUR_MS;
+export const MAX_DURATION_MS = 30 * 24 * HOUR_MS;
+export const MAX_SESSION_MS = 12 * HOUR_MS;
 
 /** Exactly one of `until` (milliseconds), `forSeconds` and `session` is given. */
 export type StandingRequest = {
@@ -50,9 +50,9 @@ export function checkStanding(
   if ([asked.until, asked.forSeconds, asked.session].filter((one) => one !== undefined).length !== 1)
     return 'standing: write one of until, for_seconds and session';
   if (session && basis.sessionId === null) return 'standing.session: the agent named no session when it made this call';
-  const expiresAt = session ? now + LONGEST_SESSION_MS : (asked.until ?? now + (asked.forSeconds ?? 0) * 1000);
+  const expiresAt = session ? now + MAX_SESSION_MS : (asked.until ?? now + (asked.forSeconds ?? 0) * 1000);
   if (expiresAt <= now) return 'standing.until: this time has passed';
-  if (expiresAt > now + LONGEST_MS) return 'standing: it must end within 30 days';
+  if (expiresAt > now + MAX_DURATION_MS) return 'standing: it must end within 30 days';
   const free: Free[] = [];
   for (const { member, atMost } of asked.free) {
     const offered = members.find((one) => one.member === member);

@@ -10,11 +10,11 @@ import type { OcsfSource } from './ocsf-parts.ts';
 import type { Batch, Line } from './sink.ts';
 
 /** Maximum rows in a batch, unless its receiver accepts fewer. */
-export const MOST_ROWS = 500;
+export const MAX_ROWS = 500;
 /** Maximum UTF-8 bytes of the texts in a batch. */
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 /** Rows that are read and serialised per turn of the event loop, since calls wait for it. */
-const AT_ONCE = 32;
+const ROWS_PER_TURN = 32;
 
 /** A row that this version cannot read, such as one written by a later version; the message names the row and the remedy. */
 export class UnreadableRow extends Error {}
@@ -45,13 +45,13 @@ export async function nextBatch(
   let bytes = 0;
   let end = first;
   while (end < most) {
-    const entries = await entriesFrom(broker.store.db, organisationId, end, Math.min(end + AT_ONCE, most));
+    const entries = await entriesFrom(broker.store.db, organisationId, end, Math.min(end + ROWS_PER_TURN, most));
     if (entries.length === 0) break;
     for (const placed of await rowsOfEntries(broker.store.db, organisationId, entries, end)) {
       const line = lineOf(placed, sink.format as Format, source);
       bytes += Buffer.byteLength(line.text);
       // A row larger than the limit is sent alone.
-      if (batch_end === null && bytes > MOST_BYTES && lines.length > 0) return { end: placed.index, lines };
+      if (batch_end === null && bytes > MAX_BYTES && lines.length > 0) return { end: placed.index, lines };
       lines.push(line);
     }
     end += entries.length;

@@ -6,14 +6,14 @@
 import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SettingsOf } from '../config-file/audit-sinks.ts';
-import { HANGS } from '../runtime/remote-folder.ts';
+import { UNRESPONSIVE } from '../runtime/remote-folder.ts';
 import { syncFolderLater } from '../runtime/sync-file.ts';
 import type { Batch, Delivered, Delivering, Line, Sink } from './sink.ts';
 
 type File = Delivering<SettingsOf<'file'>>;
 type Handle = Awaited<ReturnType<typeof open>>;
 
-const MOST_BYTES = 100 * 1024 ** 2;
+const MAX_BYTES = 100 * 1024 ** 2;
 const INDEX_DIGITS = 12;
 /** Readable for the group, so that a log shipper can read the files. */
 const FILE_MODE = 0o640;
@@ -145,7 +145,7 @@ async function append({ name, settings, now, idAt }: File, folder: string, batch
     const isOurs = last !== undefined && (await idAt(last.index)) === last.id;
     const remainder = isOurs ? await remainderOf(batch, last.index, newest) : undefined;
     const lines = remainder ?? batch.lines;
-    const isFull = tail.bytes >= (settings.max_bytes ?? MOST_BYTES) || day(mtimeMs) !== day(now);
+    const isFull = tail.bytes >= (settings.max_bytes ?? MAX_BYTES) || day(mtimeMs) !== day(now);
     const isDue = tail.last !== undefined && (!remainder || (isFull && lines.length > 0));
     if (isDue && tail.last) {
       await handle.close();
@@ -182,7 +182,7 @@ async function inFolder(
       await mkdir(own, { recursive: true, mode: FOLDER_MODE });
       await write(own);
     });
-    return done === HANGS
+    return done === UNRESPONSIVE
       ? { kind: 'failed', why: 'The folder does not respond: a write in AUDIT_FOLDER has not finished.' }
       : { kind: 'arrived' };
   } catch (error) {

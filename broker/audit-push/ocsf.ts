@@ -40,7 +40,7 @@ const BY_RESULT: Readonly<Record<string, { status: Named; action: Named; disposi
   errored: { status: [2, 'Failure'], action: [1, 'Allowed'], disposition: [27, 'Error'] },
 };
 /** Events that a person should review. */
-const WORTH_A_LOOK =
+const NEEDS_REVIEW =
   /^(?:passkey_counter_regression|passkey_counter_restored|button_refused|breaker_opened|mcp_tools_changed|store_restored|log_key_announced|all_agents_stopped|outcome_unknown)$/;
 
 /** Returns the activity. For an event it is the reason, such as `policy_created`. */
@@ -53,7 +53,7 @@ function activityOf({ kind, method, reason }: AuditRow): Named {
 }
 
 function severityOf({ result, reason }: AuditRow): Named {
-  if (WORTH_A_LOOK.test(reason)) return [3, 'Medium'];
+  if (NEEDS_REVIEW.test(reason)) return [3, 'Medium'];
   return result === 'denied' || result === 'blocked' || result === 'errored' ? [2, 'Low'] : [1, 'Informational'];
 }
 

@@ -8,7 +8,7 @@ const TIMEOUT_MS = 30_000;
 /** "Content Too Large" (RFC 9110 section 15.5.14), which proxies also return for limits of their own. */
 const TOO_LARGE = 413;
 /** Bytes of an answer that are read: receivers may report on each row, but the status is sufficient. */
-const ENOUGH_BYTES = 48 * 1024;
+const MAX_READ_BYTES = 48 * 1024;
 
 type Sending = Pick<Delivering<unknown>, 'outbound' | 'sinkId' | 'now'>;
 
@@ -26,7 +26,7 @@ export async function postBatch(
       timeoutMs: TIMEOUT_MS,
       enough: (chunk) => {
         bytes += chunk.length;
-        return bytes > ENOUGH_BYTES;
+        return bytes > MAX_READ_BYTES;
       },
     },
   );

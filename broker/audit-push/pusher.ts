@@ -30,7 +30,7 @@ import type { Batch, Delivered } from './sink.ts';
 const LEASE = 'audit push';
 const POLL_MS = 1_000;
 const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 /** How long a stop waits for batches in flight. */
 const STOP_MS = 3_000;
 
@@ -60,7 +60,7 @@ export function deliveringTo(broker: Needs, sink: SinkWithLog): Stored {
 
 /** Returns the back-off in whole milliseconds: doubled each time, with jitter. `failures`: including this one. */
 const pauseMs = (failures: number): number =>
-  Math.ceil(Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 16), LONGEST_PAUSE_MS) * (0.75 + Math.random() / 4));
+  Math.ceil(Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 16), MAX_PAUSE_MS) * (0.75 + Math.random() / 4));
 
 export type Pusher = {
   /** Starts no more batches, waits a moment for those in flight, and releases the lease. */

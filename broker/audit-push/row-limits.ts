@@ -1,5 +1,5 @@
 /** Limits of rows per batch and sink: receivers limit the size of requests, which shows only when they refuse one (413). */
-import { MOST_ROWS } from './batch.ts';
+import { MAX_ROWS } from './batch.ts';
 
 /** A successful batch of the maximum size raises the limit by a sixteenth, so that few batches are refused first. */
 const GROWTH = 1 / 16;
@@ -16,7 +16,7 @@ export type RowLimits = {
 /** Creates the limits. They are kept in memory, only for sinks below the maximum, and learnt again after a restart. */
 export function makeRowLimits(): RowLimits {
   const limits = new Map<string, number>();
-  const of = (sinkId: string) => limits.get(sinkId) ?? MOST_ROWS;
+  const of = (sinkId: string) => limits.get(sinkId) ?? MAX_ROWS;
   return {
     of,
     refused: (sinkId, rows) => limits.set(sinkId, Math.max(1, Math.floor(rows / 2))),
@@ -24,7 +24,7 @@ export function makeRowLimits(): RowLimits {
       const limit = of(sinkId);
       if (rows < limit) return;
       const grown = limit + Math.ceil(limit * GROWTH);
-      if (grown < MOST_ROWS) limits.set(sinkId, grown);
+      if (grown < MAX_ROWS) limits.set(sinkId, grown);
       else limits.delete(sinkId);
     },
   };

@@ -51,7 +51,7 @@ export type Subscriber = { missed(): void; over(): void };
 
 /** Poll interval, only while notifications do not arrive and there are watchers. */
 const POLL_MS = 1_000;
-const POLLED_AT_ONCE = 500;
+const POLL_BATCH = 500;
 
 type Waiter = { wake(): void };
 
@@ -103,8 +103,8 @@ export function makeApprovalChanges({
   const poll = async (): Promise<void> => {
     for (const subscriber of subscribers) subscriber.missed();
     const ids = [...waiters.keys()].filter((id) => !isNamed(id));
-    for (let at = 0; at < ids.length; at += POLLED_AT_ONCE) {
-      const some = ids.slice(at, at + POLLED_AT_ONCE);
+    for (let at = 0; at < ids.length; at += POLL_BATCH) {
+      const some = ids.slice(at, at + POLL_BATCH);
       for (const id of await findSettled(store.db, some, clock())) wake(id);
       for (const id of await findSettledRequests(store.db, some, clock())) wake(id);
     }

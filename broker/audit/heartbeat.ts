@@ -3,7 +3,7 @@ import type { Broker } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import { heartbeat } from '../store/instances.ts';
 
-const BEAT_MS = 5_000;
+const HEARTBEAT_MS = 5_000;
 /**
  * No call begins when the last heartbeat is older than this many intervals: after four intervals another replica considers this process
  * dead (`SILENT_ROUNDS`). The difference leaves time for the next heartbeat.
@@ -34,7 +34,7 @@ export function makeHeartbeat(
     clock,
     metrics,
   }: Pick<Broker, 'instanceId' | 'clock' | 'metrics' | 'store' | 'storeOutage'>,
-  everyMs = BEAT_MS,
+  everyMs = HEARTBEAT_MS,
 ): Heartbeat {
   const { version } = readBuild();
   // When the last stored heartbeat was sent (`sentAt`) and confirmed (`storedAt`): the confirmation may arrive much later.

@@ -19,7 +19,7 @@ export type LateRows<State extends { row: AuditRow }> = {
 };
 
 /** Limit of deferred rows. Outcomes beyond it are dropped; recovery after a restart closes their intents as unknown. */
-const MOST_LATE = 10_000;
+const MAX_LATE = 10_000;
 /** Timeout in milliseconds of a call that waits for deferred rows to be stored. */
 const TURN_MS = 1_000;
 
@@ -71,7 +71,7 @@ export function makeLateRows<State extends { row: AuditRow }>(
   return {
     keep: (state) => {
       const { row } = state;
-      if (late.length < MOST_LATE) late.push(state);
+      if (late.length < MAX_LATE) late.push(state);
       // Rows of calls that were refused during the outage (nothing was sent) are dropped beyond the limit without a log line.
       else if (row.reason !== 'audit_unavailable')
         log.error(

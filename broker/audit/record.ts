@@ -23,9 +23,9 @@ import { rowTransactions } from './row-transactions.ts';
 import { makeRowWriter } from './row-writer.ts';
 
 /** Retry limit for storing an outcome: the call was made, so giving up early would lose a fact. */
-const OUTCOME_PATIENCE_MS = 5_000;
+const OUTCOME_TIMEOUT_MS = 5_000;
 /** Retry limit before anything was sent: short, to fail fast. */
-const DECISION_PATIENCE_MS = 250;
+const DECISION_TIMEOUT_MS = 250;
 
 /** Another process has taken over what the row is about (such as a replay); nothing was stored. */
 const TAKEN_OVER = rollback('taken_over');
@@ -118,7 +118,7 @@ export function makeRecorder(
       await late.refuseWhileFailing();
       noted.add(intent.row.id);
       const put = (isFirst: boolean) => heartbeat.ensureRegistered().then(() => stands(intent, isFirst));
-      stored = await retryUntil(put, DECISION_PATIENCE_MS, isRowFault);
+      stored = await retryUntil(put, DECISION_TIMEOUT_MS, isRowFault);
       if (!stored) throw new Error('the row is final already');
       late.worked();
     } catch (error) {
@@ -134,7 +134,7 @@ export function makeRecorder(
     const state = { row, value, companion };
     try {
       complete(row);
-      const patience = sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS;
+      const patience = sent ? OUTCOME_TIMEOUT_MS : DECISION_TIMEOUT_MS;
       const isNew = !noted.has(row.id);
       stored = await retryUntil((isFirst) => stands(state, isNew && isFirst), patience, isRowFault);
     } catch (error) {
@@ -173,7 +173,7 @@ export function makeRecorder(
     } catch (error) {
       if (!written || isRowFault(error)) throw new AuditUnavailable(false, error);
       // Either the commit failed, or only its response was lost and everything is stored.
-      const there = await retryUntil(() => isRecorded(broker.store.db, row), DECISION_PATIENCE_MS, isRowFault).catch(
+      const there = await retryUntil(() => isRecorded(broker.store.db, row), DECISION_TIMEOUT_MS, isRowFault).catch(
         () => undefined,
       );
       if (there === undefined) throw new MaybeRecorded(error);

@@ -8,7 +8,7 @@ import type { Db } from '../store/store.ts';
 import { inTransaction } from '../store/transaction.ts';
 
 /** As long as a transaction waits for a connection. */
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 
 type Place = Pick<AuditRow, 'organisation_id'>;
 
@@ -29,7 +29,7 @@ export function rowTransactions({ store, config }: Pick<Broker, 'store' | 'confi
   const room = new SharedRoom({ all, reserve: Math.max(1, Math.floor(connections / 6)), little: 1 });
   return async (row, isAgents, work) => {
     if (!isAgents) return await inTransaction(store.db, work);
-    const end = await takenWithin(room.take(row.organisation_id, 1), PATIENCE_MS);
+    const end = await takenWithin(room.take(row.organisation_id, 1), TIMEOUT_MS);
     // Says nothing about the store: other organisations go on.
     if (!end) throw new RowFault('too many transactions that agents of this organisation caused are waiting');
     return await inTransaction(store.db, work).finally(end);

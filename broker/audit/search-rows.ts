@@ -6,7 +6,7 @@ import { type AuditRow, findAuditRow } from '../store/audit.ts';
 import { type AuditFilter, type Found, findAuditRows, firstIdOf } from '../store/audit-search.ts';
 
 /** Limit of queries for one page; the page then has what was found so far. */
-const MOST_QUERIES = 40;
+const MAX_QUERIES = 40;
 /** No further query starts after this many milliseconds, so that a page takes at most 100 ms: the client continues with the cursor. */
 const QUERYING_MS = 25;
 const EXPORT_PAGE = 100;
@@ -36,7 +36,7 @@ export async function searchRows(
   const exact = filter.text === undefined || before !== undefined ? undefined : storedUuid(filter.text);
   const row = exact ? await findAuditRow(db, organisationId, exact) : undefined;
   if (row) return { rows: [row], next: null };
-  for (let queries = 0; queries < MOST_QUERIES; queries++) {
+  for (let queries = 0; queries < MAX_QUERIES; queries++) {
     const beyond = page.reached ?? undefined;
     const wanted = { order: 'newest_first', beyond, limit: limit - page.rows.length } as const;
     const found = await findAuditRows(db, organisationId, filter, wanted);

@@ -24,7 +24,7 @@ export const claimsAgent = (baseUrl: string, bearer: string): boolean =>
 export type Noticed = { breakerOpened: BreakerOpened; endLifetime: EndLifetime };
 
 /** Equal to the size of the cache of parsed public keys. */
-const KEYS_KEPT = 10_000;
+const CACHED_KEYS = 10_000;
 
 type WithKey = FactsRow & { public_key_pem: string; key_fingerprint: string };
 
@@ -46,7 +46,7 @@ export function agentAuthenticator(
   const authenticateChild = childAuthenticator(broker, facts.family, countStrike, endLifetime);
 
   /** The last known key of each agent. For a token signed with it, the request's body is parsed before the facts are read; the facts then decide. */
-  const lastKeys = recentlyUsed<KeyObject>(KEYS_KEPT);
+  const lastKeys = recentlyUsed<KeyObject>(CACHED_KEYS);
 
   /** Returns why the token is refused, after counting a strike if it counts as one; undefined when the token is the agent's. */
   const refuse = async (token: ParsedAgentToken, agent: FactsRow | undefined, source: string) => {

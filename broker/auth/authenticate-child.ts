@@ -15,7 +15,7 @@ export type EndLifetime = (child: FactsRow) => Promise<void>;
  * Grace period in which an expired child gets the specific refusal "expired", as other ended agents do, and can read the results of
  * its last calls. After that its token is unknown.
  */
-const REMEMBERED_MS = 24 * 3600 * 1000;
+const RETENTION_MS = 24 * 3600 * 1000;
 
 /**
  * Authenticates with one read, as for any agent; the row includes the parent. A wrong signature counts as a strike only when the rest of
@@ -43,7 +43,7 @@ export function childAuthenticator(
     if (!rows[0] || !isTheirs(rows[0], claims))
       return { kind: 'refused', code: 'invalid_token', detail: 'This child identity no longer exists.' };
     const now = broker.clock();
-    if (claims.expiresAt * 1000 + REMEMBERED_MS <= now)
+    if (claims.expiresAt * 1000 + RETENTION_MS <= now)
       return { kind: 'refused', code: 'token_expired', detail: 'This child identity expired more than one day ago.' };
     if (isOverdue(rows[0], now)) {
       await endLifetime(rows[0]);

@@ -61,10 +61,10 @@ export function pipelineAuthenticator(
 }
 
 /** Claims of GitHub and GitLab that are recorded: the commit, the run or job, and who started it. */
-const TOLD = { sha: 'commit', run_id: 'run', job_id: 'job', actor: 'by', user_login: 'by' } as const;
+const RECORDED_CLAIMS = { sha: 'commit', run_id: 'run', job_id: 'job', actor: 'by', user_login: 'by' } as const;
 
 function detailOf({ name, subject }: PipelineTable, claims: JWTPayload): string {
-  const told = Object.entries(TOLD).flatMap(([claim, word]) => {
+  const told = Object.entries(RECORDED_CLAIMS).flatMap(([claim, word]) => {
     const value = shown(claims[claim]);
     return value === undefined ? [] : [`${word} ${value}`];
   });

@@ -59,7 +59,7 @@ export const CHILD_TOKEN_BEGINNING = Buffer.from(`{"alg":"ES256","typ":"${CHILD_
   .toString('base64url')
   .slice(0, -4);
 
-const KEPT_TOKENS = 10_000;
+const CACHED_TOKENS = 10_000;
 /** In characters; tokens of children have some 600. */
 const MAX_TOKEN = 2_048;
 
@@ -69,7 +69,7 @@ const MAX_TOKEN = 2_048;
  * token, until the key that signed it is retired from the key set.
  */
 export function childTokenReader({ keys, baseUrl }: Pick<Broker, 'keys' | 'baseUrl'>) {
-  const proven = recentlyUsed<{ kid: string; claims: ChildClaims }>(KEPT_TOKENS);
+  const proven = recentlyUsed<{ kid: string; claims: ChildClaims }>(CACHED_TOKENS);
   return (bearer: string): ReadChildToken => {
     if (bearer.length > MAX_TOKEN)
       return refuse('invalid_token', 'This is not a token of a child identity: it is too long.');

@@ -11,11 +11,11 @@ type Asking = Pick<Broker, 'clock' | 'log' | 'outbound'>;
 export type KeyIssuer = { issuer: string; jwks_uri?: string | undefined };
 
 /** The number of issuers whose keys are cached. */
-const KEPT = 200;
+const CACHE_SIZE = 200;
 
 /** Returns a function that returns the cached keys of an issuer. Loads the libraries with the first issuer; sends no request yet. */
 export function issuerKeys(broker: Asking): (issuer: KeyIssuer) => Promise<ProviderKeys> {
-  const keys = recentlyUsed<ProviderKeys>(KEPT);
+  const keys = recentlyUsed<ProviderKeys>(CACHE_SIZE);
   return async ({ issuer, jwks_uri: uri }) => {
     const place = JSON.stringify([issuer, uri ?? null]);
     const found = keys.get(place);

@@ -6,7 +6,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { signCompact, verifyCompact } from '../crypto/jws.ts';
 import { isToken, mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { endSession, findOwnerOfSession, LONGEST_SESSION_MS, type ProviderSession } from '../store/ended-sessions.ts';
+import { endSession, findOwnerOfSession, MAX_SESSION_MS, type ProviderSession } from '../store/ended-sessions.ts';
 import { noteSignIn } from '../store/organisations.ts';
 import type { Db } from '../store/store.ts';
 import type { EndedSessionTable, OwnerTable } from '../store/tables/organisations.ts';
@@ -15,7 +15,7 @@ import { readSessionCookie } from './session-cookie.ts';
 
 /** Explicit typing: no receipt, attestation or agent token is accepted as one (RFC 8725 section 3.11). */
 export const SESSION_TYPE = 'svc-owner+jwt';
-export const SESSION_SECONDS = LONGEST_SESSION_MS / 1000;
+export const SESSION_SECONDS = MAX_SESSION_MS / 1000;
 
 /** A session that was issued. `expiresAt`: seconds since the epoch. */
 type Minted = { token: string; id: string; expiresAt: number };

@@ -9,7 +9,7 @@ import type { OidcConfig } from '../environment/oidc.ts';
 
 /** Endpoints seldom change; the cached configuration stays in use while it is refreshed. */
 const FRESH_MS = 3600_000;
-const PATIENCE_SECONDS = 15;
+const TIMEOUT_SECONDS = 15;
 
 /** A failure of the provider. The message is for people, and contains nothing that the provider or a browser sent. */
 export class ProviderFault extends Error {}
@@ -49,7 +49,7 @@ export function providerClient(
   const discover = async (): Promise<client.Configuration> => {
     const found = await client.discovery(new URL(oidc.issuer), oidc.clientId, undefined, client.None(), {
       [client.customFetch]: fetch,
-      timeout: PATIENCE_SECONDS,
+      timeout: TIMEOUT_SECONDS,
       ...(protocol === 'http:' && { execute: [client.allowInsecureRequests] }),
     });
     const server = found.serverMetadata();
@@ -65,7 +65,7 @@ export function providerClient(
     }
     const configuration = new client.Configuration(server, oidc.clientId, undefined, authentication(server, oidc));
     configuration[client.customFetch] = fetch;
-    configuration.timeout = PATIENCE_SECONDS;
+    configuration.timeout = TIMEOUT_SECONDS;
     if (protocol === 'http:') client.allowInsecureRequests(configuration);
     return configuration;
   };

@@ -7,7 +7,7 @@ import type { ProviderIdentity } from '../store/owner-identities.ts';
  * receipts, logout tokens and security events are none of these.
  */
 const TYPES = new Set<string | undefined>([undefined, 'jwt', 'at+jwt', 'application/at+jwt']);
-const MOST_SUBJECT = 255;
+const MAX_SUBJECT_LENGTH = 255;
 
 /** Whether a token of this type may identify somebody. A token with `events` is a security event (RFC 8417 section 2). */
 export function mayIdentify({ typ }: JWTHeaderParameters, claims: JWTPayload): boolean {
@@ -60,7 +60,7 @@ export function identityOf(
   sub: unknown,
   claims: Record<string, unknown>,
 ): ProviderIdentity | undefined {
-  if (typeof sub !== 'string' || sub === '' || sub.length > MOST_SUBJECT || !/^[^\p{Cc}\p{Cs}]+$/u.test(sub))
+  if (typeof sub !== 'string' || sub === '' || sub.length > MAX_SUBJECT_LENGTH || !/^[^\p{Cc}\p{Cs}]+$/u.test(sub))
     return undefined;
   const { email } = claims;
   const usable =

@@ -18,9 +18,9 @@ const PAUSE_MS = 30_000;
 /** Older keys are refreshed in the background while they stay in use, so that an outage of the provider of some minutes has no effect. */
 const FRESH_MS = 60_000;
 /** Older keys verify nothing, even when the provider does not answer: the longest time that a withdrawn key stays accepted. */
-const LONGEST_MS = 5 * 60_000;
+const MAX_DURATION_MS = 5 * 60_000;
 /** The most keys tried for a token without `kid`: a key set may have thousands, and each try is a signature verification. */
-const MOST_TRIED = 20;
+const MAX_TRIED = 20;
 const SKEW_SECONDS = 30;
 /** Allowed clock skew of the provider. */
 export const FUTURE_SECONDS = 60;
@@ -76,7 +76,7 @@ export function providerKeys(options: {
     issuer: string,
     required: readonly string[],
   ): Promise<VerifiedToken | 'unknown_key'> => {
-    if (!kept || ageOf(kept) > LONGEST_MS) return { kind: 'unavailable' };
+    if (!kept || ageOf(kept) > MAX_DURATION_MS) return { kind: 'unavailable' };
     try {
       const { payload, protectedHeader } = await verifyByAny(token, kept.find, {
         algorithms: [...ISSUER_ALGORITHMS],
@@ -121,7 +121,7 @@ export function providerKeys(options: {
 
   return {
     async verify(token, issuer, required = IDENTIFYING) {
-      if (!kept || ageOf(kept) > LONGEST_MS) await refresh();
+      if (!kept || ageOf(kept) > MAX_DURATION_MS) await refresh();
       else if (ageOf(kept) > FRESH_MS) void refresh();
       let verified = await attempt(token, issuer, required);
       if (verified === 'unknown_key') {
@@ -139,7 +139,7 @@ export function providerKeys(options: {
   };
 }
 
-/** Verifies a token without `kid`, of a provider with several keys, with each of the first MOST_TRIED. Throws the errors of jose. */
+/** Verifies a token without `kid`, of a provider with several keys, with each of the first MAX_TRIED. Throws the errors of jose. */
 async function verifyByAny(
   token: string,
   find: ReturnType<typeof createLocalJWKSet>,
@@ -151,7 +151,7 @@ async function verifyByAny(
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
     let tried = 0;
     for await (const key of error) {
-      if (++tried > MOST_TRIED) break;
+      if (++tried > MAX_TRIED) break;
       try {
         return await jwtVerify(token, key, options);
       } catch (other) {

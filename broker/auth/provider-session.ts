@@ -19,7 +19,7 @@ const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 /** Accepted types. Section 2.4 recommends the first; providers older than that send the types of ID tokens. */
 const TYPES = new Set<unknown>(['logout+jwt', 'jwt', undefined]);
 /** For a logout token without `exp`, as Ory Hydra sends it: how long after `iat` it is accepted. */
-const LONGEST_WITHOUT_END_SECONDS = 5 * 60;
+const MAX_SECONDS_WITHOUT_EXPIRY = 5 * 60;
 
 const isName = (claim: unknown): claim is string => typeof claim === 'string' && claim !== '';
 
@@ -42,7 +42,7 @@ export function logoutFault(
   const { events, nonce, aud, sub, sid, iat = 0, exp } = claims;
   if (sub === undefined && !isName(sid)) return 'A logout token names a person or a session (sub, sid).';
   if (sub !== undefined && !isName(sub)) return "The token's sub is not valid.";
-  if (exp === undefined && iat < now - LONGEST_WITHOUT_END_SECONDS)
+  if (exp === undefined && iat < now - MAX_SECONDS_WITHOUT_EXPIRY)
     return 'A logout token without exp is accepted for only five minutes after iat.';
   if (!TYPES.has(type)) return 'The token is of another type than logout+jwt (typ).';
   if (![aud].flat().includes(clientId)) return 'The logout token is for another client (aud).';

@@ -36,7 +36,7 @@ export const roleOf = (roles: Roles, groups: readonly string[]): Role | undefine
  * How long after the last sign-in a role that comes from groups stays valid for decisions without a session, for notifications on devices, and for
  * bearers that name no groups.
  */
-export const DECIDES_FOR_MS = 30 * 24 * 3600_000;
+export const ROLE_RETENTION_MS = 30 * 24 * 3600_000;
 
 /**
  * Whether the last sign-in of an owner with a role from groups is too old for a decision without a session, or for a bearer that names no groups: a
@@ -46,7 +46,7 @@ export const DECIDES_FOR_MS = 30 * 24 * 3600_000;
 export const mustSignInAgain = (
   { role_by_groups, last_sign_in_at }: Pick<OwnerTable, 'role_by_groups' | 'last_sign_in_at'>,
   now: Instant,
-): boolean => role_by_groups === 1 && (last_sign_in_at ?? 0) + DECIDES_FOR_MS <= now;
+): boolean => role_by_groups === 1 && (last_sign_in_at ?? 0) + ROLE_RETENTION_MS <= now;
 
 /** `noRoleIn`: the organisation in which the person's role comes from groups, when their groups no longer give one. */
 export type Settled = { noRoleIn?: string };

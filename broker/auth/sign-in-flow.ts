@@ -9,9 +9,9 @@ import { cookieNames, readCookie } from './session-cookie.ts';
 export const CALLBACK_PATH = '/console/oidc/callback';
 const PURPOSE = 'sign-in at the identity provider';
 const SECONDS = 600;
-const MOST_PAGE = 512;
+const MAX_PAGE_LENGTH = 512;
 /** Most concurrent sign-ins of one browser, in several tabs; beyond that the oldest are dropped. */
-const MOST_FLOWS = 4;
+const MAX_FLOWS = 4;
 
 const Flow = z.strictObject({
   state: z.string(),
@@ -60,7 +60,7 @@ export function flowCookies(
     .sort((one, other) => other.until - one.until);
   return [
     cookie(baseUrl, nameOf(baseUrl, flow.state), sealed, SECONDS),
-    ...others.slice(MOST_FLOWS - 1).map(({ name }) => cookie(baseUrl, name, '', 0)),
+    ...others.slice(MAX_FLOWS - 1).map(({ name }) => cookie(baseUrl, name, '', 0)),
   ];
 }
 
@@ -93,7 +93,7 @@ function openFlow(broker: Pick<Broker, 'vault'>, sealed: string | undefined): z.
 /** Returns the page to go to after signing in; `/console` for anything that is not a page for owners (no open redirect). */
 export function ownPage(text: string | null): string {
   const isOurs = /^\/(console|approve|oauth\/consent)(\/[\w.~-]+)*\/?(\?[\w.~=&%-]*)?(#[\w.~=&%/-]*)?$/;
-  if (text === null || text.length > MOST_PAGE || !isOurs.test(text)) return '/console';
+  if (text === null || text.length > MAX_PAGE_LENGTH || !isOurs.test(text)) return '/console';
   // Not back to the sign-in pages, and no dot segments that a browser would resolve.
   return /^\/console\/(oidc|sign-in)\b|\/\.\.?([/?#]|$)/.test(text) ? '/console' : text;
 }

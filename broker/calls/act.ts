@@ -25,11 +25,11 @@ export type ActOptions = EntryPointInput & {
 };
 
 /** Attempts before a call fails because its facts changed concurrently each time. */
-const MOST_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 
 /**
  * Decides the call, and holds, refuses or makes it. Every outcome is recorded before it is returned. Throws AuditUnavailable when it cannot
- * be recorded, and ConcurrentUpdate when the facts changed during each of MOST_ATTEMPTS attempts.
+ * be recorded, and ConcurrentUpdate when the facts changed during each of MAX_ATTEMPTS attempts.
  */
 export async function act(
   services: CallServices,
@@ -50,7 +50,7 @@ export async function act(
   let attempt: Attempt = { ...input, who, now, asked: action, record, replay, watch, lease, spent: new Set() };
   let ended: Acted | undefined;
   try {
-    for (let made = 0; made < MOST_ATTEMPTS; made++) {
+    for (let made = 0; made < MAX_ATTEMPTS; made++) {
       const done = await attemptCall(services, attempt);
       if (done !== 'facts_changed') {
         ended = done;

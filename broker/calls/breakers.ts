@@ -136,7 +136,7 @@ async function close(services: Changing, agent: Whose, key: BreakerKey): Promise
 }
 
 /** Anyone can open these breakers: at most this many open addresses get an audit row, the rest is only logged. */
-const MOST_ADDRESSES = 10;
+const MAX_ADDRESSES = 10;
 
 const openAddresses = (
   { broker }: Uses<'clock' | 'store'>,
@@ -163,7 +163,7 @@ export async function noteBreaker(
     ...(cause === 'breaker_auth_failure' && { detail: `from ${key}` }),
   };
   try {
-    if (cause === 'breaker_auth_failure' && (await openAddresses(services, agent)) > MOST_ADDRESSES) return;
+    if (cause === 'breaker_auth_failure' && (await openAddresses(services, agent)) > MAX_ADDRESSES) return;
     await recordChange(services, by, change, async (_db, note) => note({ cause }));
   } catch (error) {
     log.error({ err: error, agent: agent.agent_id }, 'could not record a breaker transition');

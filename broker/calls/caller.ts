@@ -76,7 +76,7 @@ type CallerSource = {
   replay: Replay | undefined;
 };
 
-const NOBODY: Unidentified = { reason: 'no_caller', detail: NO_CALLER_NAMED };
+const NO_CALLER: Unidentified = { reason: 'no_caller', detail: NO_CALLER_NAMED };
 
 /**
  * Returns the person whom the call is for. Undefined: the platform does not hold one token per person, and any named caller is ignored.
@@ -93,7 +93,7 @@ export async function callerOfCall(
   // The approval was given for this person. A source no longer accepted, or consent that the person ended, is found when the tokens are
   // loaded.
   if (replay) return callerOfReplay(replay);
-  if (identify === undefined) return NOBODY;
+  if (identify === undefined) return NO_CALLER;
   let tookMs = 0;
   const timed: Identify = async () => {
     const began = performance.now();
@@ -107,7 +107,9 @@ export async function callerOfCall(
 }
 
 const callerOfReplay = ({ caller }: Replay): Honoured | Unidentified =>
-  caller === undefined ? NOBODY : { verified: caller.verified, personId: caller.person_id, namedBy: caller.named_by };
+  caller === undefined
+    ? NO_CALLER
+    : { verified: caller.verified, personId: caller.person_id, namedBy: caller.named_by };
 
 /** The part of the caller that is recorded: never who it is. */
 export const recordedCaller = (caller: Call['caller']): RecordedCaller | undefined =>

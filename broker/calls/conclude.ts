@@ -215,7 +215,7 @@ async function concludeAnswer(
 }
 
 /** Longest JSON text, in bytes, that is parsed again for error signs: errors are short. */
-const MOST_ERROR_BYTES = 256 * 1024;
+const MAX_ERROR_BYTES = 256 * 1024;
 
 /**
  * Whether a 2xx answer says in its body that the platform did not do what was asked: an error of an MCP tool (`isError`) or of JSON-RPC,
@@ -233,7 +233,7 @@ function reportsFailure(
   const isTool = rules.kind === 'mcp';
   const hasErrors = isGraphql(rules, call);
   if (status < 200 || status > 299 || !(isTool || hasErrors || sign)) return false;
-  if (encoding !== undefined || dataJson.length > MOST_ERROR_BYTES) return false;
+  if (encoding !== undefined || dataJson.length > MAX_ERROR_BYTES) return false;
   const data: unknown = JSON.parse(dataJson.toString());
   if (isTool) return at(data, '/isError') === true || isObject(at(data, '/error'));
   if (hasErrors) return lengthOf(at(data, '/errors')) > 0;

@@ -46,10 +46,10 @@ export const holderOf = (
     : { table: 'person_tokens', organisationId, id: personTokens };
 
 const MIB = 1024 * 1024;
-const KEPT = 1_000;
-const KEPT_BYTES = 48 * MIB;
+const CACHE_SIZE = 1_000;
+const CACHE_BYTES = 48 * MIB;
 /** An App has many more tokens than connections. */
-const TOKENS_KEPT = 256;
+const CACHED_TOKENS = 256;
 const TOKENS_BYTES = 16 * MIB;
 /** Estimated memory of a prepared search, as measured: 37 KiB for a credential of 40 bytes, 131 KiB for one of 1,000. */
 const bytesOf = (secret: Secret): number => 40 * 1024 + 100 * secret.reveal().length;
@@ -59,8 +59,8 @@ const bytesOf = (secret: Secret): number => 40 * 1024 + 100 * secret.reveal().le
  * checked) again. They are cached because preparing the search for one is too slow to do per call.
  */
 export function credentialOpener(broker: Pick<Broker, 'log' | 'vault'>): Credentials {
-  const kept = recentlyUsed<Credential | Given>(KEPT, KEPT_BYTES);
-  const tokens = recentlyUsed<Credential>(TOKENS_KEPT, TOKENS_BYTES);
+  const kept = recentlyUsed<Credential | Given>(CACHE_SIZE, CACHE_BYTES);
+  const tokens = recentlyUsed<Credential>(CACHED_TOKENS, TOKENS_BYTES);
   return {
     open: (organisationId, connection, auth) => {
       if (connection.credential === null) return undefined;

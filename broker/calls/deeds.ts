@@ -21,13 +21,13 @@ import type { AgentDeedTable } from '../store/tables/approvals.ts';
 import type { Bit } from '../store/tables/column-types.ts';
 
 /** About 20 MB when full; an evicted deed is read from the store, or stored once more. */
-const REMEMBERED = 100_000;
+const CACHE_SIZE = 100_000;
 /** How long a batch of deeds that no rule asked about is collected before it is written. */
 const BATCH_MS = 200;
 /** Rows in one statement. */
 const BATCH_ROWS = 500;
 /** Rows kept while the store is unavailable; a deed beyond them is stored the next time it is done. */
-const MOST_PENDING = 50_000;
+const MAX_PENDING = 50_000;
 
 export type AgentDeeds = {
   /** Returns the ask with what its agent does for the first time, when a rule of these facts uses it. */
@@ -47,7 +47,7 @@ export type Memory = { companion: Companion; keep(): void; writeSoon(): void };
 /** Deeds of agents: in the store, with recent ones cached in memory. */
 export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock' | 'log'>): AgentDeeds {
   /** By agent and deed; the value says whether it was done by a change. Never stale, because a deed is never undone. */
-  const done = recentlyUsed<Bit>(REMEMBERED);
+  const done = recentlyUsed<Bit>(CACHE_SIZE);
   const isDone = (key: string, isChange: boolean): boolean => {
     const changed = done.get(key);
     return changed !== undefined && (changed === 1 || !isChange);
@@ -75,7 +75,7 @@ export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock'
   const writeSoon = (rows: readonly AgentDeedTable[]): void => {
     for (const row of rows) {
       const key = `${row.agent_id} ${row.hash}`;
-      if (pending.size < MOST_PENDING && pending.get(key)?.changed !== 1) pending.set(key, row);
+      if (pending.size < MAX_PENDING && pending.get(key)?.changed !== 1) pending.set(key, row);
     }
     // Housekeeping retries a failed write and logs it.
     timer ??= setTimeout(() => void write().catch(() => {}), BATCH_MS).unref();

@@ -5,7 +5,7 @@
 import type { Broker, Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
-import { describeEarlier, type Earlier, NOTED_FOR_MS, unknownUntil, untilOf } from '../policy/earlier.ts';
+import { describeEarlier, type Earlier, REPEAT_WINDOW_MS, unknownUntil, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
 import { familyIn, lookBack, lookedBackAt } from '../policy/look-back.ts';
 import type { After } from '../policy/rule.ts';
@@ -16,7 +16,7 @@ import type { CallMarkTable } from '../store/tables/rules.ts';
 import { withCharges } from './limits.ts';
 
 /** About 10 MB when full; an evicted mark is read from the store, or written once more. */
-const REMEMBERED = 50_000;
+const CACHE_SIZE = 50_000;
 
 export type EarlierCalls = {
   /** Returns the ask with the look-back rules that apply because of earlier calls, and with what to note of this call. */
@@ -61,10 +61,10 @@ type Mark = Pick<CallMarkTable, 'made_at' | 'audit_id'>;
  */
 export function earlierCalls(
   { store, clock, log, keysRestoredAt: restoredAt }: Pick<Broker, 'store' | 'clock' | 'log' | 'keysRestoredAt'>,
-  againMs = NOTED_FOR_MS / 2,
+  againMs = REPEAT_WINDOW_MS / 2,
 ): EarlierCalls {
   /** Durable marks, by agent and kind. Marks are never removed, so a cached one is true and at worst older than the stored one. */
-  const known = recentlyUsed<Mark>(REMEMBERED);
+  const known = recentlyUsed<Mark>(CACHE_SIZE);
   const kinds = new WeakMap<After, string>();
   const kindOf = (after: After): string => {
     const kind = kinds.get(after) ?? kindOfText(after.text);
@@ -85,7 +85,7 @@ export function earlierCalls(
     }));
 
   const isNoted = (facts: Facts, kind: string, now: Instant): boolean =>
-    now - (known.get(`${familyIn(facts)} ${kind}`)?.made_at ?? 0) < NOTED_FOR_MS;
+    now - (known.get(`${familyIn(facts)} ${kind}`)?.made_at ?? 0) < REPEAT_WINDOW_MS;
   const remember = (facts: Facts, rows: readonly CallMarkTable[]): void => {
     for (const { kind, made_at, audit_id } of rows) keep(facts, kind, { made_at, audit_id });
   };

@@ -25,7 +25,7 @@ import { bytesOf, type RawRequest } from './raw-request.ts';
  * Total timeout of an approved call through /proxy. Its answer is buffered instead of streamed, and may take as long as a streamed one of a
  * model. Equals the largest `idle_seconds`.
  */
-const MOST_REPLAY_MS = 600_000;
+const MAX_REPLAY_MS = 600_000;
 
 /** How requests to a platform are written, from its manifest. */
 export function restPlatform(manifest: Manifest): RestPlatform {
@@ -99,7 +99,7 @@ export async function forward(
     );
   }
   const patience = raw
-    ? { ...timeoutsOf(connection, manifest), totalTimeoutMs: MOST_REPLAY_MS }
+    ? { ...timeoutsOf(connection, manifest), totalTimeoutMs: MAX_REPLAY_MS }
     : wholeLimits(idleMsOf(connection, manifest));
   const request = { ...built.request, connectionKey: connection.id, family, lease: call.lease, ...patience };
   const { send } = broker.outbound;

@@ -8,14 +8,14 @@ import type { Instant } from '../policy/facts.ts';
 import { endHeldJoin, type FoundJoin, findHeldJoins, recordHeldJoinAnswer } from '../store/held-joins.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { essenceOf } from '../wire/media-type.ts';
-import { boundaryOf, MOST_PARTS } from './parse-multipart.ts';
+import { boundaryOf, MAX_PARTS } from './parse-multipart.ts';
 import { bytesOf, type HeldJoin, isLong, type RawRequest } from './raw-request.ts';
 
 /**
  * How long a denial answers equal requests without asking a person again. The same applies after a client was told that its call has no
  * answer, or that its outcome is unknown: a client that missed that and retries would make the call a second time.
  */
-const REMEMBERED_FOR_MS = 10 * 60_000;
+const RETENTION_MS = 10 * 60_000;
 
 /**
  * Returns the key by which equal requests join: agent, connection, method, target, media type and body. Other headers do not count, because
@@ -74,11 +74,11 @@ function bodyHash({ 'content-type': type = '' }: RawRequest['bodyHeaders'], byte
   if (!/^multipart\//i.test(type)) return sha256Hex(bytes);
   const boundary = boundaryOf(type);
   // Each piece costs a hash before anything is decided: a body of more parts is hashed as a whole.
-  const pieces = boundary === undefined ? [] : bytes.toString('latin1').split(`--${boundary}`, MOST_PARTS + 3);
+  const pieces = boundary === undefined ? [] : bytes.toString('latin1').split(`--${boundary}`, MAX_PARTS + 3);
   const [before = '', ...parts] = pieces;
   const end = parts.pop();
   const areLines =
-    pieces.length <= MOST_PARTS + 2 &&
+    pieces.length <= MAX_PARTS + 2 &&
     end?.startsWith('--') &&
     (before === '' || before.endsWith('\n')) &&
     parts.every((part) => /^\r?\n/.test(part) && part.endsWith('\n'));
@@ -110,7 +110,7 @@ function hasEnded(found: FoundJoin, now: Instant): boolean {
   if (status === 'expired') return true;
   // `told_at` is null until a client was told the result: such a join never ends here.
   const since = status === 'denied' ? found.decided_at : found.told_at;
-  return since !== null && since + REMEMBERED_FOR_MS <= now;
+  return since !== null && since + RETENTION_MS <= now;
 }
 
 /** Starts the ten minutes for which equal requests get the same "no answer" result; called when a client is first told. */

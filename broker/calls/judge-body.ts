@@ -13,7 +13,7 @@ import { parseForm } from './parse-form.ts';
 import { parseMultipart } from './parse-multipart.ts';
 
 /** Bodies up to this many bytes are read; longer ones are streamed (docs/decisions/21-raw-requests.md). */
-export const MOST_READ_BYTES = 1024 * 1024;
+export const MAX_READ_BYTES = 1024 * 1024;
 
 /** `code`: why a body is refused that may be well-formed; `invalid_request` by default. */
 export type JudgedBody =
@@ -21,7 +21,7 @@ export type JudgedBody =
   | { ok: false; detail: string; code?: 'too_many_calls' };
 
 const CODED = new UnreadBody('a body with a Content-Encoding is not read');
-export const TOO_LONG = new UnreadBody(`a body of more than ${MOST_READ_BYTES / 1024} KiB is not read`);
+export const TOO_LONG = new UnreadBody(`a body of more than ${MAX_READ_BYTES / 1024} KiB is not read`);
 
 /** Returns why a body of this type and encoding is not read, whatever it contains; undefined when it is read. */
 export function whyUnread({ 'content-type': type, 'content-encoding': coding }: BodyHeaders): UnreadBody | undefined {

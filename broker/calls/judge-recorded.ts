@@ -56,8 +56,8 @@ export type Judged = {
 
 const PAGE = 500;
 /** Most rows that are read, and most sealed requests that are opened. */
-const MOST_ROWS = 20_000;
-const MOST_OPENED = 2_000;
+const MAX_ROWS = 20_000;
+const MAX_OPENED = 2_000;
 const TIME_LIMIT_MS = 5_000;
 const EXAMPLES = 5;
 /** Yields to other requests after so many calls. */
@@ -71,7 +71,7 @@ export async function judgeRecorded(services: Services, { organisationId, since,
   const began = performance.now();
   const calls = seenCalls();
   const waiting: Recorded[] = [];
-  let left = MOST_OPENED;
+  let left = MAX_OPENED;
   let seen = 0;
   let beyond: string | undefined;
   do {
@@ -100,7 +100,7 @@ export async function judgeRecorded(services: Services, { organisationId, since,
     }
     beyond = page.reached ?? undefined;
     const looked = page.rows.at(-1);
-    if (looked && (seen >= MOST_ROWS || performance.now() - began > TIME_LIMIT_MS) && beyond !== undefined) {
+    if (looked && (seen >= MAX_ROWS || performance.now() - began > TIME_LIMIT_MS) && beyond !== undefined) {
       judged.reachedOnly = looked.created_at;
       break;
     }

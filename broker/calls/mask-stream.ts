@@ -9,7 +9,7 @@ import { essenceOf, isUtf8Name } from '../wire/media-type.ts';
 
 const CHARSET = /charset\s*=\s*"?([^\s";]*)/gi;
 /** Longest answer that is masked as a whole; a longer one is withheld. */
-const MOST_BYTES = 10 * 1024 * 1024;
+const MAX_BYTES = 10 * 1024 * 1024;
 
 type Opened = Received['headers'];
 type Coming = { status: number; headers: Opened; body: AsyncIterable<Buffer> };
@@ -51,7 +51,7 @@ export async function maskStream(
       hasAny: true,
     });
   }
-  const whole = await readWhole(counting(body, count), MOST_BYTES);
+  const whole = await readWhole(counting(body, count), MAX_BYTES);
   if (whole === undefined) return undefined;
   if (whole.length === 0)
     return taken(maskedHeaders(headers, masking, false), once(whole), { masked: () => 0, hasAny: false });

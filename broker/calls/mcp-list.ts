@@ -8,15 +8,15 @@ import { unreachable } from '../egress/unreachable.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { inSlices } from '../runtime/pace.ts';
 
-const MOST_TOOLS = 1_000;
-const MOST_PAGES = 50;
+const MAX_TOOLS = 1_000;
+const MAX_PAGES = 50;
 /** Characters of all pages together. */
-const MOST_TEXT = 4 * 1024 * 1024;
+const MAX_TEXT_LENGTH = 4 * 1024 * 1024;
 /** JSON values (objects, arrays, strings, numbers, literals) in one page, which is parsed in one piece: a hundred per tool. */
-const MOST_VALUES = 100_000;
+const MAX_VALUES = 100_000;
 /** Nesting depth of a page: about 60 nested objects of a schema. Deeper pages break recursive readers. */
-const MOST_DEPTH = 128;
-const LONGEST_CURSOR = 4_096;
+const MAX_DEPTH = 128;
+const MAX_CURSOR_LENGTH = 4_096;
 
 export type Listed = { ok: true; tools: JsonObject[] } | { ok: false; answer: McpAnswer };
 
@@ -41,22 +41,21 @@ export async function listAll(client: McpClient): Promise<Listed> {
     if (!('kind' in answer) || answer.kind !== 'result') return { ok: false, answer };
     read += answer.text.length;
     // Checked before parsing, because parsing an oversized list takes long.
-    if (read > MOST_TEXT) return refuse('too_many_tools');
-    if (!(await inSlices(jsonWithin(answer.text, { levels: MOST_DEPTH, values: MOST_VALUES }))))
-      return refuse('not_mcp');
+    if (read > MAX_TEXT_LENGTH) return refuse('too_many_tools');
+    if (!(await inSlices(jsonWithin(answer.text, { levels: MAX_DEPTH, values: MAX_VALUES })))) return refuse('not_mcp');
     const { tools: page, nextCursor } = JSON.parse(answer.text) as { tools?: unknown; nextCursor?: unknown };
     if (!Array.isArray(page)) return refuse('not_mcp');
     seen += page.length;
-    if (seen > MOST_TOOLS) return refuse('too_many_tools');
+    if (seen > MAX_TOOLS) return refuse('too_many_tools');
     if (!page.every(isTool)) return refuse('not_mcp');
     // A tool whose mirrored arguments are invalid must not be called, so it is left out (revision 2026-07-28).
     for (const tool of page as JsonObject[]) if (mirroredArguments(tool.inputSchema) !== undefined) tools.push(tool);
     if (nextCursor === undefined || nextCursor === null) return { ok: true, tools };
-    if (typeof nextCursor !== 'string' || nextCursor.length > LONGEST_CURSOR) return refuse('not_mcp');
+    if (typeof nextCursor !== 'string' || nextCursor.length > MAX_CURSOR_LENGTH) return refuse('not_mcp');
     cursors.add(cursor ?? '');
     cursor = nextCursor;
     // A repeated cursor would loop forever.
-    if (cursors.has(cursor) || cursors.size >= MOST_PAGES) return refuse('too_many_tools');
+    if (cursors.has(cursor) || cursors.size >= MAX_PAGES) return refuse('too_many_tools');
   }
 }
 

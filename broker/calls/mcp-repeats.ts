@@ -5,9 +5,9 @@ import { beginMcpRepeat, endMcpRepeat, findMcpRepeat, holdMcpRepeat } from '../s
 import type { McpRepeatTable } from '../store/tables/calls.ts';
 
 /** As long as an Idempotency-Key is kept. */
-const KEPT_MS = 24 * 3600 * 1000;
+const RETENTION_MS = 24 * 3600 * 1000;
 /** A held call is kept longer than any organisation lets it wait, so that its outcome can be found. */
-const HELD_KEPT_MS = 30 * KEPT_MS;
+const HELD_RETENTION_MS = 30 * RETENTION_MS;
 
 /** `key`: the Idempotency-Key under which the call is made. */
 type Repeat = { key: string; reason: string | undefined; approvalId: string | undefined };
@@ -39,7 +39,7 @@ export function agentRepeats(
   return {
     begin: async (hash, { key, reason }) => {
       const now = clock();
-      const expires_at = now + KEPT_MS;
+      const expires_at = now + RETENTION_MS;
       const asked = { ...place, hash, key, reason: reason ?? null, approval_id: null, expires_at };
       const begun = await beginMcpRepeat(db, asked, now);
       return { ...shown(begun), isNew: begun.key === key, turn: begun.expires_at };
@@ -49,7 +49,7 @@ export function agentRepeats(
       return found && shown(found);
     },
     held: (hash, key, approval_id) =>
-      holdMcpRepeat(db, { ...place, hash, key }, { approval_id, expires_at: clock() + HELD_KEPT_MS }),
+      holdMcpRepeat(db, { ...place, hash, key }, { approval_id, expires_at: clock() + HELD_RETENTION_MS }),
     end: (hash, key) => endMcpRepeat(db, { ...place, hash, key }),
     endApproval: (approval_id) => endMcpRepeat(db, { ...place, approval_id }),
     drop: (hash, { key, turn }) => endMcpRepeat(db, { ...place, hash, key, expires_at: turn }),

@@ -16,10 +16,10 @@ export type McpSessions = {
 };
 
 /** Agents per credential; the least recently used one is evicted and initialises again. */
-const KEPT = 1_000;
+const CACHE_SIZE = 1_000;
 /** Sessions that are ended; of more than this many, servers have to end the oldest ones by themselves. */
-const MOST_ENDED = 1_000;
-const ENDED_TOGETHER = 50;
+const MAX_ENDED = 1_000;
+const END_BATCH = 50;
 const END_MS = 900;
 
 /**
@@ -33,7 +33,7 @@ export function mcpSessions(): McpSessions {
   return {
     find: (credential, agentId) => kept.get(credential)?.get(agentId),
     keep: (credential, agentId, session, ending) => {
-      const mine = kept.get(credential) ?? recentlyUsed<McpSession>(KEPT);
+      const mine = kept.get(credential) ?? recentlyUsed<McpSession>(CACHE_SIZE);
       kept.set(credential, mine);
       if (session === mine.get(agentId)) return;
       if (session === undefined) return mine.delete(agentId);
@@ -41,7 +41,7 @@ export function mcpSessions(): McpSessions {
       if (session.era !== 'handshake' || session.id === undefined) return;
       ends.set(session, ending());
       const [oldest] = ends.keys();
-      if (ends.size > MOST_ENDED && oldest) ends.delete(oldest);
+      if (ends.size > MAX_ENDED && oldest) ends.delete(oldest);
     },
     end: async () => {
       const left = [...ends.values()];
@@ -49,7 +49,7 @@ export function mcpSessions(): McpSessions {
       const inTurn = async () => {
         for (let end = left.pop(); end; end = left.pop()) await end();
       };
-      await withTimeout(Promise.all(Array.from({ length: ENDED_TOGETHER }, inTurn)), END_MS);
+      await withTimeout(Promise.all(Array.from({ length: END_BATCH }, inTurn)), END_MS);
       left.length = 0;
     },
   };

@@ -27,14 +27,14 @@ import { rollback } from '../store/transaction.ts';
  * Limit of known tools per server: further new ones are not stored, so that a server cannot fill the store. Tools that were never accepted
  * and are no longer listed make room, but only after REMOVABLE_AFTER_MS, so that a server cannot cause a write at each call.
  */
-const MOST_KNOWN = 2_000;
+const MAX_KNOWN = 2_000;
 const REMOVABLE_AFTER_MS = 3_600_000;
 /**
  * A quarantined tool that changes again is stored at most this often: some servers return something else on each call, such as the time.
  */
 const CHANGE_INTERVAL_MS = 60_000;
 /** How many tool names one event lists. */
-const MOST_NAMED = 20;
+const MAX_NAMED = 20;
 
 /** `not_mcp`: a duplicate name, or malformed text. `credential_echoed`: a definition contains the credential. */
 type NoTools = 'not_mcp' | 'credential_echoed';
@@ -165,7 +165,7 @@ async function noteDifferences(
     if (fresh.length === 0) return false;
     const isKnown = new Set(known.map(({ name }) => name));
     const unknown = fresh.filter(({ name }) => !isKnown.has(name));
-    const room = Math.max(0, MOST_KNOWN - known.length);
+    const room = Math.max(0, MAX_KNOWN - known.length);
     const forgotten = unknown.length > room ? unusedNames(known, offered, services.broker.clock()) : [];
     await forgetTools(db, place, forgotten);
     const added = unknown.slice(0, room + forgotten.length);
@@ -173,7 +173,7 @@ async function noteDifferences(
     await putOffered(db, [...added, ...changed]);
     const states = new Map(known.map((row) => [row.name, row.accepted_hash]));
     const heldBack = [...added, ...changed].filter((row) => states.get(row.name) !== row.offered_hash);
-    const names = (rows: readonly McpToolTable[]) => rows.slice(0, MOST_NAMED).map(({ name }) => name);
+    const names = (rows: readonly McpToolTable[]) => rows.slice(0, MAX_NAMED).map(({ name }) => name);
     const restored = changed.filter((row) => !heldBack.includes(row));
     note({
       held_back: names(heldBack),

@@ -23,7 +23,7 @@ const CLOSE = codeOf('}');
 const CLOSE_LIST = codeOf(']');
 const SPACE = codeOf(' ');
 /** In bytes. Longer texts are neither such a name nor a method. */
-const MOST_TEXT = 1024;
+const MAX_TEXT_LENGTH = 1024;
 
 /** Searches the members of the top-level object; nested objects are skipped. */
 export class JsonSearch {
@@ -74,7 +74,7 @@ export class JsonSearch {
 
   #keep(json: Buffer, from: number, to: number): void {
     if (this.#text === undefined) return;
-    const isLong = this.#text.length + to - from > MOST_TEXT;
+    const isLong = this.#text.length + to - from > MAX_TEXT_LENGTH;
     this.#text = isLong ? undefined : this.#text + json.toString('latin1', from, to);
   }
 
@@ -123,12 +123,12 @@ export function* methodMember(object: JsonObject, refused?: NameList): Generator
     const value = object[name];
     if (typeof value === 'string' && isMethodText(value) && namesMethod(name)) return namesMethodSentence(name);
     if (refused && isListed(refused, name)) return refusedParameter('body', name);
-    if (at % MEMBERS_IN_A_SLICE === MEMBERS_IN_A_SLICE - 1) yield;
+    if (at % MEMBERS_PER_SLICE === MEMBERS_PER_SLICE - 1) yield;
   }
   return undefined;
 }
 
-const MEMBERS_IN_A_SLICE = 2_000;
+const MEMBERS_PER_SLICE = 2_000;
 
 /** The same, in slices when there are many members. */
 export const methodMemberInTurns = (
@@ -142,7 +142,7 @@ export const methodMemberInTurns = (
 
 function hasManyMembers(object: JsonObject): boolean {
   let count = 0;
-  for (const _ in object) if (++count > MEMBERS_IN_A_SLICE) return true;
+  for (const _ in object) if (++count > MEMBERS_PER_SLICE) return true;
   return false;
 }
 

@@ -16,7 +16,7 @@ export type MethodSearch = {
 };
 
 /** Longer than any client's field names. */
-const MOST_NAME = 16 * 1024;
+const MAX_NAME_LENGTH = 16 * 1024;
 const FORM = 'application/x-www-form-urlencoded';
 
 /** The type by which some server reads a body: Rack takes a POST without a type for a form (`Rack::Request#form_data?`). */
@@ -96,7 +96,7 @@ class FormSearch implements MethodSearch {
     for (let at = 0; at < text.length; ) {
       const end = indexOf(this.#name === undefined ? FIELD_END : NAME_END, text, at);
       const rest = text.slice(at, end ?? text.length);
-      if (this.#name !== undefined && this.#name.length < MOST_NAME) this.#name += rest;
+      if (this.#name !== undefined && this.#name.length < MAX_NAME_LENGTH) this.#name += rest;
       if (end === undefined) return undefined;
       const found = this.end();
       if (found !== undefined) return found;

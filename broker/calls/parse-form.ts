@@ -2,7 +2,7 @@
  * Parses a form (`application/x-www-form-urlencoded`) into an object, nested as Stripe and others write it: the inverse of `encodeForm`.
  */
 import { namesCharset } from '../egress/form.ts';
-import { MOST_PARAMETERS } from '../policy/endpoint.ts';
+import { MAX_PARAMETERS } from '../policy/endpoint.ts';
 import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts';
 
 const MAX_DEPTH = 16;
@@ -22,7 +22,7 @@ export class FormTree {
 
   /** Adds a field. Returns why two readers may read the form differently with it; undefined when they do not. */
   add(name: string, value: JsonValue): string | undefined {
-    if (++this.#fields > MOST_PARAMETERS) return `more than ${MOST_PARAMETERS} fields`;
+    if (++this.#fields > MAX_PARAMETERS) return `more than ${MAX_PARAMETERS} fields`;
     const [, first, rest = ''] = NAME.exec(name) ?? [];
     if (first === undefined) return 'a name that has stray brackets';
     const path = [first, ...Array.from(rest.matchAll(/\[([^[\]]*)\]/g), ([, inner = '']) => inner)];

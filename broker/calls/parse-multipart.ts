@@ -8,8 +8,8 @@ import { MEDIA_TYPE } from '../egress/parts.ts';
 import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts';
 import { FormTree, GAPS } from './parse-form.ts';
 
-export const MOST_PARTS = 200;
-const MOST_HEAD_LINES = 4;
+export const MAX_PARTS = 200;
+const MAX_HEAD_LINES = 4;
 /** RFC 2046 section 5.1.1, as clients choose boundaries. Without a comma, at which Rack ends even a quoted one. */
 const TYPE = /^multipart\/[a-z-]{1,40};\s*boundary=(?:"([A-Za-z0-9'()+_./:=?-]{1,70})"|([A-Za-z0-9'+_.-]{1,70}))\s*$/i;
 const DISPOSITION = /^form-data; name="([^"]+)"(?:; filename="([^"]*)")?$/;
@@ -36,7 +36,7 @@ export function parseMultipart(type: string, bytes: Buffer): JsonObject | Unread
   const [before, ...parts] = text.split(`--${boundary}`);
   const end = parts.pop();
   if (before !== '' || (end !== '--' && end !== '--\r\n')) return unreadParts('something around its parts');
-  if (parts.length > MOST_PARTS) return unreadParts(`more than ${MOST_PARTS} parts`);
+  if (parts.length > MAX_PARTS) return unreadParts(`more than ${MAX_PARTS} parts`);
   const tree = new FormTree();
   for (const part of parts) {
     if (!part.startsWith('\r\n') || !part.endsWith('\r\n')) return unreadParts('a boundary inside of a line');
@@ -54,7 +54,7 @@ function readPart(part: string): { name: string; value: JsonValue } | UnreadBody
   const content = part.slice(at + 4);
   const headers = new Map<string, string>();
   const lines = part.slice(0, at).split('\r\n');
-  if (lines.length > MOST_HEAD_LINES) return unreadParts('a long head of a part');
+  if (lines.length > MAX_HEAD_LINES) return unreadParts('a long head of a part');
   for (const line of lines) {
     const [, name = '', value = ''] = /^([A-Za-z-]+):([^\r\n\0]*)$/.exec(line) ?? [];
     if (name === '' || headers.has(name.toLowerCase())) return unreadParts('a head of a part that is not plain');

@@ -105,10 +105,10 @@ export type FreshRefusals = {
 
 /** An endpoint that is refused for this long, with no other success meanwhile, counts as a refused credential. */
 const REFUSED_FOR_MS = 60_000;
-const KEPT = 1_000;
+const CACHE_SIZE = 1_000;
 
 export function freshRefusals(): FreshRefusals {
-  const first = recentlyUsed<{ endpoint: string; at: Instant }>(KEPT);
+  const first = recentlyUsed<{ endpoint: string; at: Instant }>(CACHE_SIZE);
   return {
     note: (connectionId, endpoint, now) => {
       const found = first.get(connectionId);

@@ -10,11 +10,11 @@ export type ToolChecks = {
 
 /** Without this limit every call of such a tool would make the broker ask the server, and agents do retry. */
 const MIN_INTERVAL_MS = 5_000;
-const KEPT = 1_000;
+const CACHE_SIZE = 1_000;
 
 /** Per process: each of several replicas may ask once in that time. */
 export function toolChecks(): ToolChecks {
-  const last = recentlyUsed<Instant>(KEPT);
+  const last = recentlyUsed<Instant>(CACHE_SIZE);
   return {
     take: ({ organisationId, platformId, server }, now) => {
       const key = JSON.stringify([organisationId, platformId, server]);

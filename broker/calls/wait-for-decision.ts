@@ -58,7 +58,7 @@ type Waiting = {
 };
 
 /** Retries when another replica holds the same request, or finishes it, concurrently. */
-const MOST_JOINS = 3;
+const MAX_JOINS = 3;
 
 /**
  * Makes a call, or joins the equal held one, and waits when it is held.
@@ -73,7 +73,7 @@ export async function makeOrWait(
   make: () => Promise<Acted>,
 ): Promise<Recorded<Outcome> | Waited | JoinsRaced> {
   const { join, mayJoin } = waiting;
-  for (let tries = 0; tries < MOST_JOINS; tries++) {
+  for (let tries = 0; tries < MAX_JOINS; tries++) {
     const joined = join && mayJoin ? await findJoined(services.broker, who, join) : undefined;
     if (joined !== undefined) return await waitForDecision(services, who, joined, waiting);
     const acted = await make();

@@ -78,7 +78,7 @@ export const sinkForm = <More extends z.ZodRawShape>(more: More) =>
   ]);
 
 /** Limited, because each sink reads the log separately. */
-export const MOST_SINKS = 20;
+export const MAX_SINKS = 20;
 
 /** Schema of a sink in a governance file. */
 export const SinkInFile = sinkForm({

@@ -5,7 +5,7 @@ import { parseDateTime } from '../wire/date-time.ts';
 
 export type Expiry = { kind: 'after'; milliseconds: number } | { kind: 'at'; moment: Instant };
 
-const LONGEST_SPAN = 3650 * 86_400_000;
+const MAX_SPAN_MS = 3650 * 86_400_000;
 
 /** The pattern for editors; `parseExpiry` is stricter. */
 export const EXPIRY_PATTERN =
@@ -17,7 +17,7 @@ export const EXPIRY_FORMS =
 /** Parses an expiry; undefined for an invalid text (a 30th of February, a span of eleven years). */
 export function parseExpiry(text: string): Expiry | undefined {
   const milliseconds = spanMs(text);
-  if (milliseconds !== undefined) return milliseconds <= LONGEST_SPAN ? { kind: 'after', milliseconds } : undefined;
+  if (milliseconds !== undefined) return milliseconds <= MAX_SPAN_MS ? { kind: 'after', milliseconds } : undefined;
   const moment = parseDateTime(text);
   return moment === undefined ? undefined : { kind: 'at', moment };
 }

@@ -24,7 +24,7 @@ export type Part = {
 };
 
 /** Agents, and keys, in one part. */
-const IN_A_PART = 250;
+const PER_PART = 250;
 
 // Lower priority than the main thread, for machines with few processors. On Linux the priority belongs to the thread, elsewhere to the process.
 try {
@@ -39,8 +39,8 @@ let whole: Part = { agents: [], keys: [] };
 
 function answer(message: ToParseThread): FromParseThread {
   if ('part' in message) {
-    const from = message.part * IN_A_PART;
-    const of = <Item>(items: Item[]) => items.slice(from, from + IN_A_PART);
+    const from = message.part * PER_PART;
+    const of = <Item>(items: Item[]) => items.slice(from, from + PER_PART);
     return { agents: of(whole.agents), keys: of(whole.keys) };
   }
   if ('findings' in message) return { problems: placeFindings(present(source, 'source'), message.findings) };
@@ -55,7 +55,7 @@ function answer(message: ToParseThread): FromParseThread {
       pem === text ? { fingerprint } : { pem, fingerprint },
     ]),
   };
-  const parts = Math.ceil(Math.max(whole.agents.length, whole.keys.length) / IN_A_PART);
+  const parts = Math.ceil(Math.max(whole.agents.length, whole.keys.length) / PER_PART);
   return { document: { ...document, ...(document.agents && { agents: {} }) }, manifests, warnings, parts };
 }
 

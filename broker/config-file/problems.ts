@@ -17,7 +17,7 @@ export type Source = {
 };
 
 /** A person fixes no more at a time, and a file that is not YAML has a problem in every line. */
-const MOST_PROBLEMS = 50;
+const MAX_PROBLEMS = 50;
 
 /** Adds lines to findings, in the order of the file, at most 50. */
 export function placeFindings(source: Source, findings: readonly Finding[]): Problem[] {
@@ -35,7 +35,7 @@ export function placeFindings(source: Source, findings: readonly Finding[]): Pro
 export function sortProblems(problems: readonly Problem[]): Problem[] {
   return problems
     .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
-    .slice(0, MOST_PROBLEMS);
+    .slice(0, MAX_PROBLEMS);
 }
 
 /** Formats `governance.yaml:12:5: agents.triage.owner: …`, which editors and terminals turn into a link. */

@@ -15,12 +15,12 @@ export type ReadRules = { ok: true; rules: RuleSource[]; warnings: string[] } | 
 const say = ({ path, message }: Finding): string => (path.length === 0 ? message : `${formatPath(path)}: ${message}`);
 
 /** A person fixes no more at a time. */
-const MOST_PROBLEMS = 50;
+const MAX_PROBLEMS = 50;
 
 /** Returns the problems of a value that `schema` refused, each with its path and what is allowed there. */
 export function shapeProblems(issues: readonly z.core.$ZodIssue[], value: unknown, schema: z.ZodType): string[] {
   const json = z.toJSONSchema(schema, { target: 'draft-7', io: 'input', unrepresentable: 'any' }) as JsonSchema;
-  return shapeFindings(issues, value, json).slice(0, MOST_PROBLEMS).map(say);
+  return shapeFindings(issues, value, json).slice(0, MAX_PROBLEMS).map(say);
 }
 
 /**
@@ -38,6 +38,6 @@ export function readRules(
   const found: Checked = { problems: [], warnings: [] };
   checkRules(rules, kind, [at], found);
   checkRuleNames(rules, [at], { platforms }, found);
-  if (found.problems.length > 0) return { ok: false, problems: found.problems.slice(0, MOST_PROBLEMS).map(say) };
-  return { ok: true, rules: ruleSources(rules), warnings: found.warnings.slice(0, MOST_PROBLEMS).map(say) };
+  if (found.problems.length > 0) return { ok: false, problems: found.problems.slice(0, MAX_PROBLEMS).map(say) };
+  return { ok: true, rules: ruleSources(rules), warnings: found.warnings.slice(0, MAX_PROBLEMS).map(say) };
 }

@@ -18,7 +18,7 @@ const KINDS: Readonly<Record<string, string>> = {
 };
 
 /** Most unknown names in one place that get a suggestion: finding suggestions for thousands takes long. */
-const MOST_NAMES = 50;
+const MAX_NAMES = 50;
 
 /** `value`: the checked value; `schema`: the schema it was checked against. */
 export function shapeFindings(issues: readonly Issue[], value: unknown, schema: JsonSchema): Finding[] {
@@ -35,9 +35,9 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
   switch (issue.code) {
     case 'unrecognized_keys': {
       const members = membersAt(schema, path, value);
-      const more = issue.keys.length - MOST_NAMES;
+      const more = issue.keys.length - MAX_NAMES;
       return [
-        ...issue.keys.slice(0, MOST_NAMES).map(
+        ...issue.keys.slice(0, MAX_NAMES).map(
           (key): Finding => ({
             path: [...path, key],
             at: 'key',

@@ -10,9 +10,9 @@ import { CHANGE_KINDS, type Change, rankOf } from './planning.ts';
 /** Size limit of a file; a longer one could not be applied again. */
 export const MAX_FILE_CHARACTERS = 8 * 1024 * 1024;
 /** Most stored changes of one apply, and most lines and characters of each. */
-const MOST_CHANGES = 200;
-const MOST_LINES = 50;
-const MOST_CHARACTERS = 1000;
+const MAX_CHANGES = 200;
+const MAX_LINES = 50;
+const MAX_CHARACTERS = 1000;
 
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
@@ -24,15 +24,15 @@ export const keptFile = async (text: string): Promise<Uint8Array | null> =>
 /** Returns changes in their stored form; of too many, those that affect many agents come before those of single ones. */
 export function keptChanges(changes: readonly Change[]): string {
   const some =
-    changes.length <= MOST_CHANGES ? changes : changes.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, MOST_CHANGES);
+    changes.length <= MAX_CHANGES ? changes : changes.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, MAX_CHANGES);
   const clipped = (line: string) =>
-    line.length > MOST_CHARACTERS ? `${line.slice(0, MOST_CHARACTERS).toWellFormed()}…` : line;
+    line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS).toWellFormed()}…` : line;
   return JSON.stringify(
     some.map(({ action, kind, name, details }) => ({
       action,
       kind,
       name,
-      details: details.slice(0, MOST_LINES).map(clipped),
+      details: details.slice(0, MAX_LINES).map(clipped),
     })),
   );
 }

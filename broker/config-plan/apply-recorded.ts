@@ -1,7 +1,7 @@
 /** Applies a governance file with an audit row: the only way in which the broker applies one, whoever requests it. */
 
 import { endTokens, type FormerConnection } from '../admin/end-tokens.ts';
-import { listedChanges, MOST_LISTED } from '../admin/listed-changes.ts';
+import { listedChanges, MAX_LISTED } from '../admin/listed-changes.ts';
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import type { Governance } from '../config-file/governance.ts';
@@ -86,7 +86,7 @@ async function endQuietly(services: Applying & Uses<'vault' | 'outbound'>, forme
 /** Returns the changes for the audit row and its receipt: `update policy careful`; for an owner without the address. */
 function listed(changes: readonly Change[], adopted: number) {
   const line = ({ action, kind, name }: Change) => `${action} ${kind}${kind === 'owner' ? '' : ` ${name}`}`;
-  const isWhole = changes.length <= MOST_LISTED;
+  const isWhole = changes.length <= MAX_LISTED;
   const lines = (isWhole ? changes : changes.toSorted((a, b) => rankOf(a) - rankOf(b))).map(line);
   return { ...listedChanges(lines), ...(adopted > 0 && { adopted }) };
 }

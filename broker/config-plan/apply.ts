@@ -77,7 +77,7 @@ export type Transact = <Reason>(
 ) => Promise<ApplyResult | RolledBack<Reason>>;
 
 /** After so many plans that concurrent changes invalidated, the next plan is made inside the transaction. */
-const MOST_PLANS = 3;
+const MAX_PLANS = 3;
 
 /**
  * Applies a file in one transaction. Applying the same file again changes nothing. A refused file changes nothing.
@@ -89,7 +89,7 @@ const MOST_PLANS = 3;
  * @throws UnknownOrganisation; whatever the store throws, and then nothing was changed
  */
 export async function applyFile(applying: Applying, transact: Transact): Promise<ApplyResult> {
-  for (let plans = 0; plans < MOST_PLANS; plans++) {
+  for (let plans = 0; plans < MAX_PLANS; plans++) {
     const result = await applyPlanned(applying, transact);
     if (result) return result;
   }

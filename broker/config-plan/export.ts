@@ -91,16 +91,16 @@ export async function exportPresent(db: Db, present: Present, now: Instant): Pro
 }
 
 /** Entries that are written in one piece: thousands of agents in one piece would block other requests for a second. */
-const AT_ONCE = { agents: 25, policies: 5 };
+const BATCH_SIZE = { agents: 25, policies: 5 };
 
 /** Returns the text of a section in parts; `rest` is awaited between them, and `adorn` is called with each entry and its part. */
 async function inParts(
-  section: keyof typeof AT_ONCE,
+  section: keyof typeof BATCH_SIZE,
   entries: Readonly<Record<string, unknown>>,
   rest: () => Promise<void>,
   adorn: (part: Document, name: string) => void = () => {},
 ): Promise<string[]> {
-  const atOnce = AT_ONCE[section];
+  const atOnce = BATCH_SIZE[section];
   const texts: string[] = [];
   const names = Object.keys(entries);
   for (let at = 0; at === 0 || at < names.length; at += atOnce) {

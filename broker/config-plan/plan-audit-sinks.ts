@@ -1,5 +1,5 @@
 /** Plans audit sinks: secrets are compared in memory and stored sealed; the position of a sink is kept. */
-import { MOST_SINKS, makesSecret, type SinkEntry, settingsIn, sinkSecretProblem } from '../config-file/audit-sinks.ts';
+import { MAX_SINKS, makesSecret, type SinkEntry, settingsIn, sinkSecretProblem } from '../config-file/audit-sinks.ts';
 import { difference, sameJson } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
@@ -15,8 +15,8 @@ export function planAuditSinks(planning: Planning): void {
   const { present, organisationId } = planning;
   const sinks = planning.governance.document.audit_sinks;
   if (sinks === undefined) return;
-  if (Object.keys(sinks).length > MOST_SINKS)
-    addProblem(planning, ['audit_sinks'], `has more than ${MOST_SINKS} sinks, which is the maximum.`);
+  if (Object.keys(sinks).length > MAX_SINKS)
+    addProblem(planning, ['audit_sinks'], `has more than ${MAX_SINKS} sinks, which is the maximum.`);
   for (const { id, name, kind, next_index, log_size } of present.sinks) {
     if (Object.hasOwn(sinks, name)) continue;
     const left = Number(log_size) - next_index;

@@ -15,7 +15,7 @@ export const REMOVED_DETAILS = {
 } as const;
 
 /** Ids in one statement: SQLite supports 32,766 parameters. */
-const AT_ONCE = 1_000;
+const BATCH_SIZE = 1_000;
 
 /** Writes all batches except changed grants, which are prepared as rows (`prepareRows`). `rest`: awaited between statements. */
 export async function writeTogether(
@@ -54,5 +54,5 @@ const partition = <Item>(items: readonly Item[], is: (item: Item) => boolean): [
 ];
 
 function* inParts<Item>(items: readonly Item[]): Generator<readonly Item[]> {
-  for (let at = 0; at < items.length; at += AT_ONCE) yield items.slice(at, at + AT_ONCE);
+  for (let at = 0; at < items.length; at += BATCH_SIZE) yield items.slice(at, at + BATCH_SIZE);
 }

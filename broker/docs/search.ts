@@ -8,9 +8,9 @@ import { renderPage } from './layout.ts';
 type Section = { path: string; guide: string; heading: string; text: string };
 type Indexed = Section & { folded: string; foldedHeading: string };
 
-const MOST_WORDS = 8;
-const MOST_LETTERS = 200;
-const MOST_FOUND = 30;
+const MAX_WORDS = 8;
+const MAX_CHARACTERS = 200;
+const MAX_FOUND = 30;
 /** Characters of a text that are shown before the first word. */
 const BEFORE = 60;
 const SHOWN = 220;
@@ -54,8 +54,8 @@ export function makeSearch(guides: readonly Guide[]): (query: string) => string 
         folded: `${one.guide} ${one.heading} ${one.text}`.toLowerCase(),
         foldedHeading: `${one.guide} ${one.heading}`.toLowerCase(),
       }));
-    const asked = query.slice(0, MOST_LETTERS).trim();
-    const words = [...new Set(asked.toLowerCase().split(/\s+/).filter(Boolean))].slice(0, MOST_WORDS);
+    const asked = query.slice(0, MAX_CHARACTERS).trim();
+    const words = [...new Set(asked.toLowerCase().split(/\s+/).filter(Boolean))].slice(0, MAX_WORDS);
     return renderPage(guides, { path: '/docs/search', title: 'Search', query: asked, body: resultOf(sections, words) });
   };
 }
@@ -67,13 +67,13 @@ function resultOf(sections: readonly Indexed[], words: readonly string[]): strin
       ? 'Write one or more words: parts of the documentation that have all of them are listed.'
       : found.length === 0
         ? 'No part of the documentation has all of these words. Try fewer, or other ones.'
-        : found.length > MOST_FOUND
-          ? `${found.length} parts match; these are the first ${MOST_FOUND}.`
+        : found.length > MAX_FOUND
+          ? `${found.length} parts match; these are the first ${MAX_FOUND}.`
           : found.length === 1
             ? 'One part matches.'
             : `${found.length} parts match.`;
   const items = found
-    .slice(0, MOST_FOUND)
+    .slice(0, MAX_FOUND)
     .map(
       ({ path, guide, heading, text }) =>
         `<li><a class="guide" href="${path}"><strong>${inHtml(heading)}</strong>${

@@ -14,8 +14,8 @@ export type ToAnswerThread = {
 export type FromAnswerThread = { read: ReadAnswer; data?: Uint8Array };
 
 /** Prepared searches; preparing one takes longer than most searches. */
-const KEPT = 64;
-const kept = recentlyUsed<CredentialPatterns>(KEPT);
+const CACHE_SIZE = 64;
+const kept = recentlyUsed<CredentialPatterns>(CACHE_SIZE);
 
 function patternsFor(secrets: readonly string[]): CredentialPatterns {
   const key = JSON.stringify(secrets);

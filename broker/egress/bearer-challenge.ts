@@ -9,8 +9,8 @@ export type BearerChallenge = {
   metadata: string | undefined;
 };
 
-const MOST_SCOPES = 100;
-const LONGEST_SCOPE = 200;
+const MAX_SCOPES = 100;
+const MAX_SCOPE_LENGTH = 200;
 
 /**
  * Parses a challenge. A value is quoted or a token (RFC 9110 section 11.2). Several challenges are read as one; of duplicate members the
@@ -25,10 +25,10 @@ export function readBearerChallenge(header: string | string[] | undefined): Bear
       ) ?? [];
     return quoted ?? token;
   };
-  const scopes = (member('scope') ?? '').split(' ').filter((one) => one !== '' && one.length <= LONGEST_SCOPE);
+  const scopes = (member('scope') ?? '').split(' ').filter((one) => one !== '' && one.length <= MAX_SCOPE_LENGTH);
   return {
     error: member('error'),
-    scopes: scopes.length <= MOST_SCOPES ? scopes : [],
+    scopes: scopes.length <= MAX_SCOPES ? scopes : [],
     metadata: member('resource_metadata'),
   };
 }

@@ -31,9 +31,9 @@ export type ExchangeLimits = {
  */
 export type Enough = (chunk: Buffer, headers: Readonly<ResponseHeaders>) => boolean;
 
-/** Most answers decompress to less than USUAL_RATIO times their size plus USUAL_BYTES. */
-const USUAL_RATIO = 16;
-const USUAL_BYTES = 64 * 1024;
+/** Most answers decompress to less than TYPICAL_RATIO times their size plus TYPICAL_BYTES. */
+const TYPICAL_RATIO = 16;
+const TYPICAL_BYTES = 64 * 1024;
 
 /** Without `enough` the body is read to its end. `lease`: the bytes of the answer are counted on it. */
 export type BufferedOptions = { limits: ExchangeLimits; enough?: Enough | undefined; lease?: CallLease | undefined };
@@ -130,7 +130,7 @@ export class BufferedExchange extends Exchange {
   /** Decompresses up to the usual size first; a larger result, up to a thousand times as large, waits for room in the budget. */
   async #inflate(body: Buffer, codings: readonly Coding[]): Promise<void> {
     const max = this.#limits.maxResponseBytes;
-    const usual = Math.min(max, body.length * USUAL_RATIO + USUAL_BYTES);
+    const usual = Math.min(max, body.length * TYPICAL_RATIO + TYPICAL_BYTES);
     let inflated = await this.#inflateTo(usual, body, codings);
     if (!inflated.ok && inflated.code === 'too_large' && usual < max) {
       const lease = this.#lease;

@@ -9,7 +9,7 @@ import { BUDGET, type BudgetLimits, type BudgetShare } from './budget-limits.ts'
 import { CallLease, type Family, type LeaseBudget } from './call-lease.ts';
 
 /** Above this number of families, idle ones are dropped from the map. */
-const KEPT_FAMILIES = 1_024;
+const MAX_FAMILIES = 1_024;
 
 /** The budget of a process. */
 export class CallBudget implements LeaseBudget {
@@ -88,7 +88,7 @@ export class CallBudget implements LeaseBudget {
     this.#countBytes(family, -bytes);
     family.leases.splice(family.leases.indexOf(lease), 1);
     this.#waiting = this.#waiting.filter((waiting) => waiting.lease !== lease);
-    if (family.leases.length === 0 && this.#families.size > KEPT_FAMILIES) this.#families.delete(family.name);
+    if (family.leases.length === 0 && this.#families.size > MAX_FAMILIES) this.#families.delete(family.name);
     this.#resumeWaiting();
   }
 

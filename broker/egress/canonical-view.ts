@@ -109,12 +109,12 @@ export function undoEscapes(view: View, classes: Classes): boolean {
 }
 
 /** For fewer bytes, a loop is faster than a call of `copyWithin`. */
-const FEW = 48;
+const LOOP_BELOW = 48;
 
 /** Moves the bytes from `from` up to `to` to `out`. Returns the position after them. */
 function move({ bytes, origin }: View, from: number, to: number, out: number): number {
   if (from === out) return out + to - from;
-  if (to - from < FEW) for (let i = from, at = out; i < to; i++, at++) bytes[at] = bytes[i]!;
+  if (to - from < LOOP_BELOW) for (let i = from, at = out; i < to; i++, at++) bytes[at] = bytes[i]!;
   else bytes.copyWithin(out, from, to);
   if (origin !== undefined) {
     origin.from.copyWithin(out, from, to);

@@ -15,7 +15,7 @@ const UNREPORTED = new Set(
   `accept-encoding authorization connection content-encoding content-length content-type expect host keep-alive te
   trailer transfer-encoding upgrade user-agent`.split(/\s+/),
 );
-const MOST_REPORTED = 20;
+const MAX_REPORTED = 20;
 
 /**
  * Returns the names of the client's headers that `sentHeaders` drops and that its author may expect to be sent: at most 20, in the order
@@ -32,7 +32,7 @@ export function unsentHeaders(
     name !== token &&
     !name.startsWith('x-svc-') &&
     !matchesHeader(named, name);
-  return Object.keys(headers).filter(isReported).slice(0, MOST_REPORTED);
+  return Object.keys(headers).filter(isReported).slice(0, MAX_REPORTED);
 }
 
 /** Headers that the platform's manifest allows, in the form of `named`. */

@@ -12,7 +12,7 @@ for (let digit = 0; digit < 16; digit++) {
 }
 /** Single-letter escapes of JSON (RFC 8259 §7) and JavaScript. */
 const CONTROLS: Readonly<Record<number, number>> = { 98: 8, 102: 12, 110: 10, 114: 13, 116: 9, 118: 11, 48: 0 };
-/** HTML's named character references for ASCII (HTML §13.5), by `keyOf` of the name; no name is longer than `LONGEST_NAME`. */
+/** HTML's named character references for ASCII (HTML §13.5), by `keyOf` of the name; no name is longer than `MAX_NAME_LENGTH`. */
 const NAMED = byKey({
   amp: '&',
   AMP: '&',
@@ -59,7 +59,7 @@ const NAMED = byKey({
   rcub: '}',
   rbrace: '}',
 });
-const LONGEST_NAME = 8;
+const MAX_NAME_LENGTH = 8;
 /** Also recognised without their semicolon. */
 const WITHOUT_SEMICOLON = byKey({ amp: '&', AMP: '&', lt: '<', LT: '<', gt: '>', GT: '>', quot: '"', QUOT: '"' });
 /** `escapeAt` returns one number: the code point in the lower bits, and the length of the escape in the bits from `LENGTH_BITS` on. */
@@ -128,7 +128,7 @@ function entityAt(bytes: Buffer, at: number, length: number): number {
     return (end - at + (end < length && bytes[end] === 0x3b ? 1 : 0)) * LENGTH + code;
   }
   let key = 0;
-  while (end < length && end <= at + LONGEST_NAME && (bytes[end]! | 0x20) >= 0x61 && (bytes[end]! | 0x20) <= 0x7a)
+  while (end < length && end <= at + MAX_NAME_LENGTH && (bytes[end]! | 0x20) >= 0x61 && (bytes[end]! | 0x20) <= 0x7a)
     key = withLetter(key, bytes[end++]!);
   if (end < at + 3) return 0;
   const isClosed = end < length && bytes[end] === 0x3b;

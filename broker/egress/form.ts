@@ -1,6 +1,6 @@
 /** Encodes JSON as `application/x-www-form-urlencoded`, nested as Stripe and others do. */
 
-import { MOST_PARAMETERS, namesMethod } from '../policy/endpoint.ts';
+import { MAX_PARAMETERS, namesMethod } from '../policy/endpoint.ts';
 import type { JsonObject, JsonValue } from '../policy/facts.ts';
 import { foldName } from '../policy/names.ts';
 
@@ -16,8 +16,8 @@ export function encodeForm(object: JsonObject): FormBody {
   const pairs: string[] = [];
   const error =
     write(object, '', pairs) ??
-    (pairs.length > MOST_PARAMETERS
-      ? `a form has at most ${MOST_PARAMETERS} fields, as many servers leave out those after them; send fewer`
+    (pairs.length > MAX_PARAMETERS
+      ? `a form has at most ${MAX_PARAMETERS} fields, as many servers leave out those after them; send fewer`
       : undefined);
   return error === undefined ? { ok: true, body: pairs.join('&') } : { ok: false, error };
 }

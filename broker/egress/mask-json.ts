@@ -19,9 +19,9 @@ export type Masking = {
 export type MaskedText = { text: string; count: number };
 
 /** Limit of JSON nested in JSON strings; deeper ones are masked as a whole. */
-const MOST_NESTED = 4;
+const MAX_NESTED = 4;
 /** Deeper JSON is not read: it takes long and overflows other parsers. */
-const MOST_DEPTH = 256;
+const MAX_DEPTH = 256;
 
 const WHOLE: MaskedText = { text: MASKED, count: 1 };
 const NOWHERE: Led = Object.freeze([]);
@@ -84,7 +84,7 @@ class JsonMasker {
       const token = tokens.next();
       if (token === 'end') break;
       if (token === 'bad') return undefined;
-      if (tokens.depth > MOST_DEPTH) return 'too_deep';
+      if (tokens.depth > MAX_DEPTH) return 'too_deep';
       if (token === 'close') continue;
       if (token === 'name') {
         this.#path.length = tokens.depth;
@@ -159,7 +159,7 @@ class JsonMasker {
   /** Masks JSON within a string. Undefined when the string is not JSON. */
   #inString(text: string): MaskedText | 'too_deep' | undefined {
     if (!looksLikeJson(text)) return undefined;
-    if (this.#nested === MOST_NESTED) return 'too_deep';
+    if (this.#nested === MAX_NESTED) return 'too_deep';
     return new JsonMasker(text, { ...this.#masking, isToolResult: false }, this.#nested + 1).run();
   }
 

@@ -5,7 +5,7 @@ import { looksLikeJson, MASKED, type MaskedText, type Masking, maskJson, maskVal
 export type Pieces = 'events' | 'lines';
 
 /** Longest piece, in code units, that is held back for masking. */
-const LONGEST_PIECE = 1024 * 1024;
+const MAX_PIECE_LENGTH = 1024 * 1024;
 /** The end marker of model streams. */
 const DONE = '[DONE]';
 
@@ -50,7 +50,7 @@ export class PieceMasker {
       out.push(this.#line(this.#rest(), come.slice(end, next)));
       from = next;
     }
-    return this.#heldLength + this.#linesLength > LONGEST_PIECE ? undefined : out.join('');
+    return this.#heldLength + this.#linesLength > MAX_PIECE_LENGTH ? undefined : out.join('');
   }
 
   end(): string {

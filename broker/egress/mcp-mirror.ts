@@ -5,9 +5,9 @@ import { isHeaderValue } from './outbound-request.ts';
 const MARK = 'x-mcp-header';
 /** RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
-const MOST_DEPTH = 64;
+const MAX_DEPTH = 64;
 /** Most marks of one tool, because servers limit the number of headers. */
-const MOST_MARKS = 64;
+const MAX_MARKS = 64;
 const ENCODED = /^=\?base64\?.*\?=$/s;
 const MIRRORED_TYPES = ['string', 'integer', 'boolean'];
 /** Keywords whose subschemas apply to several places, or to none: a mark there identifies no single argument. */
@@ -51,7 +51,7 @@ export function parameterHeaders(inputSchema: unknown, args: JsonObject): Record
 
 function visit(schema: unknown, path: readonly string[], reachable: boolean, found: Found): boolean {
   if (typeof schema !== 'object' || schema === null) return true;
-  if (path.length > MOST_DEPTH) return false;
+  if (path.length > MAX_DEPTH) return false;
   if (Object.hasOwn(schema, MARK) && !take(schema, path, reachable, found)) return false;
   for (const [name, child] of entriesOf(memberOf(schema, 'properties')))
     if (!visit(child, [...path, name], reachable, found)) return false;
@@ -71,7 +71,7 @@ function take(schema: object, path: readonly string[], reachable: boolean, found
   if (!reachable || path.length === 0 || typeof name !== 'string' || !TOKEN.test(name)) return false;
   const header = name.toLowerCase();
   if (!MIRRORED_TYPES.includes(String(memberOf(schema, 'type')))) return false;
-  if (found.has(header) || found.size >= MOST_MARKS) return false;
+  if (found.has(header) || found.size >= MAX_MARKS) return false;
   found.set(header, path);
   return true;
 }

@@ -19,9 +19,9 @@ export const STATELESS = '2026-07-28';
 /** The version proposed in a handshake. */
 export const NEWEST_HANDSHAKE = '2025-11-25';
 const HANDSHAKES = new Set([NEWEST_HANDSHAKE, '2025-06-18', '2025-03-26', '2024-11-05']);
-const MOST_SESSION_CHARACTERS = 1_024;
+const MAX_SESSION_CHARACTERS = 1_024;
 /** Longest answer to `initialize`, in characters, including the server's instructions. */
-const MOST_GREETING = 256 * 1024;
+const MAX_INITIALIZE_BYTES = 256 * 1024;
 /** Statuses about the caller or a temporary condition: they say nothing about the supported protocol. */
 const NOT_ABOUT_PROTOCOL = new Set([401, 402, 403, 407, 408, 413, 429]);
 
@@ -53,7 +53,7 @@ export const wasAbandoned = (answer: McpAnswer): boolean =>
 /** `-32022` (unsupported revision) whose `data.supported` lists the very revision that was used. */
 export function isInconsistentRefusal(answer: McpAnswer): boolean {
   if (!('kind' in answer) || answer.kind !== 'error' || answer.code !== -32_022) return false;
-  if (answer.text.length > MOST_GREETING) return false;
+  if (answer.text.length > MAX_INITIALIZE_BYTES) return false;
   const { data } = JSON.parse(answer.text) as { data?: { supported?: unknown } };
   return Array.isArray(data?.supported) && data.supported.includes(STATELESS);
 }
@@ -66,7 +66,7 @@ type Greeting = {
 
 /** Reads the session from the answer to `initialize`, or returns what is wrong with it. */
 export function readGreeting({ received, text }: Extract<RpcAnswer, { kind: 'result' }>): Handshake | Unreachable {
-  if (text.length > MOST_GREETING) return unreachable('not_mcp', true, 'greeting');
+  if (text.length > MAX_INITIALIZE_BYTES) return unreachable('not_mcp', true, 'greeting');
   const { protocolVersion, capabilities } = JSON.parse(text) as Greeting;
   if (typeof protocolVersion !== 'string' || !HANDSHAKES.has(protocolVersion))
     return unreachable('not_mcp', true, 'protocol_version');
@@ -92,5 +92,5 @@ export const statelessMeta = (clientInfo: JsonObject, { takesTasks }: { takesTas
 });
 
 function isSessionId(text: string | string[]): text is string {
-  return typeof text === 'string' && text !== '' && text.length <= MOST_SESSION_CHARACTERS && isHeaderValue(text);
+  return typeof text === 'string' && text !== '' && text.length <= MAX_SESSION_CHARACTERS && isHeaderValue(text);
 }

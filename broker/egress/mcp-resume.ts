@@ -15,7 +15,7 @@ export type StreamRequests = CallTime & {
 /** Delay before a stream is resumed: the default when the server gives none, and the minimum. A longer one is up to the server. */
 const RETRY_MS = { usual: 1_000, least: 100 };
 /** Consecutive failed attempts before giving up: the server restarts, and may have lost the call. */
-const MOST_FAILURES = 5;
+const MAX_FAILURES = 5;
 
 /** Returns the answer of the call, or `first` when its stream cannot be resumed. `place`: position in the stream of `first`. */
 export async function resumeStream(
@@ -24,7 +24,7 @@ export async function resumeStream(
   { resume, pause, left }: StreamRequests,
 ): Promise<RpcAnswer> {
   if (!isEnd(first) && !(first.kind === 'unreachable' && first.code === 'connection_lost')) return first;
-  for (let failures = 0; failures < MOST_FAILURES; ) {
+  for (let failures = 0; failures < MAX_FAILURES; ) {
     const { lastEventId, retryMs = RETRY_MS.usual } = place;
     if (lastEventId === undefined) return first;
     const leftMs = left();

@@ -32,11 +32,11 @@ export type StreamPlace = { lastEventId?: string | undefined; retryMs?: number |
 export const NO_ANSWER = 'no_answer';
 
 /** Progress and log notifications precede a response; a server that sends more than this will not respond. */
-const MOST_MESSAGES = 1_000;
+const MAX_MESSAGES = 1_000;
 /** Most characters of a message text that are read to find out whether it is a notification. */
-const MOST_OF_NOTICE = 64 * 1024;
+const MAX_OF_NOTICE = 64 * 1024;
 /** Most members of a message, a result or an error. */
-const MOST_MEMBERS = 10_000;
+const MAX_MEMBERS = 10_000;
 
 /** Reads the response to the request with this id, a long one in slices. `takesTasks`: as the request declared. Never throws. */
 export async function readRpc(answer: Answer, id: string, takesTasks = false): Promise<RpcAnswer> {
@@ -51,7 +51,7 @@ export function* readingRpc(answer: Answer, id: string, takesTasks = false): Gen
   const text = answer.body.toString('utf8');
   const isDecodable = isUtf8(type === 'text/event-stream' ? wholeLines(answer.body) : answer.body);
   if (answer.status < 200 || answer.status >= 300) {
-    const message = type === 'application/json' && isDecodable ? yield* objectMembers(text, MOST_MEMBERS) : undefined;
+    const message = type === 'application/json' && isDecodable ? yield* objectMembers(text, MAX_MEMBERS) : undefined;
     if (message === 'unclear') return refuse('not_mcp', 'twice');
     const isRefusal = isRpc(message) && [id, null].includes(small(message.get('id')) as string | null);
     const error = message?.get('error');
@@ -86,7 +86,7 @@ export function untilAnswered(place: StreamPlace = {}): Enough {
     },
     onEvent: ({ id, event, data }) => {
       if (id !== undefined) place.lastEventId = isEventId(id) ? id : undefined;
-      if (isMessage(event, data) && (++messages > MOST_MESSAGES || !isNoticeText(data))) answered = true;
+      if (isMessage(event, data) && (++messages > MAX_MESSAGES || !isNoticeText(data))) answered = true;
     },
   });
   return (chunk, headers) => {
@@ -96,10 +96,10 @@ export function untilAnswered(place: StreamPlace = {}): Enough {
   };
 }
 
-const MOST_EVENT_ID = 1_024;
+const MAX_EVENT_ID_LENGTH = 1_024;
 
 /** Whether an event id can be sent in a header. */
-const isEventId = (id: string): boolean => id !== '' && id.length <= MOST_EVENT_ID && isHeaderValue(id);
+const isEventId = (id: string): boolean => id !== '' && id.length <= MAX_EVENT_ID_LENGTH && isHeaderValue(id);
 
 type Asked = { id: string; takesTasks: boolean };
 
@@ -109,9 +109,9 @@ function* readMessages(
   { id, takesTasks }: Asked,
 ): Generator<void, RpcAnswer> {
   let found: RpcAnswer | undefined;
-  if (texts.length > MOST_MESSAGES) return refuse('not_mcp', 'messages');
+  if (texts.length > MAX_MESSAGES) return refuse('not_mcp', 'messages');
   for (const text of texts) {
-    const message = yield* objectMembers(text, MOST_MEMBERS);
+    const message = yield* objectMembers(text, MAX_MEMBERS);
     if (message === 'unclear') return refuse('not_mcp', 'twice');
     if (!isRpc(message)) return refuse('not_mcp', 'message');
     if (message.has('method')) {
@@ -134,7 +134,7 @@ function* answerIn(received: Received, message: Members, takesTasks: boolean): G
     const code = result === undefined ? yield* codeOf(error) : undefined;
     return code === undefined ? refuse('not_mcp', 'result') : { kind: 'error', received, text: error, code };
   }
-  const members = result === undefined ? undefined : yield* objectMembers(result, MOST_MEMBERS);
+  const members = result === undefined ? undefined : yield* objectMembers(result, MAX_MEMBERS);
   if (members === 'unclear') return refuse('not_mcp', 'twice');
   if (result === undefined || members === undefined) return refuse('not_mcp', 'result');
   // Revision 2026-07-28: the tool asks for input (a capability that was not declared), or returns a task.
@@ -146,7 +146,7 @@ function* answerIn(received: Received, message: Members, takesTasks: boolean): G
 
 /** The code of an error object; undefined when it is malformed. */
 function* codeOf(error: string): Generator<void, number | undefined> {
-  const members = yield* objectMembers(error, MOST_MEMBERS);
+  const members = yield* objectMembers(error, MAX_MEMBERS);
   if (members === undefined || members === 'unclear') return undefined;
   const code = small(members.get('code'));
   return Number.isInteger(code) && members.get('message')?.startsWith('"') ? (code as number) : undefined;
@@ -177,11 +177,11 @@ function* eventsOf(body: string): Generator<void, string[]> {
 
 const refuse = (code: UnreachableCode, cause: string): Unreachable => unreachable(code, true, cause);
 
-const MOST_SMALL = 1_024;
+const MAX_SMALL = 1_024;
 
 /** Parses a member that is short in every valid message; for a long one returns a unique symbol, which equals nothing. */
 const small = (text: string | undefined): unknown =>
-  text === undefined ? undefined : text.length > MOST_SMALL ? Symbol('long') : JSON.parse(text);
+  text === undefined ? undefined : text.length > MAX_SMALL ? Symbol('long') : JSON.parse(text);
 
 const isRpc = (message: Members | undefined): message is Members => small(message?.get('jsonrpc')) === '2.0';
 
@@ -193,11 +193,11 @@ const isNotice = (message: Members): boolean =>
  * Whether a message text is a notification. Of a long text only the beginning is read: it must name a method before any result or error.
  */
 function isNoticeText(text: string): boolean {
-  if (text.length <= MOST_OF_NOTICE) {
-    const message = atOnce(objectMembers(text, MOST_MEMBERS));
+  if (text.length <= MAX_OF_NOTICE) {
+    const message = atOnce(objectMembers(text, MAX_MEMBERS));
     return message !== undefined && message !== 'unclear' && isNotice(message);
   }
-  const tokens = new JsonTokens(text.slice(0, MOST_OF_NOTICE));
+  const tokens = new JsonTokens(text.slice(0, MAX_OF_NOTICE));
   for (;;) {
     const token = tokens.next();
     if (token === 'bad' || token === 'end') return false;

@@ -15,9 +15,9 @@ export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 const MISSING_CAPABILITY = -32_021;
 /** "Invalid params": the task does not exist (any more). */
 const NO_TASK = -32_602;
-const MOST_MEMBERS = 10_000;
-const MOST_ID_CHARACTERS = 1_024;
-const MOST_ERROR_CHARACTERS = 64 * 1024;
+const MAX_MEMBERS = 10_000;
+const MAX_ID_CHARACTERS = 1_024;
+const MAX_ERROR_CHARACTERS = 64 * 1024;
 /** Delay between two polls: the default when the server gives none, the minimum and the maximum. */
 const POLL_MS = { usual: 1_000, least: 100, most: 15_000 };
 
@@ -46,7 +46,7 @@ export type TaskRequests = CallTime & {
 
 /** Whether a server reports that it did nothing, because it runs this call only as a task. */
 export function wantsTasks(answer: RpcAnswer): boolean {
-  if (answer.kind !== 'error' || answer.code !== MISSING_CAPABILITY || answer.text.length > MOST_ERROR_CHARACTERS)
+  if (answer.kind !== 'error' || answer.code !== MISSING_CAPABILITY || answer.text.length > MAX_ERROR_CHARACTERS)
     return false;
   const { data } = JSON.parse(answer.text) as { data?: { requiredCapabilities?: { extensions?: unknown } } };
   const wanted = data?.requiredCapabilities?.extensions;
@@ -129,13 +129,13 @@ async function outcomeOf(
 
 /** Undefined when the text is not an object, or readers could read it differently. */
 async function membersOf(text: string): Promise<ReadonlyMap<string, string> | undefined> {
-  const work = objectMembers(text, MOST_MEMBERS);
+  const work = objectMembers(text, MAX_MEMBERS);
   const members = text.length > LONG_BODY ? await inSlices(work) : atOnce(work);
   return members === 'unclear' ? undefined : members;
 }
 
 function textOf(json: string | undefined): string | undefined {
-  if (json === undefined || json.length > MOST_ID_CHARACTERS || !json.startsWith('"')) return undefined;
+  if (json === undefined || json.length > MAX_ID_CHARACTERS || !json.startsWith('"')) return undefined;
   return JSON.parse(json) as string;
 }
 

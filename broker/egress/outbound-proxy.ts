@@ -9,7 +9,7 @@ export type OutboundProxy = { isTls: boolean; host: string; port: number; author
 type Reached = Extract<Target, { ok: true }>;
 
 /** Limit of the proxy's answer: a status line and some headers. */
-const MOST_BYTES = 16 * 1024;
+const MAX_BYTES = 16 * 1024;
 const HEAD_END = '\r\n\r\n';
 
 /**
@@ -54,7 +54,7 @@ export function openTunnel(proxy: OutboundProxy, target: Reached, done: (fault?:
     for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) {
       head = Buffer.concat([head, chunk]);
       const at = head.indexOf(HEAD_END);
-      if (at < 0 && head.length <= MOST_BYTES) continue;
+      if (at < 0 && head.length <= MAX_BYTES) continue;
       const [, status] = /^HTTP\/1\.[01] (\d{3})(?: |\r)/.exec(head.toString('latin1')) ?? [];
       if (at < 0 || !status?.startsWith('2')) return end(new OutboundFault('proxy_refused', status ?? 'not_http'));
       // Data of a protocol in which the server speaks first.

@@ -10,7 +10,7 @@ export type Match = { at: number; pattern: Pattern };
 /** Length of a sample in bytes. */
 const PIECE = 4;
 /** Upper bound of the stride: how many offsets of each pattern are indexed, and the distance between samples. */
-const MOST_STRIDE = 16;
+const MAX_STRIDE = 16;
 /** Log2 of the size, in bits, of the filter that rejects samples of no pattern. */
 const FILTER_BITS = 13;
 
@@ -26,7 +26,7 @@ export class PatternSearch {
   /** `patterns`: at least one, each of at least four bytes. */
   constructor(patterns: readonly Pattern[]) {
     const shortest = Math.min(...patterns.map(({ bytes }) => bytes.length));
-    this.#stride = Math.min(MOST_STRIDE, shortest - PIECE + 1);
+    this.#stride = Math.min(MAX_STRIDE, shortest - PIECE + 1);
     for (const pattern of patterns) {
       for (let offset = 0; offset < this.#stride; offset++) {
         const piece = pattern.bytes.readInt32LE(offset);

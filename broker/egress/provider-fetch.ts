@@ -8,7 +8,7 @@ export type ProviderFetch = (
 ) => Promise<Response>;
 
 /** Metadata, key sets, tokens and claims are small. */
-const MOST_BYTES = 512 * 1024;
+const MAX_BYTES = 512 * 1024;
 const TIMEOUT_MS = 10_000;
 
 /** The provider sent no complete response. The message is one of the fixed sentences of unreachable.ts, and `code` is the sentence's. */
@@ -34,7 +34,7 @@ export function providerFetch(outbound: Outbound, read: readonly string[] = []):
       method,
       headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
       ...(body !== undefined && body !== null && { body: textOf(body) }),
-      maxResponseBytes: MOST_BYTES,
+      maxResponseBytes: MAX_BYTES,
       idleTimeoutMs: TIMEOUT_MS,
       totalTimeoutMs: TIMEOUT_MS,
     });

@@ -12,7 +12,7 @@ import { isHeaderValue } from './outbound-request.ts';
 import type { Signable, Signed, SigningAuth } from './signable.ts';
 
 /** Limit of a signed body, which is buffered as a whole (docs/platforms.md, Signed requests). */
-export const MOST_SIGNED_BYTES = 8 * 1024 * 1024;
+export const MAX_SIGNED_BYTES = 8 * 1024 * 1024;
 
 /** Whether a signature covers the body: `none`; `whole`: always; `short`: a body over the limit may be unsigned. */
 export type BodySigning = 'none' | 'whole' | 'short';
@@ -39,7 +39,7 @@ export async function signRequest(
       detail: 'the stored secret has not the parts that sign; replace it',
     };
   const { payload } = request;
-  if (payload.kind === 'bytes' && Buffer.byteLength(payload.bytes ?? '') > MOST_SIGNED_BYTES)
+  if (payload.kind === 'bytes' && Buffer.byteLength(payload.bytes ?? '') > MAX_SIGNED_BYTES)
     return { ok: false, error: 'body_refused', detail: 'a body that is signed has at most 8 MiB' };
   const signed =
     auth.type === 'aws_sigv4'

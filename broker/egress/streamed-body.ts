@@ -35,7 +35,7 @@ export class StreamBroken extends Error {
 const NO_BYTES = new Uint8Array();
 
 /** Bodies up to this size are buffered, and hashed when the digest is read. Longer ones go to the hashing thread. */
-const KEPT_BYTES = 64 * 1024;
+const BUFFERED_BYTES = 64 * 1024;
 /** Chunks from this size on are passed to the thread directly; smaller ones are collected. */
 const LARGE_PIECE_BYTES = 16 * 1024;
 
@@ -86,7 +86,10 @@ export class Meter {
   }
 
   #take(chunk: Uint8Array): void {
-    if (this.#filled + chunk.length <= KEPT_BYTES && (this.#hash === undefined || chunk.length < LARGE_PIECE_BYTES)) {
+    if (
+      this.#filled + chunk.length <= BUFFERED_BYTES &&
+      (this.#hash === undefined || chunk.length < LARGE_PIECE_BYTES)
+    ) {
       this.#collect(chunk);
       return;
     }
@@ -100,7 +103,7 @@ export class Meter {
   #collect(chunk: Uint8Array): void {
     const needed = this.#filled + chunk.length;
     if (needed > this.#collected.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.min(KEPT_BYTES, 4 * needed));
+      const larger = Buffer.allocUnsafeSlow(Math.min(BUFFERED_BYTES, 4 * needed));
       larger.set(this.#collected.subarray(0, this.#filled));
       this.#collected = larger;
     }

@@ -26,9 +26,9 @@ export type Compiled = {
 };
 
 /** Far more entries than one organisation needs; with many organisations, the least recently used ones are evicted. */
-const KEPT = 5_000;
+const CACHE_SIZE = 5_000;
 
-const KEPT_ENTRIES = 1_000;
+const CACHED_ENTRIES = 1_000;
 
 function compileEntry(platformId: string, text: string): CompiledPlatform {
   const manifest = Manifest.parse(JSON.parse(text));
@@ -42,7 +42,7 @@ function compileEntry(platformId: string, text: string): CompiledPlatform {
 
 /** Caches promises, except those that were rejected. */
 function promiseCache<Value>() {
-  const kept = recentlyUsed<Promise<Value>>(KEPT);
+  const kept = recentlyUsed<Promise<Value>>(CACHE_SIZE);
   return (key: string, make: () => Promise<Value>): Promise<Value> => {
     const found = kept.get(key);
     if (found) return found;
@@ -78,7 +78,7 @@ export function compiledGovernance(broker: Pick<Broker, 'log' | 'store' | 'vault
   const platforms = promiseCache<CompiledPlatform>();
   const standing = promiseCache<StandingApproval | undefined>();
   /** Cached by content: many organisations have the same entry of a built-in platform, and its rules are large. */
-  const entries = recentlyUsed<CompiledPlatform>(KEPT_ENTRIES);
+  const entries = recentlyUsed<CompiledPlatform>(CACHED_ENTRIES);
   const present = <T>(found: T | undefined, what: string): T => {
     if (found === undefined) throw new Error(`${what} is not in the store`);
     return found;

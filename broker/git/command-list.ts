@@ -7,10 +7,10 @@ import { refNameProblem } from '../policy/ref-name.ts';
 import { type PktLine, readPktLine } from './pkt-line.ts';
 
 /** A push of more commands is one of a whole repository; each command is written into the audit row. */
-const MOST_COMMANDS = 1_000;
-const MOST_OPTIONS = 100;
+const MAX_COMMANDS = 1_000;
+const MAX_OPTIONS = 100;
 /** Of commands and push options together. */
-export const MOST_HEAD_BYTES = 256 * 1024;
+export const MAX_HEAD_BYTES = 256 * 1024;
 
 /** `capabilities`: those that the client requested. `options`: for the code host's hooks (`git push -o`). */
 export type Push = {
@@ -34,7 +34,7 @@ const ZERO = /^0+$/;
 const CONTROL = /\p{Cc}/u;
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Parses a command list from pieces; memory is bounded by `MOST_HEAD_BYTES` and the longest piece. */
+/** Parses a command list from pieces; memory is bounded by `MAX_HEAD_BYTES` and the longest piece. */
 export class CommandListReader {
   #bytes = Buffer.alloc(0);
   #size = 0;
@@ -54,7 +54,7 @@ export class CommandListReader {
       if (read.kind === 'malformed') return read;
       if (read.kind === 'incomplete') return MORE;
       this.#at = read.next;
-      if (this.#at > MOST_HEAD_BYTES) return TOO_LONG;
+      if (this.#at > MAX_HEAD_BYTES) return TOO_LONG;
       const why = this.#isOptions ? this.#readOption(read.line) : this.#readCommand(read.line);
       if (why !== undefined) return { kind: 'malformed', why };
       if (read.line.kind === 'flush' && !this.#startsOptions()) return this.#done();
@@ -97,7 +97,7 @@ export class CommandListReader {
   #readOption(line: PktLine): string | undefined {
     if (line.kind === 'flush') return undefined;
     if (line.kind !== 'data') return 'there is a delimiter among the push options';
-    if (this.#options.length === MOST_OPTIONS) return `it has more than ${MOST_OPTIONS} push options`;
+    if (this.#options.length === MAX_OPTIONS) return `it has more than ${MAX_OPTIONS} push options`;
     const text = textOf(withoutNewline(line.data));
     if (text === undefined || CONTROL.test(text)) return 'a push option is not a line of text';
     this.#options.push(text);
@@ -132,7 +132,7 @@ export class CommandListReader {
     const problem = refNameProblem(name);
     if (problem !== undefined) return `the name of a ref ${problem}`;
     if (this.#names.has(name)) return 'it contains a ref twice';
-    if (this.#refs.length === MOST_COMMANDS) return `it changes more than ${MOST_COMMANDS} refs; push fewer at a time`;
+    if (this.#refs.length === MAX_COMMANDS) return `it changes more than ${MAX_COMMANDS} refs; push fewer at a time`;
     const [creates, deletes] = [ZERO.test(before), ZERO.test(after)];
     if (creates && deletes) return 'a command neither creates nor deletes its ref';
     this.#names.add(name);
@@ -149,7 +149,7 @@ export class CommandListReader {
 
 const TOO_LONG: CommandListState = {
   kind: 'malformed',
-  why: `its list of commands is longer than ${MOST_HEAD_BYTES / 1024} KiB; push fewer refs at a time`,
+  why: `its list of commands is longer than ${MAX_HEAD_BYTES / 1024} KiB; push fewer refs at a time`,
 };
 
 const withoutNewline = (bytes: Buffer): Buffer => (bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes);

@@ -12,7 +12,7 @@ import { makeSpoolSpace, type SpoolSpace } from './spool-space.ts';
 
 const MIB = 1024 * 1024;
 /** A longer body is written to a file. */
-export const MOST_IN_MEMORY = MIB;
+export const MAX_IN_MEMORY = MIB;
 /** Bytes per file read and write: each goes through the thread pool, which costs more than copying 64 KiB. */
 const PIECE_BYTES = 256 * 1024;
 const NO_BYTES = Buffer.alloc(0);
@@ -115,7 +115,7 @@ class Body implements KeptBody {
   /** Returns false when there is no room for it. */
   async add(piece: Buffer): Promise<boolean> {
     const { folder, held, limits, diskRoom } = this.#place;
-    if (!this.#file && this.#inMemory + piece.length <= MOST_IN_MEMORY && held.memory + piece.length <= limits.memory) {
+    if (!this.#file && this.#inMemory + piece.length <= MAX_IN_MEMORY && held.memory + piece.length <= limits.memory) {
       this.#pieces.push(piece);
       this.#inMemory += piece.length;
       held.memory += piece.length;

@@ -3,7 +3,7 @@
 export type PktLine = { kind: 'data'; data: Buffer } | { kind: 'flush' | 'delim' | 'response_end' };
 
 /** The longest pkt-line, including its four digits (gitprotocol-common: 65520). */
-export const LONGEST_PKT_LINE = 65_520;
+export const MAX_PKT_LINE_LENGTH = 65_520;
 const DIGITS = 4;
 const HEX = /^[0-9a-fA-F]{4}$/;
 const SPECIAL = ['flush', 'delim', 'response_end'] as const;
@@ -25,7 +25,7 @@ export function readPktLine(
   const special = SPECIAL[length];
   if (special !== undefined) return { kind: 'line', line: { kind: special }, next: at + DIGITS };
   if (length <= DIGITS) return malformed('a pkt-line is empty');
-  if (length > LONGEST_PKT_LINE) return malformed(`a pkt-line is longer than ${LONGEST_PKT_LINE} bytes`);
+  if (length > MAX_PKT_LINE_LENGTH) return malformed(`a pkt-line is longer than ${MAX_PKT_LINE_LENGTH} bytes`);
   if (at + length > bytes.length) return { kind: 'incomplete' };
   return { kind: 'line', line: { kind: 'data', data: bytes.subarray(at + DIGITS, at + length) }, next: at + length };
 }

@@ -3,14 +3,14 @@
  * answer to a POST, only `RPC failed; HTTP 403`; a report is shown beside each ref.
  */
 import type { GitRef } from '../policy/facts.ts';
-import { LONGEST_PKT_LINE } from './pkt-line.ts';
+import { MAX_PKT_LINE_LENGTH } from './pkt-line.ts';
 
 const FLUSH = '0000';
 const PROGRESS = '\x02';
 const FATAL = '\x03';
 const DATA = '\x01';
 /** Payload per pkt-line of side-band-64k, and of a report; below the limit. */
-const MOST_BYTES = LONGEST_PKT_LINE - 1_000;
+const MAX_BYTES = MAX_PKT_LINE_LENGTH - 1_000;
 
 /**
  * Builds the answer to a refused push.
@@ -30,8 +30,8 @@ export function refusedPush(
   const report = Buffer.from(`${lines.map(pktLine).join('')}${FLUSH}`);
   if (!capabilities.includes('side-band-64k')) return report;
   const bands: Buffer[] = [Buffer.from(pktLine(PROGRESS + line))];
-  for (let at = 0; at < report.length; at += MOST_BYTES)
-    bands.push(pktBytes(Buffer.concat([Buffer.from(DATA), report.subarray(at, at + MOST_BYTES)])));
+  for (let at = 0; at < report.length; at += MAX_BYTES)
+    bands.push(pktBytes(Buffer.concat([Buffer.from(DATA), report.subarray(at, at + MAX_BYTES)])));
   return Buffer.concat([...bands, Buffer.from(FLUSH)]);
 }
 

@@ -5,7 +5,7 @@ import type { GitBody, GitStep } from '../calls/git-request.ts';
 import type { GitRef } from '../policy/facts.ts';
 import type { Holder } from '../runtime/shared-limit.ts';
 import { CommandListReader, type CommandListState, type Push } from './command-list.ts';
-import { type KeptBodies, type KeptBody, MOST_IN_MEMORY } from './kept-bodies.ts';
+import { type KeptBodies, type KeptBody, MAX_IN_MEMORY } from './kept-bodies.ts';
 
 /** A request body. `length`: if declared. */
 export type IncomingBody = {
@@ -49,7 +49,7 @@ export function lengthRefusal(length: number | undefined, limit: number): BodyRe
  */
 export async function readBody(incoming: IncomingBody, kept: KeptBodies, limit: number): Promise<ReadBody> {
   const { length, isGzip } = incoming;
-  if (length !== undefined && length > MOST_IN_MEMORY && !isGzip) return await readPassing(incoming, length);
+  if (length !== undefined && length > MAX_IN_MEMORY && !isGzip) return await readPassing(incoming, length);
   const seen = { push: undefined as Push | undefined };
   try {
     const plain = isGzip ? inflated(incoming.pieces, limit) : incoming.pieces;
@@ -76,11 +76,11 @@ export async function commandsOf(pieces: AsyncIterable<Buffer>): Promise<Push | 
   return head.kind === 'done' ? head.push : undefined;
 }
 
-const MOST_PIECES = 8;
+const MAX_PIECES = 8;
 
 /** All but very long command lists fit into these pieces, and a slow sender is not waited for. */
 async function* first(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let left = MOST_PIECES;
+  let left = MAX_PIECES;
   for await (const piece of pieces) {
     yield piece;
     if (--left === 0) return;

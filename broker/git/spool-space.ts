@@ -3,16 +3,16 @@ import { mkdirSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 
-const LEAST_RESERVE_BYTES = 64 * 1024 ** 2;
+const MIN_RESERVE_BYTES = 64 * 1024 ** 2;
 const RESERVE_PART = 1 / 4;
 /** Querying takes a turn of the thread pool, and bodies arrive in many pieces. */
-const EVERY_MS = 1_000;
+const INTERVAL_MS = 1_000;
 
 /** Bytes of a file system. `free`: available to this user. */
 export type DiskSpace = { size: number; free: number };
 
 /** Bytes that must stay free on a file system of `size` bytes. */
-export const reserveOf = (size: number): number => Math.max(size * RESERVE_PART, LEAST_RESERVE_BYTES);
+export const reserveOf = (size: number): number => Math.max(size * RESERVE_PART, MIN_RESERVE_BYTES);
 
 /** Returns the space of the folder's file system; undefined when it does not report it. */
 async function spaceOf(folder: string): Promise<DiskSpace | undefined> {
@@ -35,7 +35,7 @@ export function makeSpoolSpace(folder: string, space = spaceOf): SpoolSpace {
     return found ? held() + Math.max(0, found.free - reserveOf(found.size)) : Number.POSITIVE_INFINITY;
   };
   return (held) => {
-    if (most === undefined || performance.now() - asked >= EVERY_MS) {
+    if (most === undefined || performance.now() - asked >= INTERVAL_MS) {
       asked = performance.now();
       most = ask(held);
     }

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import type { GlancedAgent, SoughtAgents, WholeAgent } from '../admin/agent-pages.ts';
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
 import { PERIODS } from '../policy/limit.ts';
-import { MOST_COUNTED } from '../store/agent-activity.ts';
-import { AGENT_ORDERS, type AgentCursor, type AgentOrder, MOST_AGENTS_COUNTED } from '../store/agent-pages.ts';
+import { MAX_COUNTED } from '../store/agent-activity.ts';
+import { AGENT_ORDERS, type AgentCursor, type AgentOrder, MAX_AGENTS_COUNTED } from '../store/agent-pages.ts';
 import { text } from '../wire/action.ts';
 import { Refusal } from './errors.ts';
 import { AgentId, ListedAgent, listedAgentShown } from './owned-agent.ts';
@@ -14,7 +14,7 @@ import { WorkloadShown, workloadShown } from './workload.ts';
 
 const Activity = z.object({
   last_call_at: z.iso.datetime().nullable().describe('with any result; null: it made none'),
-  calls: z.int().describe(`in the last 24 hours; ${MOST_COUNTED} means that many or more`),
+  calls: z.int().describe(`in the last 24 hours; ${MAX_COUNTED} means that many or more`),
   refused: z.int().describe('of these calls'),
   held: z.int().describe('of these calls'),
   waiting_calls: z.int().describe('held calls that wait for a decision now'),
@@ -69,7 +69,7 @@ export const WholeAgentShown = GlancedAgentShown.extend({
 
 export const AgentsTotal = z
   .int()
-  .describe(`how many there are on all pages; ${MOST_AGENTS_COUNTED} means that many or more`);
+  .describe(`how many there are on all pages; ${MAX_AGENTS_COUNTED} means that many or more`);
 
 export const glancedAgentShown = (one: GlancedAgent, now: Instant): z.output<typeof GlancedAgentShown> => {
   const { agent_id: _agent, last_call_at, ...counts } = one.activity;
@@ -102,7 +102,7 @@ export const wholeAgentShown = (baseUrl: string, one: WholeAgent, now: Instant):
 
 const LISTED_STATUSES = AGENT_STATUSES.filter((status) => status !== 'deleted');
 const SORTS = AGENT_ORDERS.flatMap((order) => [order, `-${order}`] as const);
-const MOST_WORDS = 8;
+const MAX_WORDS = 8;
 
 export const AGENTS_SOUGHT = {
   q: z.string().max(200).optional().describe('words that have to occur in the name, id, owner, policy or labels'),
@@ -128,7 +128,7 @@ export function agentsSought(query: Given): SoughtAgents | undefined {
   if (Object.values(query).every((value) => value === undefined)) return undefined;
   const { q = '', sort = 'name', status, owner, policy, label, parent, cursor, limit = 50 } = query;
   const words = q.split(/\s+/).filter((word) => word !== '');
-  if (words.length > MOST_WORDS) throw new Refusal('invalid_request', `q: too many words; send ${MOST_WORDS} at most.`);
+  if (words.length > MAX_WORDS) throw new Refusal('invalid_request', `q: too many words; send ${MAX_WORDS} at most.`);
   return {
     filter: { words, status, owner, policy, label: label?.normalize('NFC').toLowerCase(), parent },
     order: sort.replace('-', '') as AgentOrder,

@@ -11,9 +11,9 @@ export type EventStream = {
 
 const HEARTBEAT_MS = 15_000;
 /** Limit of unread bytes, beyond what the system buffers for the connection. */
-const MOST_UNREAD_BYTES = 64 * 1024;
+const MAX_UNREAD_BYTES = 64 * 1024;
 /** Delay after which a browser reconnects when the stream ended. */
-const AGAIN_MS = 2_000;
+const RETRY_DELAY_MS = 2_000;
 
 /**
  * Answers with a stream of events until the stream is ended, the reader disconnects, or `stillMay` returns false at a heartbeat. `begin` returns a
@@ -29,12 +29,12 @@ export function eventStream(begin: (stream: EventStream) => () => void, stillMay
       const write = (text: string) => {
         if (response.writableEnded || response.destroyed) return;
         response.write(text);
-        if (response.writableLength > MOST_UNREAD_BYTES) response.destroy();
+        if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
       };
       const end = () => {
         if (!response.writableEnded) response.end();
       };
-      write(`retry: ${AGAIN_MS}\n\n`);
+      write(`retry: ${RETRY_DELAY_MS}\n\n`);
       const undo = begin({
         send: (event, data, id) =>
           write(`${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),

@@ -25,7 +25,7 @@ type McpParams = {
 };
 
 /** The SDK's limit of a batch (its MAX_BATCH_SIZE); a longer one is refused with the SDK's error text. */
-const MOST_MESSAGES = 100;
+const MAX_MESSAGES = 100;
 
 /** Revisions of MCP from this one on have no batches. A request without a revision is one of 2025-03-26 (Streamable HTTP, Protocol Version Header). */
 const FIRST_WITHOUT_BATCHES = '2025-06-18';
@@ -35,19 +35,19 @@ const NO_BATCHES = `MCP has no batches since revision ${FIRST_WITHOUT_BATCHES}. 
 const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
 
 /** Depth limit of a call (json/strict.ts) plus its message and `params`; a batch adds one level. */
-const MOST_LEVELS = 64 + 2;
+const MAX_LEVELS = 64 + 2;
 const ARGUMENTS = '/params/arguments/';
 
 /**
  * Limit of objects, arrays, strings, numbers and literals in one body. The SDK traverses a message several times synchronously; a call that a model
  * writes has some hundreds.
  */
-const MOST_VALUES = 10_000;
-const TOO_MANY = `The request has more than ${MOST_VALUES.toLocaleString('en')} values. Nothing was done. Send less at a time, or use POST /v1/actions.`;
+const MAX_VALUES = 10_000;
+const TOO_MANY = `The request has more than ${MAX_VALUES.toLocaleString('en')} values. Nothing was done. Send less at a time, or use POST /v1/actions.`;
 const ID_TWICE =
   'Two requests of the list have this id, so that their responses could not be distinguished. Nothing was done.';
 /** Limit of members of a message, of its `params`, and of `_meta` in them: each is checked several times. */
-const MOST_MEMBERS = 100;
+const MAX_MEMBERS = 100;
 
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
@@ -91,8 +91,8 @@ async function readMessages(received: IncomingMessage, response: ServerResponse,
   const revision = request.headers['mcp-protocol-version'];
   if (isList && typeof revision === 'string' && revision >= FIRST_WITHOUT_BATCHES)
     return refused(400, null, INVALID_REQUEST, NO_BATCHES);
-  const maxDepth = isList ? MOST_LEVELS + 1 : MOST_LEVELS;
-  const limits = { maxDepth, maxValues: MOST_VALUES, nulAllowedIn: ['params'] };
+  const maxDepth = isList ? MAX_LEVELS + 1 : MAX_LEVELS;
+  const limits = { maxDepth, maxValues: MAX_VALUES, nulAllowedIn: ['params'] };
   const parsed =
     bytes.length > LONG_BODY
       ? await parsing.inTurn(async (rest) => present(await parseStrictJsonInParts(text, limits, rest), 'value'))
@@ -100,12 +100,12 @@ async function readMessages(received: IncomingMessage, response: ServerResponse,
   if (!parsed.ok) return misread(text, parsed.error);
   const value: unknown = parsed.value;
   const list: unknown[] = Array.isArray(value) ? value : [value];
-  if (list.length > MOST_MESSAGES)
-    return refused(400, null, INVALID_REQUEST, `Invalid Request: Batch must not exceed ${MOST_MESSAGES} messages`);
+  if (list.length > MAX_MESSAGES)
+    return refused(400, null, INVALID_REQUEST, `Invalid Request: Batch must not exceed ${MAX_MESSAGES} messages`);
   const messages = list.filter((one): one is McpMessage => typeof one === 'object' && one !== null);
   const wide = messages.find(isWide);
   if (wide)
-    return refused(400, idOf(wide), INVALID_REQUEST, `It has more than ${MOST_MEMBERS} members. Nothing was done.`);
+    return refused(400, idOf(wide), INVALID_REQUEST, `It has more than ${MAX_MEMBERS} members. Nothing was done.`);
   const [first] = messages;
   const problem = isList || !first ? undefined : wrongParams(first);
   if (problem !== undefined) return refused(200, idOf(first), INVALID_PARAMS, problem);
@@ -128,7 +128,7 @@ function isWide(message: McpMessage): boolean {
   const { params } = message;
   const meta = typeof params === 'object' && params !== null && '_meta' in params ? params._meta : undefined;
   return [message, params, meta].some(
-    (value) => typeof value === 'object' && value !== null && Object.keys(value).length > MOST_MEMBERS,
+    (value) => typeof value === 'object' && value !== null && Object.keys(value).length > MAX_MEMBERS,
   );
 }
 

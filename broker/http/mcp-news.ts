@@ -4,9 +4,9 @@ import { ownersChangeIn } from '../audit/changes.ts';
 import type { Services } from '../services.ts';
 
 /** Permissions are also polled, because not every change comes from an owner: grants expire, and governance files are applied. */
-const LOOK_EVERY_MS = 30_000;
+const CHECK_INTERVAL_MS = 30_000;
 /** The state before the first change has to be read, so that the change can be detected. */
-const FIRST_LOOK_MS = 5_000;
+const FIRST_CHECK_MS = 5_000;
 
 /**
  * Reads the permissions now, and again after each change by an owner of the organisation, until `over` aborts or the client's access ends; then calls
@@ -21,10 +21,10 @@ export async function watchPermissions(
   const watch = changes.watch(ownersChangeIn(organisationId).id);
   over.addEventListener('abort', watch.end, { once: true });
   if (over.aborted) watch.end();
-  await permissions.soon(FIRST_LOOK_MS);
+  await permissions.soon(FIRST_CHECK_MS);
   const watchChanges = async () => {
     while (!watch.over()) {
-      await watch.news(LOOK_EVERY_MS);
+      await watch.news(CHECK_INTERVAL_MS);
       const found = watch.over() ? undefined : await permissions.now();
       if (found?.ok === false && found.error.status === 401) break;
     }

@@ -192,20 +192,20 @@ async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promis
  * Limit, in code units, up to which a list or an object is parsed. Of a longer answer the tool returns the beginning as text (mcp/tools/answer.ts),
  * and parsing it would block all other agents. Twice what a tool returns: without its whitespace, a shorter one may fit as a whole.
  */
-const MOST_PARSED = 512 * 1024;
+const MAX_PARSED = 512 * 1024;
 /** Up to this many separators an answer of any length is parsed: it consists of few long strings, such as pictures, which cost no more than copying. */
-const FEW_VALUES = 10_000;
+const MAX_VALUES = 10_000;
 
 /** Converts a platform's answer into the form that a client reads from a reply; `data` is text when the answer is too long for a tool's result. */
 function toolOutcome(outcome: OutcomeOf<'answered'>): CallOutcome {
   const text = outcome.dataJson.toString();
-  const isParsed = text.length <= MOST_PARSED || text.startsWith('"') || hasFewValues(text);
+  const isParsed = text.length <= MAX_PARSED || text.startsWith('"') || hasFewValues(text);
   return answeredOutcome(isParsed ? parseExactJson(text) : text, answeredNotes(outcome));
 }
 
 /** Separators within strings count, too: a text that is longer than a result is truncated in either form. */
 function hasFewValues(text: string): boolean {
   const separator = /[[{,]/g;
-  for (let count = 0; count <= FEW_VALUES; count++) if (!separator.test(text)) return true;
+  for (let count = 0; count <= MAX_VALUES; count++) if (!separator.test(text)) return true;
   return false;
 }

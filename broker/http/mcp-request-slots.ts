@@ -9,9 +9,9 @@ import { agentKey, takeLimit, takePlace } from './route-steps.ts';
 export const MCP_LIMIT: Limit = { name: 'mcp', perMinute: 600, per: 'family' };
 
 /** Limit of concurrent requests of one agent: each may wait for a person. */
-const MOST_OPEN = 32;
+const MAX_OPEN = 32;
 
-const TOO_MANY_OPEN = `At most ${MOST_OPEN} requests of an agent are answered at the same time, and calls that wait for a person are among them. Nothing was done. Wait until one is answered, or cancel one, then retry.`;
+const TOO_MANY_OPEN = `At most ${MAX_OPEN} requests of an agent are answered at the same time, and calls that wait for a person are among them. Nothing was done. Wait until one is answered, or cancel one, then retry.`;
 
 const TOO_MANY_BYTES =
   'Too many bytes of the requests of this organisation, or of all, wait for a person or a platform. Nothing was done. Wait until some are answered, or cancel some, then retry.';
@@ -20,7 +20,7 @@ const TOO_MANY_BYTES =
  * Limit of concurrent bodies of one agent, whatever they contain: each waiting request can be cancelled by a notification beside it, even all of them
  * at the same moment.
  */
-export const MOST_BODIES = 2 * MOST_OPEN;
+export const MAX_BODIES = 2 * MAX_OPEN;
 
 /**
  * Takes a slot, and room for `bytes` of them, for these messages until their answer is finished. Throws Refusal when none is free. Messages without an answer never wait, and need
@@ -34,7 +34,7 @@ export function reserveRequestSlot(
 ): void {
   if (!messages.some(isRequest)) return;
   const holder = { key: agent.id, organisation: agent.organisation_id };
-  takePlace(limits, '/mcp open', { perKey: MOST_OPEN }, holder, response, TOO_MANY_OPEN);
+  takePlace(limits, '/mcp open', { perKey: MAX_OPEN }, holder, response, TOO_MANY_OPEN);
   takePlace(limits, '/mcp bytes', { inAll: WAITING_BYTES }, { ...holder, amount: bytes }, response, TOO_MANY_BYTES);
 }
 

@@ -7,7 +7,7 @@ import { errorOf } from '../../mcp/client/broker-error.ts';
 import { bodyOf } from '../../mcp/client/reply-body.ts';
 import { permissionWatch } from '../../mcp/tools/permission-watch.ts';
 import { toolServer } from '../../mcp/tools/tool-server.ts';
-import { MOST_WAIT_MS } from '../../mcp/tools/waiting.ts';
+import { MAX_WAIT_MS } from '../../mcp/tools/waiting.ts';
 import { readBuild } from '../build.ts';
 import { holderOf } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
@@ -33,9 +33,9 @@ const MAX_CALL_MS = 720_000;
  * Timeout for the permissions in a list: longer than a statement of the store may take. A request's server cannot send `tools/list_changed` after its
  * answer, so a client would keep a list without permissions.
  */
-const LIST_PATIENCE_MS = 20_000;
+const LIST_TIMEOUT_MS = 20_000;
 /** Time for the last messages of a stream that ends regularly. */
-const GOODBYE_MS = 2_000;
+const CLOSE_TIMEOUT_MS = 2_000;
 
 /** The path as it stands in the envelope of a refusal. */
 const ROUTE = { path: '/mcp' };
@@ -59,7 +59,7 @@ export function serveMcp(context: McpContext, response: ServerResponse, caller: 
     clear();
     if (response.closed) return;
     ending = setTimeout(() => void served.close(), ms);
-    over = setTimeout(() => response.destroy(), ms + GOODBYE_MS);
+    over = setTimeout(() => response.destroy(), ms + CLOSE_TIMEOUT_MS);
   };
   const served = serve(context, response, gone.signal, { onerror, endAfter, caller });
   const answer = toNodeHandler(served, { onerror });
@@ -92,7 +92,7 @@ function serve(
   const repeats = storedRepeats(services, who, failed);
   const personKey = personKeyOf(services, who);
   const configured = caller && (() => caller);
-  const host = { client, permissions, repeats, personKey, configured, failed, waitMs: MOST_WAIT_MS };
+  const host = { client, permissions, repeats, personKey, configured, failed, waitMs: MAX_WAIT_MS };
   const untold = !mayRead(who);
   const servers: Server[] = [];
   const handler = createMcpHandler(
@@ -100,7 +100,7 @@ function serve(
       // Only clients of 2026-07-28 open a stream for server notifications; stateless servers have no other.
       const tellsChanges = era === 'modern' && !untold;
       const opensByError = era === 'legacy' && session?.opensLinks === true;
-      const listPatienceMs = LIST_PATIENCE_MS;
+      const listPatienceMs = LIST_TIMEOUT_MS;
       const server = toolServer(host, { version, tellsChanges, untold, opensByError, listPatienceMs });
       servers.push(server);
       return server;

@@ -213,9 +213,9 @@ function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] 
   };
 }
 
-const LONGEST_SECRET = 16 * 1024;
+const MAX_SECRET_LENGTH = 16 * 1024;
 
 /** Which forms are accepted depends on the platform: see `checkCredential`. A secret of several parts may be given by their names. */
 export const Credential = z
-  .union([text(LONGEST_SECRET), z.record(text(64), text(LONGEST_SECRET))])
+  .union([text(MAX_SECRET_LENGTH), z.record(text(64), text(MAX_SECRET_LENGTH))])
   .transform((value) => (typeof value === 'string' ? new Secret(value) : new SecretOfParts(value)));

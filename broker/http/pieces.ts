@@ -7,7 +7,7 @@ import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 
 /** A client that reads nothing for this time is disconnected. */
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 /**
  * Streams all pieces; an empty piece only checks `stillMay`. The next piece is requested after the one before was written, so at most one is
@@ -25,7 +25,7 @@ export function answerPieces(
     // Turns off the response buffering of nginx.
     headers: { 'X-Accel-Buffering': 'no', ...headers },
     stream: (response) => {
-      response.setTimeout(PATIENCE_MS, () => endIncomplete(response));
+      response.setTimeout(TIMEOUT_MS, () => endIncomplete(response));
       pipeline(whileAllowed(pieces, stillMay, response), response).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') services.broker.log.warn({ err: error }, 'export aborted');
       });

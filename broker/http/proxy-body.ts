@@ -1,9 +1,9 @@
 /** Reads the body of a raw request: a short one as a whole, so that it can be judged and held; any other as a stream, unless it is signed. */
 import type { IncomingMessage } from 'node:http';
-import { MOST_READ_BYTES } from '../calls/judge-body.ts';
+import { MAX_READ_BYTES } from '../calls/judge-body.ts';
 import type { RawBody } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-lease.ts';
-import { type BodySigning, MOST_SIGNED_BYTES } from '../egress/sign-request.ts';
+import { type BodySigning, MAX_SIGNED_BYTES } from '../egress/sign-request.ts';
 import { decodeAwsChunked, isAwsChunked, MalformedChunks } from '../proxy/aws-chunked.ts';
 import { NO_ROOM } from '../runtime/long-bodies.ts';
 import { inTime } from './request-pieces.ts';
@@ -37,15 +37,15 @@ export async function takeRawBody(
   const pieces = isChunked ? decodeAwsChunked(inTime(request), { length, trailer }) : inTime(request);
   const read: Buffer[] = [];
   let size = 0;
-  let most = MOST_READ_BYTES;
+  let most = MAX_READ_BYTES;
   /** Whether more bytes than are judged are read into memory, because they have to be signed. */
   const takesMore = async (bytes: number): Promise<boolean> => {
-    if (signing === 'none' || most === MOST_SIGNED_BYTES) return false;
-    if (bytes > MOST_SIGNED_BYTES || !(await lease.waitForRoom(bytes))) {
+    if (signing === 'none' || most === MAX_SIGNED_BYTES) return false;
+    if (bytes > MAX_SIGNED_BYTES || !(await lease.waitForRoom(bytes))) {
       if (signing === 'short') return false;
-      throw bytes > MOST_SIGNED_BYTES ? tooLong() : new BodyNotTaken('too_many_calls', NO_ROOM);
+      throw bytes > MAX_SIGNED_BYTES ? tooLong() : new BodyNotTaken('too_many_calls', NO_ROOM);
     }
-    most = MOST_SIGNED_BYTES;
+    most = MAX_SIGNED_BYTES;
     return true;
   };
   if (length !== undefined && length > most && !(await takesMore(length))) return streamOf([], pieces, length);
@@ -54,14 +54,14 @@ export async function takeRawBody(
     if (done) break;
     read.push(value);
     size += value.length;
-    if (size <= most || (await takesMore(MOST_SIGNED_BYTES))) continue;
+    if (size <= most || (await takesMore(MAX_SIGNED_BYTES))) continue;
     if (signing === 'whole') throw tooLong();
     return streamOf(read, pieces, length);
   }
   if (size === 0) return { kind: 'none' };
   const bytes = Buffer.concat(read);
-  if (most === MOST_READ_BYTES) lease.count(size);
-  return size > MOST_READ_BYTES ? { kind: 'long', bytes } : { kind: 'whole', bytes };
+  if (most === MAX_READ_BYTES) lease.count(size);
+  return size > MAX_READ_BYTES ? { kind: 'long', bytes } : { kind: 'whole', bytes };
 }
 
 const tooLong = (): BodyNotTaken =>

@@ -3,12 +3,12 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 
 const DEFAULT_WAIT_MS = 25_000;
-const MOST_WAIT_SECONDS = 120;
+const MAX_WAIT_SECONDS = 120;
 
 /** Parses the seconds in `X-Svc-Wait`; undefined when the value is invalid. */
 function waitSeconds(value: unknown): number | undefined {
   const seconds = typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : Number.NaN;
-  return seconds <= MOST_WAIT_SECONDS ? seconds : undefined;
+  return seconds <= MAX_WAIT_SECONDS ? seconds : undefined;
 }
 
 /** Returns the client's wait for a person in milliseconds: from `X-Svc-Wait` (seconds), else the connection's setting `ofConnection`. */
@@ -17,11 +17,11 @@ export function waitOf({ 'x-svc-wait': value }: IncomingHttpHeaders, ofConnectio
   return seconds === undefined ? (ofConnection ?? DEFAULT_WAIT_MS) : seconds * 1000;
 }
 
-const MOST_BASE_URL = 2_048;
+const MAX_BASE_URL_LENGTH = 2_048;
 
 /** Parses `X-Svc-Base-Url`; undefined when the value is no base URL. */
 function baseUrl(value: unknown): string | undefined {
-  if (typeof value !== 'string' || value.length > MOST_BASE_URL) return undefined;
+  if (typeof value !== 'string' || value.length > MAX_BASE_URL_LENGTH) return undefined;
   const url = URL.parse(value);
   const isBase = url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
   return isBase && url.username === '' && url.password === '' ? url.href.replace(/\/+$/, '') : undefined;
@@ -33,7 +33,7 @@ function baseUrl(value: unknown): string | undefined {
  */
 export const baseUrlOf = ({ 'x-svc-base-url': value }: IncomingHttpHeaders): string | undefined => baseUrl(value);
 
-const MOST_REASON = 2_048;
+const MAX_REASON_LENGTH = 2_048;
 
 /** `X-Svc-Reason`: the agent's reason, in its own words. */
 export function reasonOf({ 'x-svc-reason': value }: IncomingHttpHeaders): string | undefined {
@@ -47,9 +47,11 @@ export function reasonOf({ 'x-svc-reason': value }: IncomingHttpHeaders): string
 export function headerProblem(headers: IncomingHttpHeaders): string | undefined {
   const { 'x-svc-wait': wait, 'x-svc-base-url': base } = headers;
   if (wait !== undefined && waitSeconds(wait) === undefined)
-    return `X-Svc-Wait: write a whole number of seconds from 0 to ${MOST_WAIT_SECONDS}.`;
+    return `X-Svc-Wait: write a whole number of seconds from 0 to ${MAX_WAIT_SECONDS}.`;
   if (base !== undefined && baseUrl(base) === undefined)
     return 'X-Svc-Base-Url: write the http or https URL at which the client reaches the connection, without a query.';
   const { length } = reasonOf(headers) ?? '';
-  return length > MOST_REASON ? `X-Svc-Reason: has ${length} characters; write at most ${MOST_REASON}.` : undefined;
+  return length > MAX_REASON_LENGTH
+    ? `X-Svc-Reason: has ${length} characters; write at most ${MAX_REASON_LENGTH}.`
+    : undefined;
 }

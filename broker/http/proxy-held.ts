@@ -20,8 +20,8 @@ import { sentence } from './unready.ts';
 type Answering = Pick<Context<'raw'>, 'services' | 'who' | 'request'>;
 
 /** Limits of concurrent waiting requests: per agent, and per held call. Further requests are answered without waiting. */
-const MOST_OF_AGENT = 100;
-const MOST_OF_CALL = 4;
+const MAX_PER_AGENT = 100;
+const MAX_PER_CALL = 4;
 
 /** How long such a request is marked as open in the store. The mark expires, because a replica that is killed leaves it behind. */
 export const openFor = (waitMs: number): number => (waitMs === 0 ? 0 : waitMs + 5_000);
@@ -38,8 +38,8 @@ export const waitWithin = (limits: RateLimits, { agent }: AgentPrincipal, ms: nu
       for (const one of left) one();
     };
     for (const entered of [
-      () => limits.enter('waits of an agent', { perKey: MOST_OF_AGENT }, place),
-      () => limits.enter('waits for a call', { perKey: MOST_OF_CALL }, { key: approvalId }),
+      () => limits.enter('waits of an agent', { perKey: MAX_PER_AGENT }, place),
+      () => limits.enter('waits for a call', { perKey: MAX_PER_CALL }, { key: approvalId }),
       () => limits.enter('bytes of waits', { inAll: WAITING_BYTES }, { ...place, amount: bytes }),
     ]) {
       const one = entered();

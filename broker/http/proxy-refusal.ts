@@ -26,7 +26,7 @@ const NO_RETRY: Readonly<Record<string, string>> = { 'x-should-retry': 'false', 
 
 /** Stripe's clients retry a 429 only with this header, and wait at most a few seconds, whatever `Retry-After` says. */
 const RETRY_STRIPE: Readonly<Record<string, string>> = { 'stripe-should-retry': 'true' };
-const SOON_S = 5;
+const RETRY_AFTER_S = 5;
 
 export type RawRefusal = {
   status: number;
@@ -77,7 +77,7 @@ export function refusedReply(
   }
   // Such a platform reports errors with status 200; Slack's client retries any other status for half an hour.
   const isInBody = own !== undefined && !retry && hasSign(manifest?.failed_if, own);
-  const isSoon = retry && status === 429 && Number(headers?.['Retry-After']) <= SOON_S;
+  const isSoon = retry && status === 429 && Number(headers?.['Retry-After']) <= RETRY_AFTER_S;
   const advice = retry ? isSoon && RETRY_STRIPE : NO_RETRY;
   return { status: isInBody ? 200 : status, type, body, headers: { ...headers, ...advice } };
 }
@@ -89,10 +89,10 @@ function statusOf(asked: AskedFor | undefined): number | undefined {
   return entryFor(asked.platform.rules.errorStatus, { method: asked.method as Method, path })?.status;
 }
 
-const MOST_IN_HEADER = 500;
+const MAX_IN_HEADER = 500;
 
 /** Replaces the characters that a header cannot carry, and truncates. */
-const inHeader = (text: string): string => text.replaceAll(/[^\x20-\x7e]+/g, "'").slice(0, MOST_IN_HEADER);
+const inHeader = (text: string): string => text.replaceAll(/[^\x20-\x7e]+/g, "'").slice(0, MAX_IN_HEADER);
 
 /** Converts the outcome of a call whose answer was not begun, or that has none. */
 export function outcomeRefusal(context: RefusalContext, outcome: StreamOutcome): RawRefusal {

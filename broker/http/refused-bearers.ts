@@ -10,7 +10,7 @@ import { Refusal } from './errors.ts';
 import type { Limit, RateLimits } from './rate-limits.ts';
 
 const LIMIT: Limit = { name: 'refused-bearers', perMinute: 300, per: 'address' };
-const KEPT = 10_000;
+const CACHE_SIZE = 10_000;
 
 export type RefusedBearers = {
   /**
@@ -27,8 +27,8 @@ export type RefusedBearers = {
 
 export function countRefusedBearers(limits: RateLimits, baseUrl: string): RefusedBearers {
   /** Addresses with too many refusals, and until when they are blocked, by performance.now(). */
-  const spent = recentlyUsed<number>(KEPT);
-  const accepted = recentlyUsed<true>(KEPT);
+  const spent = recentlyUsed<number>(CACHE_SIZE);
+  const accepted = recentlyUsed<true>(CACHE_SIZE);
   return {
     check: async (token, source, authenticate) => {
       const left = spent.size > 0 ? (spent.get(source) ?? 0) - performance.now() : 0;

@@ -5,8 +5,8 @@ import { text } from '../wire/action.ts';
 
 export const REGISTRATION_STATUSES = ['pending', 'approved', 'rejected', 'expired'] as const;
 
-const MOST_PLATFORMS = 20;
-const MOST_SCOPES = 100;
+const MAX_PLATFORMS = 20;
+const MAX_SCOPES = 100;
 
 /** Control characters and line breaks are refused; other special characters are made visible when the name is shown. */
 export const AgentName = text(100)
@@ -17,11 +17,11 @@ export const AgentName = text(100)
 
 export const ScopesOnPlatform = z.strictObject({
   platformId: text(64).min(1),
-  scopes: z.array(text(256).min(1)).min(1).max(MOST_SCOPES),
+  scopes: z.array(text(256).min(1)).min(1).max(MAX_SCOPES),
 });
 
 /** Scopes on platforms, as a registration requests them; entries of the same platform are merged. */
-export const ScopesOnPlatforms = z.array(ScopesOnPlatform).max(MOST_PLATFORMS).transform(mergeScopes);
+export const ScopesOnPlatforms = z.array(ScopesOnPlatform).max(MAX_PLATFORMS).transform(mergeScopes);
 
 /** The body of POST /v1/register. Unknown members are ignored (RFC 7591 section 2). */
 export const Registering = z.object({

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ReadStandingApproval } from '../admin/standing-approvals.ts';
 import type { PreparedStanding } from '../approvals/make-standing.ts';
 import { type StandingOffer, standingOffer } from '../approvals/standing-offer.ts';
-import { LONGEST_MS, LONGEST_SESSION_MS, MOST_USES, type StandingRequest } from '../approvals/standing-request.ts';
+import { MAX_DURATION_MS, MAX_SESSION_MS, MAX_USES, type StandingRequest } from '../approvals/standing-request.ts';
 import { statusAt } from '../audit/approval-state.ts';
 import type { Services } from '../services.ts';
 import type { HeldCall } from '../store/held-calls.ts';
@@ -17,12 +17,12 @@ const Member = text(200).min(1);
 /** The standing approval that is requested with an approval. */
 export const StandingAsked = z
   .strictObject({
-    count: z.int().min(1).max(MOST_USES).describe('how many calls like this one'),
+    count: z.int().min(1).max(MAX_USES).describe('how many calls like this one'),
     until: z.iso.datetime().optional().describe('its end, at most 30 days from now'),
     for_seconds: z
       .int()
       .min(1)
-      .max(LONGEST_MS / 1000)
+      .max(MAX_DURATION_MS / 1000)
       .optional()
       .describe('its end, in place of until'),
     session: z
@@ -101,9 +101,9 @@ const offerOnWire = (offer: StandingOffer): z.output<typeof OfferShown> => ({
     ? offer.members.map(({ member, value, atMost }) => ({ member, value, at_most: atMost ?? null }))
     : [],
   session: offer.possible && offer.basis.sessionId !== null,
-  most_uses: MOST_USES,
-  longest_seconds: LONGEST_MS / 1000,
-  longest_session_seconds: LONGEST_SESSION_MS / 1000,
+  most_uses: MAX_USES,
+  longest_seconds: MAX_DURATION_MS / 1000,
+  longest_session_seconds: MAX_SESSION_MS / 1000,
 });
 
 export const StandingShown = z

@@ -10,7 +10,7 @@ import { type Reply, send } from './reply.ts';
 import { isRaw } from './request-guard.ts';
 
 /** More segments than any route has. Decoding is not tried segment by segment beyond it, because each failure costs an exception. */
-const MOST_SEGMENTS = 20;
+const MAX_SEGMENTS = 20;
 
 /**
  * Replaces each segment that cannot be decoded by an escaped U+0000, which is never a valid name (`nameable`), so that the route answers as for an
@@ -26,7 +26,7 @@ export function nameUndecodable(pageFor: (request: Request) => Reply | undefined
     const query = url.indexOf('?');
     const segments = path.split('/');
     const named =
-      segments.length > MOST_SEGMENTS
+      segments.length > MAX_SEGMENTS
         ? '/%00'
         : segments.map((segment) => (isDecodable(segment) ? segment : '%00')).join('/');
     request.url = named + (query < 0 ? '' : url.slice(query));

@@ -51,10 +51,10 @@ const organisationIn = (fields: unknown): string =>
   typeof fields === 'object' && fields !== null && 'organisation' in fields ? String(fields.organisation) : '';
 
 /** Most lines with the same text that are written in a window, with a reserve for organisations with few of them. */
-const MOST = withReserve(50);
+const MAX = withReserve(50);
 const WINDOW_MS = 10_000;
 /** Most texts that are counted separately; lines with further texts are counted together. */
-const MOST_TEXTS = 1_000;
+const MAX_TEXTS = 1_000;
 
 type Floods = {
   /** Whether to write this line. `text`: its message, without variable parts; `level`: as pino numbers it; `organisation`: that it names. */
@@ -69,7 +69,7 @@ function watchFloods(tell: (level: number, text: string, leftOut: number) => voi
   const seen = new Map<string, { written: SharedUse; leftOut: number }>();
 
   const open = (key: string, level: number, text: string) => {
-    const kind = { written: new SharedUse(MOST), leftOut: 0 };
+    const kind = { written: new SharedUse(MAX), leftOut: 0 };
     seen.set(key, kind);
     setTimeout(() => {
       seen.delete(key);
@@ -81,7 +81,7 @@ function watchFloods(tell: (level: number, text: string, leftOut: number) => voi
   return {
     passes: (level, text, organisation) => {
       const own = `${level} ${text}`;
-      const key = seen.has(own) || seen.size < MOST_TEXTS ? own : `${level}`;
+      const key = seen.has(own) || seen.size < MAX_TEXTS ? own : `${level}`;
       const kind = seen.get(key) ?? open(key, level, key === own ? text : 'many different texts');
       const share = kind.written.of(organisation);
       const passes = kind.written.hasRoom(share, 1);

@@ -7,7 +7,7 @@ const WINDOW_MS = 60_000;
  * Most callers that are counted separately; refusals of further callers are counted together, so that many sources cause no flood of lines. Beyond that
  * there is a reserve for organisations with few of them.
  */
-const MOST_WINDOWS = withReserve(100);
+const MAX_WINDOWS = withReserve(100);
 
 /** The limit, and whom it refused: an agent's public id and its organisation, or a client address. Never a token. */
 export type Refused = { limit: string; route?: string; agent?: string; organisation?: string; source?: string };
@@ -20,7 +20,7 @@ export type RefusalLog = {
 export function makeRefusalLog(log: Pick<Log, 'warn'>): RefusalLog {
   /** The number of refusals since the last line, by the line's content. */
   const windows = new Map<string, number>();
-  const use = new SharedUse(MOST_WINDOWS);
+  const use = new SharedUse(MAX_WINDOWS);
   const shareOf = ({ organisation = '' }: Refused) => use.of(organisation);
 
   const open = (key: string, by: Refused): void => {

@@ -2,7 +2,7 @@
 import { writeSync } from 'node:fs';
 
 /** Most bytes of lines that wait for the reader; further lines are dropped and counted. */
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 const RETRY_MS = 20;
 /** How long the exit of the process waits for the reader. */
 const EXIT_MS = 500;
@@ -67,7 +67,7 @@ export function standardError(tellDropped: (lines: number) => void): { write(lin
   return {
     write: (line) => {
       // Until the queue is written every line is dropped, so that the place of the count is that of all the dropped lines.
-      if (dropped > 0 || (queuedBytes > 0 && queuedBytes + line.length > MOST_BYTES)) dropped++;
+      if (dropped > 0 || (queuedBytes > 0 && queuedBytes + line.length > MAX_BYTES)) dropped++;
       else if (queuedBytes > 0) enqueue(Buffer.from(line));
       else {
         const written = tryWrite(line);

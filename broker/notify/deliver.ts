@@ -6,7 +6,7 @@ import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import { pushKey } from '../push-key.ts';
 import { withTimeout } from '../runtime/waits.ts';
-import { noteFailing, noteWorking, OK_EVERY_MS } from '../store/notice-channels.ts';
+import { noteFailing, noteWorking, WRITE_INTERVAL_MS } from '../store/notice-channels.ts';
 import { isUpdateExpected, listSent, markDelivery, putDeliveries } from '../store/notice-deliveries.ts';
 import type { NoticeChannelTable, NoticeDeliveryTable } from '../store/tables/notices.ts';
 import { buttonsFor } from './buttons.ts';
@@ -19,18 +19,18 @@ import { quietUntil } from './quiet.ts';
 import { readSubject, type Subject } from './subject.ts';
 
 /** Upper bound of a send. Channels have shorter time limits of their own; this one applies if a channel lacks them. */
-const LONGEST_MS = 30_000;
+const MAX_DURATION_MS = 30_000;
 /** Notices older than this are dropped instead of sent. */
-const GIVE_UP_MS = 3 * 24 * 3600 * 1000;
+const MAX_AGE_MS = 3 * 24 * 3600 * 1000;
 const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 300_000;
+const MAX_PAUSE_MS = 300_000;
 
 /** `pauseMs`: how long nothing is sent on the channel after a failure. `ms`: how long the delivery took. */
 export type Delivered = { failed: false; ms: number } | { failed: true; pauseMs: number };
 
 /** Returns the milliseconds before attempt number `attempts` + 1: exponential backoff with jitter. */
 export const backoffMs = (attempts: number): number =>
-  Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 16), LONGEST_PAUSE_MS) * (0.75 + Math.random() / 2);
+  Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 16), MAX_PAUSE_MS) * (0.75 + Math.random() / 2);
 
 /**
  * Whether an update is not sent. A kind that cannot edit sends another message instead, and only one for a call that several people approve: when the
@@ -65,7 +65,7 @@ export function sendingOn(
 export async function attempt(broker: Pick<Broker, 'log'>, work: () => Promise<Sent>): Promise<Sent> {
   try {
     const late: Sent = { kind: 'failed', why: 'It did not answer in time.' };
-    return (await withTimeout(work(), LONGEST_MS, late)) ?? late;
+    return (await withTimeout(work(), MAX_DURATION_MS, late)) ?? late;
   } catch (error) {
     broker.log.error({ err: error, security: error instanceof SealError }, 'sending on a channel failed unexpectedly');
     return { kind: 'failed', why: 'The message could not be sent: see the log of the broker.' };
@@ -95,7 +95,7 @@ export async function deliver(
   if (!subject || !kind || channel.status === 'gone' || (subject.waits && isOutcome) || (!subject.waits && !isOutcome))
     return await done({ state: 'over' });
   // A reminder may be due later than that; it ends with its subject.
-  const isOld = now - delivery.created_at > GIVE_UP_MS && delivery.step !== 'reminder';
+  const isOld = now - delivery.created_at > MAX_AGE_MS && delivery.step !== 'reminder';
   if (isOld && delivery.attempts > 0) return await done({ state: 'gave_up' });
   if (isUpdate(delivery) && isNeedlessUpdate(kind, subject)) return await done({ state: 'over' });
   const message = messageOf(broker, delivery, subject);
@@ -123,7 +123,7 @@ export async function deliver(
 
 /** Avoids a second write per message while the channel keeps working. */
 const isKnownToWork = ({ status, last_error, last_ok_at }: NoticeChannelTable, now: number): boolean =>
-  status === 'active' && last_error === null && last_ok_at !== null && now - last_ok_at < OK_EVERY_MS;
+  status === 'active' && last_error === null && last_ok_at !== null && now - last_ok_at < WRITE_INTERVAL_MS;
 
 const withButtons = (message: Message, buttons: Message['buttons']): Message =>
   buttons ? { ...message, buttons } : message;

@@ -3,7 +3,7 @@ import { sendMail } from '../egress/send-mail.ts';
 import type { ChannelKind, Sending, Sent } from './channel.ts';
 import { cutText, linesOf, type Message, sentenceText, unlinked } from './message.ts';
 
-const MOST_OF_A_SUBJECT = 150;
+const MAX_SUBJECT_LENGTH = 150;
 
 type Settings = {
   host: string;
@@ -26,7 +26,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => ESCAPES[one] ?? '');
 
 const subjectOf = (message: Message): string =>
-  cutText(`${message.title}: ${sentenceText(message)}`, MOST_OF_A_SUBJECT);
+  cutText(`${message.title}: ${sentenceText(message)}`, MAX_SUBJECT_LENGTH);
 
 /** The text of the mail. The only link in it is the broker's own. */
 const textOf = (message: Message): string[] => linesOf(message).map(unlinked);

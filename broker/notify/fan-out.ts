@@ -1,5 +1,5 @@
 /** Creates deliveries of notices, one for each channel that subscribes to the event, in the transaction that takes the notices out of the outbox. */
-import { DECIDES_FOR_MS } from '../auth/roles-by-groups.ts';
+import { ROLE_RETENTION_MS } from '../auth/roles-by-groups.ts';
 import type { Broker } from '../broker.ts';
 import type { ChannelRules } from '../config-file/channels.ts';
 import { channelRules } from '../config-file/stored-settings.ts';
@@ -22,13 +22,13 @@ import { quietUntil } from './quiet.ts';
 import { readSubject, type Subject } from './subject.ts';
 
 /** Notices per transaction. Kept small, because calls wait for the transaction where the store has one writer. */
-const AT_ONCE = 100;
+const BATCH_SIZE = 100;
 
 /**
  * Notices about the same broken connection are sent at most this often: if one endpoint refuses the credential while others accept it, the
  * connection's state changes with each call.
  */
-const AGAIN_AFTER_MS = 3_600_000;
+const REPEAT_AFTER_MS = 3_600_000;
 
 /** The event that each of these settles. */
 const SETTLES: Readonly<Record<SettledEvent, NoticeEvent>> = {
@@ -54,10 +54,10 @@ export async function fanOut(
   if ((await listNotices(db, 1)).length === 0) return 'done';
   return await db.transaction().execute(async (tx) => {
     if (!(await renewLease(tx, lease))) return 'lost';
-    const notices = await listNotices(tx, AT_ONCE);
+    const notices = await listNotices(tx, BATCH_SIZE);
     const organisations = [...new Set(notices.map((one) => one.organisation_id))];
     // A former member of the organisation, who cannot sign in any more, may still have the phone.
-    const since = broker.clock() - DECIDES_FOR_MS;
+    const since = broker.clock() - ROLE_RETENTION_MS;
     const channels = readChannels(broker, await listChannelsOf(tx, organisations, since));
     const agents = await findAgentsOf(tx, notices);
     let made: NoticeDeliveryTable[] = [];
@@ -76,7 +76,7 @@ export async function fanOut(
     }
     await putDeliveries(tx, made);
     await deleteNotices(tx, notices);
-    return notices.length === AT_ONCE ? 'more' : 'done';
+    return notices.length === BATCH_SIZE ? 'more' : 'done';
   });
 }
 
@@ -111,7 +111,7 @@ async function deliveriesOf(
   names: readonly (string | null)[],
 ): Promise<NoticeDeliveryTable[]> {
   const now = broker.clock();
-  if (notice.event === 'connection_broken' && (await wasNoticeCreatedSince(tx, notice, now - AGAIN_AFTER_MS)))
+  if (notice.event === 'connection_broken' && (await wasNoticeCreatedSince(tx, notice, now - REPEAT_AFTER_MS)))
     return [];
   const made: NoticeDeliveryTable[] = [];
   let subject = notice.event === 'passkey_added' ? await readSubject(broker, tx, notice) : undefined;

@@ -50,11 +50,11 @@ export const cutText = (text: string, most: number): string =>
 export const unlinked = (text: string): string =>
   text.replace(/:(?=\/\/)|\.(?=\p{L}{2})|(?<=\d)\.(?=\d{1,3}\.\d)|(?<=\S)@(?=\S)/gu, '$&\u2060');
 
-const MOST_OF_A_NAME = 120;
+const MAX_NAME_LENGTH = 120;
 
 /** Makes an untrusted name or address safe for a message: one line, no hidden characters, truncated. */
 export function readable(text: string): string {
-  return visibleLine(cutText(text, MOST_OF_A_NAME + 1).toWellFormed());
+  return visibleLine(cutText(text, MAX_NAME_LENGTH + 1).toWellFormed());
 }
 
 /** Formats a time independent of locale: `2026-01-31 09:30 UTC`. */

@@ -5,9 +5,9 @@ import type { Instant } from '../policy/facts.ts';
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
 /** No clock is set forward by more than this at a daylight saving change. */
-const LONGEST_CHANGE_MINUTES = 60;
+const MAX_CHANGE_MINUTES = 60;
 /** Limit of adjacent quiet periods, such as whole days. */
-const LONGEST_MS = 8 * DAY_MINUTES * MINUTE_MS;
+const MAX_DURATION_MS = 8 * DAY_MINUTES * MINUTE_MS;
 
 const minutes = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
 
@@ -48,14 +48,14 @@ export function quietUntil(quiet: QuietHours | undefined, now: Instant): Instant
   const localTime = clockOf(quiet.zone);
   let at = now;
   let local = localTime(at);
-  while (at - now < LONGEST_MS) {
+  while (at - now < MAX_DURATION_MS) {
     const left = remaining(local, quiet);
     if (left === undefined) break;
     const from = Math.floor(at / MINUTE_MS) * MINUTE_MS;
     const after = (pause: number) => from + pause * MINUTE_MS;
     const isRegular = localTime(after(left)).minute === (local.minute + left) % DAY_MINUTES;
     // Around a change of the clock the end is searched by the minute.
-    at = after(isRegular ? left : Math.max(1, left - LONGEST_CHANGE_MINUTES));
+    at = after(isRegular ? left : Math.max(1, left - MAX_CHANGE_MINUTES));
     local = localTime(at);
   }
   return at === now ? undefined : at;

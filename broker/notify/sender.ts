@@ -14,7 +14,7 @@ import { fanOut } from './fan-out.ts';
 const LEASE = 'notices';
 const POLL_MS = 1_000;
 /** Notices that are not announced to other processes are found by polling; a burst of announcements causes one check. */
-const GATHER_MS = 20;
+const BATCH_DELAY_MS = 20;
 /** Limits of concurrent messages: per channel, per channel that is slow or fails, per organisation, and in total. */
 const PER_CHANNEL = 4;
 const PER_SLOW_CHANNEL = 1;
@@ -210,7 +210,7 @@ export function startSender(
     soon ??= setTimeout(() => {
       soon = undefined;
       if (isOn()) wake();
-    }, GATHER_MS);
+    }, BATCH_DELAY_MS);
   };
 
   const lease: KeptLease = keepLease(broker, LEASE, () => {

@@ -10,7 +10,7 @@ import { answeredJson, askedToWait, judge, post } from './post.ts';
 
 const SERVER = 'https://slack.com';
 /** Length limits of a header block, of a section, and of the text of a notification. */
-const MOST = { title: 150, section: 2_900, notification: 1_000 };
+const MAX = { title: 150, section: 2_900, notification: 1_000 };
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 /** "Escaping text": these three are Slack's only control characters (https://docs.slack.dev/messaging/formatting-message-text). */
@@ -79,8 +79,8 @@ function blocksOf(message: Message): object[] {
     value,
   });
   return [
-    { type: 'header', text: plain(title, MOST.title) },
-    { type: 'section', text: plain(lines.join('\n'), MOST.section) },
+    { type: 'header', text: plain(title, MAX.title) },
+    { type: 'section', text: plain(lines.join('\n'), MAX.section) },
     ...(buttons
       ? [
           {
@@ -97,7 +97,7 @@ function blocksOf(message: Message): object[] {
 }
 
 const bodyOf = (message: Message): object => ({
-  text: inertText(cutText(`${message.title}: ${message.outcome ?? sentenceText(message)}`, MOST.notification)),
+  text: inertText(cutText(`${message.title}: ${message.outcome ?? sentenceText(message)}`, MAX.notification)),
   blocks: blocksOf(message),
   mrkdwn: false,
   parse: 'none',

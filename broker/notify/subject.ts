@@ -67,7 +67,7 @@ function outcomeOf(status: string, by: readonly (string | null)[], { ended }: { 
 }
 
 /** In characters; the page of the call shows the whole error. */
-const MOST_OF_AN_ERROR = 300;
+const MAX_ERROR_LENGTH = 300;
 
 /** Returns what became of an approved call that was not made, or failed: the continuation of `Approved by …`. Undefined: nothing failed so far. */
 function failureOf({ exec_state, executed_at, execution_error, result_summary }: HeldCall): string | undefined {
@@ -76,7 +76,7 @@ function failureOf({ exec_state, executed_at, execution_error, result_summary }:
     return failed && ` and made, but the platform answered ${failed}`;
   }
   if (execution_error === null) return undefined;
-  const error = visibleLine(cutText(execution_error, MOST_OF_AN_ERROR)).replace(/\.$/, '');
+  const error = visibleLine(cutText(execution_error, MAX_ERROR_LENGTH)).replace(/\.$/, '');
   if (exec_state === 'unknown') return `, ${error}`;
   return `${executed_at === null ? ', but not made' : ' and made, but'}: ${error}`;
 }

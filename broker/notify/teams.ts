@@ -8,7 +8,7 @@ import { cutText, linesOf, type Message } from './message.ts';
 import { judge, post } from './post.ts';
 
 /** Teams refuses messages of more than 28 KB. */
-const MOST_OF_A_LINE = 4_000;
+const MAX_LINE_LENGTH = 4_000;
 
 /** Breaks up `{{DATE(…)}}` and `${…}`, which are functions of cards, and addresses, which become links, by the invisible U+2060 WORD JOINER. */
 const inert = (text: string): string =>
@@ -16,7 +16,7 @@ const inert = (text: string): string =>
 
 const line = (text: string, more: object = {}) => ({
   type: 'RichTextBlock',
-  inlines: [{ type: 'TextRun', text: inert(cutText(text, MOST_OF_A_LINE)), ...more }],
+  inlines: [{ type: 'TextRun', text: inert(cutText(text, MAX_LINE_LENGTH)), ...more }],
 });
 
 const cardOf = (message: Message): object => ({

@@ -9,7 +9,7 @@ import { answeredJson, judge, MAX_AFTER_MS, post } from './post.ts';
 
 const SERVER = 'https://api.telegram.org';
 /** "1-4096 characters after entities parsing". */
-const MOST_OF_A_TEXT = 3_500;
+const MAX_TEXT_LENGTH = 3_500;
 
 /** Calls a method of the Bot API with a JSON body. Never rejects. */
 export function callTelegram(sending: Sending, method: string, body: object): Promise<Answer> {
@@ -25,7 +25,7 @@ export function callTelegram(sending: Sending, method: string, body: object): Pr
 /** Offsets and lengths of entities are in UTF-16 code units, like JavaScript string lengths. */
 function textOf(message: Message): object {
   const { title, link, buttons } = message;
-  const lines = cutText(linesOf(message).join('\n'), MOST_OF_A_TEXT);
+  const lines = cutText(linesOf(message).join('\n'), MAX_TEXT_LENGTH);
   const head = `${title}\n\n`;
   return {
     text: `${head}${lines}\n\n${link}`,

@@ -17,8 +17,8 @@ export type StoredSubscription = z.infer<typeof StoredSubscription>;
 /** A push service takes 4,096 bytes (RFC 8030 section 7.2), of which 103 are for the encryption. */
 const MAX_BYTES = 4_096 - 103;
 /** For subjects without an end, and for outcomes: a device that was offline for longer finds the state in the console. */
-const USUAL_TTL_S = 24 * 3600;
-const LONGEST_TTL_S = 28 * 24 * 3600;
+const DEFAULT_TTL_S = 24 * 3600;
+const MAX_TTL_S = 28 * 24 * 3600;
 
 /** The notification's content: words of ours, the sentence, and a link; never a body or a secret. */
 type Payload = {
@@ -64,8 +64,8 @@ const topicOf = (message: Message): string =>
   createHash('sha256').update(message.subjectId).digest('base64url').slice(0, 32);
 
 function ttlOf({ until, step }: Message, now: number): number {
-  if (until === undefined || step === 'outcome') return USUAL_TTL_S;
-  return Math.min(Math.max(Math.ceil((until - now) / 1000), 0), LONGEST_TTL_S);
+  if (until === undefined || step === 'outcome') return DEFAULT_TTL_S;
+  return Math.min(Math.max(Math.ceil((until - now) / 1000), 0), MAX_TTL_S);
 }
 
 async function send(sending: Sending, message: Message): Promise<Sent> {

@@ -5,9 +5,9 @@ import type { Secret } from '../crypto/secret.ts';
 import { UNVERIFIED } from './facts.ts';
 import type { Registered } from './registered.ts';
 
-const LONGEST = 200;
-const PATIENCE_MS = 10_000;
-const MOST_BYTES = 256 * 1024;
+const MAX_LENGTH = 200;
+const TIMEOUT_MS = 10_000;
+const MAX_BYTES = 256 * 1024;
 
 /**
  * Reads the account's name from the ID token (received directly over TLS, so OpenID Connect Core section 3.1.3.7 requires no
@@ -39,8 +39,8 @@ export async function accountOf(
       ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
       authorization: `Bearer ${accessToken.reveal()}`,
     },
-    maxResponseBytes: MOST_BYTES,
-    totalTimeoutMs: PATIENCE_MS,
+    maxResponseBytes: MAX_BYTES,
+    totalTimeoutMs: TIMEOUT_MS,
   });
   if (answer.kind === 'unreachable' || answer.status !== 200) return null;
   return accountIn(answer.body.toString('utf8'), serverOptions.account.pointer, accessToken);
@@ -66,7 +66,7 @@ function textOf(value: unknown): string | null {
   const line = value
     .replace(/\p{C}+/gu, ' ')
     .trim()
-    .slice(0, LONGEST)
+    .slice(0, MAX_LENGTH)
     .toWellFormed();
   return line === '' ? null : line;
 }

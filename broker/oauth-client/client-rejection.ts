@@ -11,9 +11,9 @@ type Rejected = { kind: 'unavailable'; code: 'client_rejected'; detail: string }
 /** Pause after a failure, in milliseconds. */
 export const PAUSE_MS = 2_000;
 /** Upper bound of the back-off while a server rejects the broker's client. */
-const LONGEST_PAUSE_MS = 5 * 60_000;
+const MAX_PAUSE_MS = 5 * 60_000;
 /** A server that rejects a client which the broker registered there for this long is taken to have deleted it. */
-const FORGOTTEN_MS = 10 * 60_000;
+const DELETED_AFTER_MS = 10 * 60_000;
 
 /** Marks the connection and backs off exponentially. The refresh token is kept: it stays valid until the client is corrected. */
 export async function noteRejection(
@@ -24,7 +24,7 @@ export async function noteRejection(
   const { place, name, facts, client } = at;
   const now = clock();
   const times = (facts.rejected?.times ?? 0) + 1;
-  const pauseMs = Math.min(PAUSE_MS * 2 ** Math.min(times - 1, 16), LONGEST_PAUSE_MS);
+  const pauseMs = Math.min(PAUSE_MS * 2 ** Math.min(times - 1, 16), MAX_PAUSE_MS);
   const rejected = { error, since: facts.rejected?.since ?? now, times };
   if (times === 1)
     log.error(
@@ -45,7 +45,7 @@ export const hasForgotten = (
   { error }: OAuthProblem,
   now: Instant,
 ): boolean =>
-  isOwnRegistration && error === 'invalid_client' && rejected !== undefined && now - rejected.since >= FORGOTTEN_MS;
+  isOwnRegistration && error === 'invalid_client' && rejected !== undefined && now - rejected.since >= DELETED_AFTER_MS;
 
 export const rejectedAnswer = ({ platformId, isOwnRegistration }: Registered, error: string): Rejected => ({
   kind: 'unavailable',

@@ -32,7 +32,7 @@ const Metadata = z.object({
 });
 
 const FRESH_MS = 10 * 60_000;
-const KEPT = 200;
+const CACHE_SIZE = 200;
 const LIMITS = { maxResponseBytes: 256 * 1024, totalTimeoutMs: 10_000 };
 
 /** Fetches the metadata through the egress guard; cached for a while, by address. */
@@ -40,7 +40,7 @@ export function resourceFinder(
   { outbound, clock }: Pick<Broker, 'outbound' | 'clock'>,
   find: ServerFinder,
 ): ResourceFinder {
-  const kept = recentlyUsed<{ found: ProtectedResource; at: Instant }>(KEPT);
+  const kept = recentlyUsed<{ found: ProtectedResource; at: Instant }>(CACHE_SIZE);
 
   /** `absent`: there is no document. Servers that require a token everywhere answer 401 for unknown paths. */
   const read = async (address: string, baseUrl: string): Promise<ProtectedResource | 'absent' | 'unusable'> => {

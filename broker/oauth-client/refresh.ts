@@ -228,7 +228,7 @@ function openToken({ vault, log }: Base, place: TokenRowPlace, row: TokenRow): S
   }
 }
 
-const LONGEST_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 1_000;
 
 /** Losing a rotated refresh token loses the connection, so storing it is retried while the store is unavailable. */
 async function storeSurely(
@@ -240,7 +240,7 @@ async function storeSurely(
     try {
       return await work();
     } catch (error) {
-      const ms = Math.min(150 * attempt, LONGEST_WAIT_MS);
+      const ms = Math.min(150 * attempt, MAX_WAIT_MS);
       if (broker.clock() + ms > until) throw error;
       broker.log.warn({ err: error, attempt }, 'could not store refreshed tokens; retrying');
       await pause(ms);

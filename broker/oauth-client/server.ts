@@ -11,8 +11,8 @@ import type { Registered } from './registered.ts';
 
 /** Endpoints seldom change, but a person who fixes a server should not have to wait long. */
 const FRESH_MS = 10 * 60_000;
-const KEPT = 200;
-export const PATIENCE_SECONDS = 15;
+const CACHE_SIZE = 200;
+export const TIMEOUT_SECONDS = 15;
 
 /** The properties needed to find a server. */
 export type ServerOf = Pick<Registered, 'issuer' | 'endpoints' | 'platformId' | 'isMcp'>;
@@ -20,7 +20,7 @@ export type ServerFinder = (server: ServerOf) => Promise<client.ServerMetadata |
 
 /** Fetches server metadata; cached for a while, by issuer. */
 export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' | 'clock' | 'log'>): ServerFinder {
-  const kept = recentlyUsed<{ metadata: client.ServerMetadata; at: Instant }>(KEPT);
+  const kept = recentlyUsed<{ metadata: client.ServerMetadata; at: Instant }>(CACHE_SIZE);
   const fetch = providerFetch(outbound);
 
   const discover = async (issuer: string): Promise<client.ServerMetadata | OAuthProblem> => {
@@ -34,7 +34,7 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
         const configuration = await client.discovery(new URL(issuer), 'agent-broker', undefined, client.None(), {
           algorithm,
           [client.customFetch]: fetch,
-          timeout: PATIENCE_SECONDS,
+          timeout: TIMEOUT_SECONDS,
           ...(protocol === 'http:' && { execute: [client.allowInsecureRequests] }),
         });
         const metadata = configuration.serverMetadata();

@@ -10,7 +10,7 @@ import { accountOf } from './account.ts';
 import { problemOf } from './fault.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import { type Registered, requestedScopes } from './registered.ts';
-import { mixUpRisk, PATIENCE_SECONDS, type ServerFinder } from './server.ts';
+import { mixUpRisk, type ServerFinder, TIMEOUT_SECONDS } from './server.ts';
 import type { Kept } from './stored-flow.ts';
 import { tokenFetch } from './token-fetch.ts';
 
@@ -42,7 +42,7 @@ export type Steps = {
 export type Refreshing = (refreshToken: Secret, server: string) => Promise<Tokens | OAuthProblem>;
 
 /** Longest token in characters; a longer one does not fit into a header. */
-const LONGEST_TOKEN = 16 * 1024;
+const MAX_TOKEN_LENGTH = 16 * 1024;
 const HEADER_SAFE = /^[\x21-\x7e]+$/;
 
 /** Returns the steps, with their caches. */
@@ -62,7 +62,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
       tokenType: registered.serverOptions.token_type,
       withoutIdToken: withoutIdToken || registered.issuer === undefined,
     });
-    configuration.timeout = PATIENCE_SECONDS;
+    configuration.timeout = TIMEOUT_SECONDS;
     if (metadata.token_endpoint?.startsWith('http:')) client.allowInsecureRequests(configuration);
     return configuration;
   };
@@ -213,8 +213,8 @@ function answerTo(
 
 function tokensOf(given: client.TokenEndpointResponse, { platformId }: Registered): Tokens | OAuthProblem {
   const { access_token: token, token_type: type, refresh_token: refresh, expires_in: life, scope } = given;
-  const usable = token.length >= SHORTEST_CREDENTIAL && token.length <= LONGEST_TOKEN && HEADER_SAFE.test(token);
-  if (type !== 'bearer' || !usable || (refresh?.length ?? 0) > LONGEST_TOKEN)
+  const usable = token.length >= SHORTEST_CREDENTIAL && token.length <= MAX_TOKEN_LENGTH && HEADER_SAFE.test(token);
+  if (type !== 'bearer' || !usable || (refresh?.length ?? 0) > MAX_TOKEN_LENGTH)
     return {
       problem: 'failed',
       detail: `The authorization server of ${platformId} issued a token that cannot be used.`,

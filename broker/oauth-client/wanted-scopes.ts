@@ -9,7 +9,7 @@ import type { ConnectionTable } from '../store/tables/connections.ts';
 import { readFacts, writeFacts } from './facts.ts';
 
 /** Most scopes stored for a token: a server could require another one for each call. */
-const MOST = 100;
+const MAX = 100;
 
 /**
  * Stores the scopes beside the token; they are deleted when another token is stored. Returns false when all of them were already requested, so that
@@ -20,7 +20,7 @@ export async function keepWantedScopes(db: Db, place: TokenRowPlace, scopes: rea
   const facts = readFacts(row?.oauth ?? null);
   if (!row || !facts || scopes.every((scope) => facts.requested?.includes(scope))) return false;
   const known = facts.wanted ?? [];
-  const wanted = [...new Set([...known, ...scopes])].slice(0, MOST);
+  const wanted = [...new Set([...known, ...scopes])].slice(0, MAX);
   if (wanted.length === known.length) return true;
   // After a lost race with another update, these scopes are stored at the next refusal.
   await db

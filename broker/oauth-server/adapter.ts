@@ -22,9 +22,9 @@ import { OAUTH_PATHS } from './metadata.ts';
 
 /** How long clients without an authorisation are kept, and how many. */
 const UNUSED_CLIENT_MS = 24 * 3600 * 1000;
-const MOST_UNUSED_CLIENTS = 1_000;
+const MAX_UNUSED_CLIENTS = 1_000;
 /** Limit of pending consent pages, abandoned ones included. */
-const MOST_INTERACTIONS = 5_000;
+const MAX_INTERACTIONS = 5_000;
 
 /**
  * Grace period in which a rotated refresh token is accepted again, because two processes of one client may refresh
@@ -86,8 +86,8 @@ function recordAdapter(broker: Store, kind: string): Adapter {
         expires_at: now + (expiresIn === undefined ? UNUSED_CLIENT_MS : expiresIn * 1000),
         source: sourceOf(broker, kind),
       });
-      if (kind === 'Client') await capUnusedClients(db, MOST_UNUSED_CLIENTS);
-      if (kind === 'Interaction') await capOAuthRecords(db, kind, MOST_INTERACTIONS);
+      if (kind === 'Client') await capUnusedClients(db, MAX_UNUSED_CLIENTS);
+      if (kind === 'Interaction') await capOAuthRecords(db, kind, MAX_INTERACTIONS);
     },
     find: async (id) => {
       // A client's id is untrusted input.

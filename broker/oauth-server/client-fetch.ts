@@ -10,9 +10,9 @@ export const DOCUMENT_BYTES = 16 * 1024;
 export const KEYS_BYTES = 64 * 1024;
 
 /** How long documents and keys are cached for use when their site fails, and how many. */
-const KEPT_MS = 24 * 3600 * 1000;
-const MOST_KEPT = 200;
-const MOST_KEPT_BYTES = 4 * 1024 * 1024;
+const CACHE_MS = 24 * 3600 * 1000;
+const MAX_ENTRIES = 200;
+const MAX_CACHED_BYTES = 4 * 1024 * 1024;
 
 /** Routes where a client presents tokens, without a person: a cached document is sufficient. An authorization needs the current one. */
 const OF_TOKENS: ReadonlySet<unknown> = new Set(['token', 'revocation']);
@@ -32,7 +32,7 @@ type Kept = { body: string; type: string; at: Instant };
 export function clientFetch({ publicOutbound, clock, log }: Pick<Broker, 'publicOutbound' | 'clock' | 'log'>) {
   const fetchKeys = providerFetch(publicOutbound);
   const fetchDocument = providerFetch(publicOutbound, ['cache-control', 'expires']);
-  const last = recentlyUsed<Kept>(MOST_KEPT, MOST_KEPT_BYTES);
+  const last = recentlyUsed<Kept>(MAX_ENTRIES, MAX_CACHED_BYTES);
 
   /** Caches the response if it is the client's document, or keys, and not a maintenance page. The library validates the content. */
   const keep = async (url: string, answer: Response, isDocument: boolean): Promise<boolean> => {
@@ -45,7 +45,7 @@ export function clientFetch({ publicOutbound, clock, log }: Pick<Broker, 'public
   };
   const lastOf = (url: string): Kept | undefined => {
     const kept = OF_TOKENS.has(Provider.ctx?.oidc?.route) ? last.get(url) : undefined;
-    return kept && clock() - kept.at < KEPT_MS ? kept : undefined;
+    return kept && clock() - kept.at < CACHE_MS ? kept : undefined;
   };
 
   return async (input: string | URL | Request, { method = 'GET', headers, redirect }: RequestInit = {}) => {

@@ -6,16 +6,16 @@ import { CLIENT_AUTH_METHODS, GRANT_TYPES, RESPONSE_TYPES } from './metadata.ts'
 export const EXTRA_METADATA = ['software_id'];
 
 export const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
-const MOST_REDIRECTS = 20;
+const MAX_REDIRECTS = 20;
 /** In characters: of one redirect URI, and of all redirect URIs of a client. */
-const LONGEST_REDIRECT = 1_024;
-const MOST_REDIRECT_TEXT = 4_096;
+const MAX_REDIRECT_LENGTH = 1_024;
+const MAX_REDIRECT_TEXT_LENGTH = 4_096;
 /** Schemes that browsers and operating systems handle, which are not private to an application (RFC 8252 section 7.1). */
 const FOREIGN_SCHEMES =
   /^(ftps?|sftp|wss?|mailto|tel|sms|view-source|javascript|vbscript|data|file|blob|filesystem|about|chrome|jar|ldaps?|smb|ssh|telnet):/i;
 /** Shortest RSA modulus (RFC 7518 section 3.3), in bytes. */
 const SHORTEST_RSA = 2048 / 8;
-const MOST_NAME = 100;
+const MAX_NAME_LENGTH = 100;
 
 /**
  * Validates and normalises metadata in place (RFC 7591 section 2: the server may replace requested values, and returns the result). A client that
@@ -49,11 +49,14 @@ export function normaliseClientMetadata(metadata: AllClientMetadata): void {
   if (hasShortKey(metadata.jwks))
     throw new errors.InvalidClientMetadata('jwks: an RSA key must have at least 2048 bits');
   const redirects = metadata.redirect_uris ?? [];
-  if (!Array.isArray(redirects) || redirects.length > MOST_REDIRECTS)
-    throw new errors.InvalidClientMetadata(`redirect_uris: a list of at most ${MOST_REDIRECTS}`);
-  if (redirects.join('').length > MOST_REDIRECT_TEXT || redirects.some((uri) => String(uri).length > LONGEST_REDIRECT))
+  if (!Array.isArray(redirects) || redirects.length > MAX_REDIRECTS)
+    throw new errors.InvalidClientMetadata(`redirect_uris: a list of at most ${MAX_REDIRECTS}`);
+  if (
+    redirects.join('').length > MAX_REDIRECT_TEXT_LENGTH ||
+    redirects.some((uri) => String(uri).length > MAX_REDIRECT_LENGTH)
+  )
     throw new errors.InvalidClientMetadata(
-      `redirect_uris: ${LONGEST_REDIRECT} characters each, and ${MOST_REDIRECT_TEXT} together, at most`,
+      `redirect_uris: ${MAX_REDIRECT_LENGTH} characters each, and ${MAX_REDIRECT_TEXT_LENGTH} together, at most`,
     );
   if (redirects.some(isForbiddenUri))
     throw new errors.InvalidClientMetadata(
@@ -92,7 +95,7 @@ function hasShortKey(jwks: unknown): boolean {
 const nameOf = (given: string): string =>
   given
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
-    .slice(0, MOST_NAME)
+    .slice(0, MAX_NAME_LENGTH)
     .toWellFormed();
 
 function isOfTheirMachine(uri: unknown): boolean {

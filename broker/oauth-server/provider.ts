@@ -155,10 +155,10 @@ export function makeProvider(
 }
 
 /** Longest lifetime in seconds, because used assertions are stored until they expire. Clients use one to five minutes. */
-const MOST_AHEAD = 3600;
+const MAX_AHEAD = 3600;
 
 /** Allowed clock skew of a client, in seconds. */
-const MOST_SKEW = 60;
+const MAX_SKEW = 60;
 
 type Claims = Readonly<Record<string, unknown>>;
 
@@ -171,8 +171,8 @@ type Claims = Readonly<Record<string, unknown>>;
 function refuseLooseAssertion(_context: unknown, { aud, exp, iat }: Claims): void {
   if (Array.isArray(aud) && aud.length !== 1)
     throw new errors.InvalidClientAuth('the client_assertion is for more than one audience (aud)');
-  if (typeof exp !== 'number' || !(exp <= Date.now() / 1000 + MOST_AHEAD))
-    throw new errors.InvalidClientAuth(`the client_assertion must expire (exp) within ${MOST_AHEAD} seconds`);
-  if (iat !== undefined && (typeof iat !== 'number' || !(iat <= Date.now() / 1000 + MOST_SKEW)))
+  if (typeof exp !== 'number' || !(exp <= Date.now() / 1000 + MAX_AHEAD))
+    throw new errors.InvalidClientAuth(`the client_assertion must expire (exp) within ${MAX_AHEAD} seconds`);
+  if (iat !== undefined && (typeof iat !== 'number' || !(iat <= Date.now() / 1000 + MAX_SKEW)))
     throw new errors.InvalidClientAuth('the client_assertion was issued in the future (iat)');
 }

@@ -9,9 +9,9 @@ import { type CallerIssuer, readCallerIssuers } from './caller-issuer.ts';
 import type { Identity } from './person-hash.ts';
 
 /** Longest lifetime of an assertion. */
-const LONGEST_SECONDS = 3600;
+const MAX_SECONDS = 3600;
 /** Equal to the limit for asserted identities. */
-const MOST_SUBJECT = 256;
+const MAX_SUBJECT_LENGTH = 256;
 
 /** `detail`: sentences that contain no claim of the assertion. */
 export type VerifiedAssertion =
@@ -67,7 +67,7 @@ function personOf(
   const audiences = Array.isArray(claims.aud) ? claims.aud : [claims.aud];
   if (!audiences.includes(issuer.audience))
     return refused('The assertion is meant for another audience (aud) than the organisation asks for.');
-  if ((claims.exp ?? Number.POSITIVE_INFINITY) - (claims.iat ?? 0) > LONGEST_SECONDS)
+  if ((claims.exp ?? Number.POSITIVE_INFINITY) - (claims.iat ?? 0) > MAX_SECONDS)
     return refused('The assertion is valid for longer than an hour (exp).');
   const subject = subjectOf(issuer, claims);
   if (subject === undefined)
@@ -81,7 +81,7 @@ export function subjectOf({ claim = 'sub' }: CallerIssuer, claims: JWTPayload): 
   const isUsable =
     typeof subject === 'string' &&
     subject !== '' &&
-    subject.length <= MOST_SUBJECT &&
+    subject.length <= MAX_SUBJECT_LENGTH &&
     /^[^\p{Cc}\p{Cs}]+$/u.test(subject);
   return isUsable ? subject : undefined;
 }

@@ -17,7 +17,7 @@ import type { Identified, People } from './people.ts';
 /** How long a consent can be completed (specification, Limits). */
 const LIFETIME_MS = 30 * 60_000;
 /** A repeated request returns the same consent as long as it has this much time left. */
-const ENOUGH_MS = 20 * 60_000;
+const MIN_TIME_LEFT_MS = 20 * 60_000;
 /** Limit of pending consents of a family: an agent and its children. */
 export const MAX_OPEN_CONSENTS = 20;
 
@@ -46,7 +46,7 @@ export async function beginConsent(
     await lockPending(tx, organisationId, familyId);
     const personId = await putPerson(tx, { organisationId, hash: who.hash, now });
     const place = { organisationId, agentId: agent.id, connectionId: at.connectionId, personId };
-    const open = await findOpenConsent(tx, place, now + ENOUGH_MS);
+    const open = await findOpenConsent(tx, place, now + MIN_TIME_LEFT_MS);
     if (open) return open;
     if ((await countOpenConsents(tx, organisationId, familyId, now)) >= MAX_OPEN_CONSENTS) return rollback('too_many');
     const consent: PersonConsentTable = {

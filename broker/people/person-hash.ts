@@ -28,10 +28,10 @@ export type PersonHasher = {
 
 const KEY_BYTES = 32;
 /** The number of organisations whose keys are cached in the clear. A key never changes, so the cache is never out of date. */
-const KEPT = 1_000;
+const CACHE_SIZE = 1_000;
 
 export function personHasher({ store, vault }: Pick<Broker, 'store' | 'vault'>): PersonHasher {
-  const kept = recentlyUsed<KeyObject>(KEPT);
+  const kept = recentlyUsed<KeyObject>(CACHE_SIZE);
   const keyOf = async (organisationId: string): Promise<KeyObject> => {
     const found = kept.get(organisationId);
     if (found) return found;

@@ -7,7 +7,7 @@ import type { PersonConsentTable, PersonSessionTable } from '../store/tables/peo
 /** Lifetime after a sign-in, which can be repeated. */
 const SIGNED_IN_MS = 3600_000;
 /** Lifetime for a person whom only a source asserts, and who cannot sign in again. The session shows only what was given in this browser. */
-const GAVE_HERE_MS = 30 * 24 * 3600_000;
+const UNVERIFIED_SESSION_MS = 30 * 24 * 3600_000;
 
 /** The cookie of a browser, as hashes: the new one, and the one it replaces. */
 export type SessionCookie = { hash: string; replaces: string | undefined };
@@ -48,7 +48,7 @@ export async function beginAfterConsent(
 ): Promise<void> {
   if (verified === 1) return await beginSignedIn(base, tx, { organisationId, personId }, cookie);
   const session = { cookie_hash: cookie.hash, organisation_id: organisationId, person_id: personId, consent_id: id };
-  await putPersonSession(tx, { ...session, expires_at: base.clock() + GAVE_HERE_MS }, cookie.replaces);
+  await putPersonSession(tx, { ...session, expires_at: base.clock() + UNVERIFIED_SESSION_MS }, cookie.replaces);
 }
 
 /** Returns the sessions of a browser, by the hash of its cookie. */

@@ -51,12 +51,12 @@ export type SignIns = {
   finish(at: SignInAt, answer: SignInAnswer, kept: SignInState): Promise<Identity | NotIdentified>;
 };
 
-const KEPT = 100;
+const CACHE_SIZE = 100;
 
 /** Returns the sign-ins. The libraries are loaded with the first one. */
 export function personSignIns(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'outbound'>): SignIns {
   const shared = broker.baseUrl + SIGNED_IN_PATH;
-  const made = recentlyUsed<Promise<ProviderSteps>>(KEPT);
+  const made = recentlyUsed<Promise<ProviderSteps>>(CACHE_SIZE);
   const stepsOf = (issuer: CallerIssuer): Promise<ProviderSteps> => {
     const scopes = signInScope(issuer);
     const key = JSON.stringify([issuer.issuer, issuer.client_id ?? null, scopes]);

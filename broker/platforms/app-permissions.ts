@@ -2,7 +2,7 @@
 import { BUILTIN_PLATFORMS } from './builtin.ts';
 
 /** The scopes that a coding agent needs: reading and writing code, issues and pull requests, and reading CI results. */
-const USUAL_SCOPES = [
+const DEFAULT_SCOPES = [
   'contents.write',
   'issues.write',
   'pulls.write',
@@ -20,7 +20,7 @@ export class NoSuchScope extends Error {}
  * Returns, by permission, the highest access that any of the scopes needs: `read` or `write`. `scopes`: with or without `codehost:`. Permissions of single
  * operations (`app_operations`) are not included: the rest of their scope works without them. Throws NoSuchScope.
  */
-export function permissionsFor(scopes: readonly string[] = USUAL_SCOPES): Record<string, string> {
+export function permissionsFor(scopes: readonly string[] = DEFAULT_SCOPES): Record<string, string> {
   const known = BUILTIN_PLATFORMS.github.app_permissions ?? {};
   const most: Record<string, string> = {};
   for (const one of scopes) {

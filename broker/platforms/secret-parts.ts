@@ -67,7 +67,7 @@ export function secretPartsOf(auth: Auth): readonly SecretPart[] | undefined {
   }
 }
 
-const LONGEST_PART = 16 * 1024;
+const MAX_PART_LENGTH = 16 * 1024;
 
 /**
  * Parses a secret of several parts: a JSON object. Unknown members are ignored in the key file of a service account, and refused elsewhere.
@@ -93,8 +93,8 @@ export function readSecretParts(
     if (part === undefined && optional) continue;
     if (part === undefined) return refuse(`has no ${name}, which is ${what}; its parts are ${names}`);
     if (typeof part !== 'string' || part === '') return refuse(`has the part ${name}, which is empty, or no text`);
-    if (part.length > LONGEST_PART)
-      return refuse(`has the part ${name}, which is of more than ${LONGEST_PART} characters`);
+    if (part.length > MAX_PART_LENGTH)
+      return refuse(`has the part ${name}, which is of more than ${MAX_PART_LENGTH} characters`);
     if (!part.isWellFormed()) return refuse(`has the part ${name}, which is not well-formed text`);
     if (form && !form.test(part)) return refuse(`has the part ${name}, which is not ${expectedForm}`);
     parts[name] = part;

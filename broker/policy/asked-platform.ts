@@ -1,12 +1,12 @@
 /** Parses the platform, or the connection in its place, for which facts are requested. */
 import { ALL_PLATFORMS } from './facts.ts';
 
-const LONGEST = 64;
+const MAX_LENGTH = 64;
 
 /** Returns a requested platform id, or the empty string when the value cannot be a platform id. */
 export function askedPlatform(named: unknown): string {
   const usable =
-    typeof named === 'string' && named.length <= LONGEST && named !== ALL_PLATFORMS && /^[\x21-\x7e]+$/.test(named);
+    typeof named === 'string' && named.length <= MAX_LENGTH && named !== ALL_PLATFORMS && /^[\x21-\x7e]+$/.test(named);
   return usable ? named : '';
 }
 

@@ -89,16 +89,16 @@ const BY_GRANT: Finding = Object.freeze({
   holds: Object.freeze([{ source: 'grant' as const }]),
 });
 
-const MOST_NAMED = 20;
+const MAX_NAMED = 20;
 
 /** The refusal of an agent that has to name which of its connections a call uses. */
 function nameOneOf(choices: readonly Grant[], platformId: string): string {
   const named = choices
     .map(({ connectionId, connection }) => (connection ? `${connection.label} (${connectionId})` : connectionId))
     .sort()
-    .slice(0, MOST_NAMED)
+    .slice(0, MAX_NAMED)
     .join(', ');
-  const more = choices.length > MOST_NAMED ? ` and ${choices.length - MOST_NAMED} more` : '';
+  const more = choices.length > MAX_NAMED ? ` and ${choices.length - MAX_NAMED} more` : '';
   return `the agent has grants on several connections of ${platformId} and none on its default connection: say in connection_id which is meant, one of ${named}${more}`;
 }
 

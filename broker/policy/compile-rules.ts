@@ -3,7 +3,7 @@
 import { present } from '../runtime/present.ts';
 import { compileAmount, compileCondition } from './condition.ts';
 import { describeRule } from './describe-rule.ts';
-import { LONGEST_WITHIN_MS } from './earlier.ts';
+import { MAX_WITHIN_MS } from './earlier.ts';
 import type { Guardrails, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
 import type { Limit, LimitSource } from './limit.ts';
 import { maskProblems } from './mask.ts';
@@ -150,7 +150,7 @@ function compileAfter({ effect, limit }: RuleSource, source: AfterSource, note: 
   if (Object.values(selecting).every((member) => member === undefined))
     note('says no calls: write platforms, scopes, methods, endpoints or when', 'after');
   const withinMs = spanMs(within);
-  if (withinMs === undefined || withinMs > LONGEST_WITHIN_MS)
+  if (withinMs === undefined || withinMs > MAX_WITHIN_MS)
     note('write a time such as "8h", at most "30d"', 'after', 'within');
   const selection = compileSelection(selecting, 'deny', (message, ...path) => note(message, 'after', ...path));
   const made: Rule = { name: '', place: 0, lasting: false, effect: 'deny', ...selection };

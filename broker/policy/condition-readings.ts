@@ -6,7 +6,7 @@
 import { isCelError } from '@bufbuild/cel';
 
 /** The limit of combinations that are tried of one condition: as many as six names have. */
-const MOST_COMBINATIONS = 64;
+const MAX_COMBINATIONS = 64;
 
 /** Decides for each place where a name has two readings whether it is read strictly or leniently. */
 export class Readings {
@@ -40,7 +40,7 @@ export class Readings {
     const isLenient = Array.from(this.#places.values(), (at) => this.#isLenient[at] ?? false);
     while (isLenient.at(-1) === true) isLenient.pop();
     if (isLenient.length === 0) return false;
-    if (++this.#tried > MOST_COMBINATIONS) throw new Error('the call has too many names that servers read differently');
+    if (++this.#tried > MAX_COMBINATIONS) throw new Error('the call has too many names that servers read differently');
     isLenient[isLenient.length - 1] = true;
     this.#isLenient = isLenient;
     this.#places.clear();

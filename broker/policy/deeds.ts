@@ -10,7 +10,7 @@ import { repositoryOf } from './repos.ts';
 import { toolOf } from './tool.ts';
 
 /** A call with more recipients counts as a first time each time: each recipient is stored in a row that is never deleted. */
-const MOST_RECIPIENTS = 100;
+const MAX_RECIPIENTS = 100;
 
 /** `value`: includes the platform id, so that it is unique among all values of this kind. */
 export type Deed = { kind: DeedKind; value: string };
@@ -30,9 +30,9 @@ export function deedsOf(platformId: string, rules: PlatformRules, call: CallAsk)
   if (operations.length === 0) unknown.push('operation');
   for (const operation of operations) note('operation', operation);
   const { named, isClear } = recipientsOf(rules, call);
-  const isTold = isClear && named.length <= MOST_RECIPIENTS;
+  const isTold = isClear && named.length <= MAX_RECIPIENTS;
   if (!isTold) unknown.push('recipient');
-  if (named.length <= MOST_RECIPIENTS) for (const recipient of named) note('recipient', recipient);
+  if (named.length <= MAX_RECIPIENTS) for (const recipient of named) note('recipient', recipient);
   const repository = isGraphql(rules, call) ? namelessRepository(rules) : repositoryOf(call);
   if (repository === 'unknown') unknown.push('repository');
   else if (repository !== undefined) note('repository', repository.name);

@@ -15,8 +15,8 @@ const EFFECTS: Readonly<Record<RuleSource['effect'], { one: string; many: string
 /** How a list of patterns is written: shortened, or complete where a reader compares two rules. */
 type ListWords = (patterns: readonly string[]) => string;
 
-const MOST_NAMED = 4;
-const MOST_OF_CONDITION = 100;
+const MAX_NAMED = 4;
+const MAX_CONDITION_LENGTH = 100;
 
 /** Formats, for example: `POST, PUT, PATCH wait`, `GET /secrets/** on codehost is denied`, `every call waits if request.body.amount > 100`. */
 export function describeRule(rule: RuleSource): string {
@@ -55,11 +55,12 @@ export function describeAfter(after: AfterSource, list: ListWords = named): stri
   return [`for ${within} after`, what === '' ? 'a call' : what, ...where].join(' ');
 }
 
-const cut = (text: string): string => (text.length > MOST_OF_CONDITION ? `${text.slice(0, MOST_OF_CONDITION)}…` : text);
+const cut = (text: string): string =>
+  text.length > MAX_CONDITION_LENGTH ? `${text.slice(0, MAX_CONDITION_LENGTH)}…` : text;
 
 /** An empty list matches nothing. */
 function named(patterns: readonly string[]): string {
   if (patterns.length === 0) return 'nothing';
-  const more = patterns.length - MOST_NAMED;
-  return more > 0 ? `${patterns.slice(0, MOST_NAMED).join(', ')} and ${more} more` : patterns.join(', ');
+  const more = patterns.length - MAX_NAMED;
+  return more > 0 ? `${patterns.slice(0, MAX_NAMED).join(', ')} and ${more} more` : patterns.join(', ');
 }

@@ -1,10 +1,10 @@
 /** Earlier calls of an agent at which rules look back, such as one that read content written by strangers. */
 
 /** A call that is repeated within this time is not stored again, so that agents which read all the time cost nothing. Rules apply longer by this time. */
-export const NOTED_FOR_MS = 60_000;
+export const REPEAT_WINDOW_MS = 60_000;
 
 /** The longest look-back of a rule. */
-export const LONGEST_WITHIN_MS = 30 * 86_400_000;
+export const MAX_WITHIN_MS = 30 * 86_400_000;
 
 /**
  * A rule that looks back at the call of this audit row. Without `auditId`: at unknown calls, made after the backup from which the store was restored.
@@ -19,7 +19,7 @@ export type Earlier = {
 };
 
 /** Returns until when a rule looks back at a call that was stored at this time. */
-export const untilOf = (withinMs: number, madeAt: number): number => madeAt + withinMs + NOTED_FOR_MS;
+export const untilOf = (withinMs: number, madeAt: number): number => madeAt + withinMs + REPEAT_WINDOW_MS;
 
 /**
  * Returns until when a rule applies in a restored store because the call at which it looks back may have been made after the backup; undefined: it does not

@@ -16,7 +16,7 @@ export type Endpoint = {
 
 const MAX_ENDPOINT_BYTES = 8192;
 /** PHP (`max_input_vars`) and Node's `qs` (`parameterLimit`) ignore parameters beyond this number, in a query and in a form. */
-export const MOST_PARAMETERS = 1_000;
+export const MAX_PARAMETERS = 1_000;
 const MAX_SEGMENTS = 200;
 
 /** RFC 3986 §3.3: pchar and `/`. */
@@ -143,8 +143,8 @@ function queryError(query: string, refused: NameList | undefined): string | unde
   if (!isDecodable(query)) return 'an escape in the query is not UTF-8';
   if (CONTROL.test(unescapeOnce(query))) return 'the query holds an escaped control character';
   const pairs = query.split(/[&;]/);
-  if (pairs.length > MOST_PARAMETERS)
-    return `the query has more than ${MOST_PARAMETERS} parameters, of which many servers leave out the last; send fewer`;
+  if (pairs.length > MAX_PARAMETERS)
+    return `the query has more than ${MAX_PARAMETERS} parameters, of which many servers leave out the last; send fewer`;
   for (const pair of pairs) {
     const [raw = ''] = pair.split('=', 1);
     const name = decodeURIComponent(raw.replaceAll('+', ' '));

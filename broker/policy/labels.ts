@@ -1,7 +1,7 @@
 /** Labels of agents: short words by which owners group them, and which conditions may read. */
 import { z } from 'zod';
 
-const MOST_LABELS = 10;
+const MAX_LABELS = 10;
 
 /** Normalises a label: letter case is ignored, here and in conditions. */
 export const foldLabel = (text: string): string => text.normalize('NFC').toLowerCase();
@@ -17,7 +17,7 @@ const Label = z
 /** Labels as owners write them; letter case is ignored. */
 export const Labels = z
   .array(Label)
-  .max(MOST_LABELS, `are more than ${MOST_LABELS}`)
+  .max(MAX_LABELS, `are more than ${MAX_LABELS}`)
   .describe(
     'Words by which agents are grouped, such as "prod" or "team:billing"; conditions read them as agent.labels.',
   );

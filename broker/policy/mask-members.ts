@@ -22,7 +22,7 @@ export type MemberMask = {
 
 /** Marks the end of a path, after its last step. */
 const END = undefined;
-const MOST_KNOWN = 1_000;
+const MAX_KNOWN = 1_000;
 /** A name in JSON, also inside strings that contain JSON. Bounded, so that the search in a long text is linear in the number of quotes. */
 const QUOTED = /"([^"]{1,200}?)\\{0,7}"\s*:/g;
 const ESCAPE = /\\{1,8}u([\da-f]{4})/gi;
@@ -71,7 +71,7 @@ export function memberMask(members: readonly string[]): MemberMask | undefined {
     if (is === undefined) {
       const folded = foldName(name);
       is = names.some((pieces) => matches(pieces, folded));
-      if (known.size < MOST_KNOWN) known.set(name, is);
+      if (known.size < MAX_KNOWN) known.set(name, is);
     }
     return is;
   };

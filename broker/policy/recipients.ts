@@ -75,7 +75,7 @@ export function namedRecipients(rules: PlatformRules, call: CallAsk): string[] {
  */
 export function recipientsOf(rules: PlatformRules, call: CallAsk): { named: readonly string[]; isClear: boolean } {
   const applying = recipientRulesFor(rules, call);
-  if (applying.length === 0) return NOBODY;
+  if (applying.length === 0) return NO_RECIPIENT;
   const named = new Set<string>();
   let isClear = !(call.body instanceof UnreadBody);
   const counted = new Map<object, number>();
@@ -92,7 +92,7 @@ export function recipientsOf(rules: PlatformRules, call: CallAsk): { named: read
   return { named: [...named], isClear: isClear && ![...counted.values()].includes(0) };
 }
 
-const NOBODY = Object.freeze({ named: Object.freeze([]), isClear: true });
+const NO_RECIPIENT = Object.freeze({ named: Object.freeze([]), isClear: true });
 
 /** Returns the entries covered by both lists: `@x.example` and `ann@x.example` have the address in common. */
 export function intersectRecipients(a: readonly string[], b: readonly string[]): string[] {

@@ -1,7 +1,7 @@
 /** Names of refs (git-check-ref-format). */
 
 /** In bytes. No code host accepts longer names, and an audit row stores all of them. */
-const LONGEST_NAME = 1_024;
+const MAX_NAME_LENGTH = 1_024;
 /** Rules 4, 5 and 10: control characters, space, and characters with a meaning in patterns and revisions. */
 const FORBIDDEN = /[\x00-\x20\x7f~^:?*[\\]/;
 /**
@@ -13,7 +13,7 @@ const INVISIBLE =
 
 /** Returns why a name is not valid, as a phrase; undefined for a full name such as `refs/heads/main`. */
 export function refNameProblem(name: string): string | undefined {
-  if (Buffer.byteLength(name) > LONGEST_NAME) return `is longer than ${LONGEST_NAME} bytes`;
+  if (Buffer.byteLength(name) > MAX_NAME_LENGTH) return `is longer than ${MAX_NAME_LENGTH} bytes`;
   const parts = name.split('/');
   if (parts[0] !== 'refs' || parts.length < 3) return 'does not begin with refs/ and a name space';
   if (FORBIDDEN.test(name)) return 'has a character that git does not allow in names';

@@ -2,10 +2,10 @@
 import { z } from 'zod';
 
 /** Longer than any held call waits, so that no row of a call that may still continue is deleted. */
-export const FEWEST_DAYS = 31;
-const MOST_DAYS = 36_500;
+export const MIN_DAYS = 31;
+const MAX_DAYS = 36_500;
 
-const days = z.number().int().min(FEWEST_DAYS).max(MOST_DAYS).nullable().default(null);
+const days = z.number().int().min(MIN_DAYS).max(MAX_DAYS).nullable().default(null);
 
 /** Days after which rows of a kind are deleted; null: never. */
 export const Retention = z.strictObject({

@@ -153,7 +153,7 @@ function sentence({ rule, matched }: RuleFinding, who: string, does: string, exp
   return `${who} ${name}${says === undefined ? '' : ` (${says})`} ${does}${why}`;
 }
 
-const MOST_SHOWN = 100;
+const MAX_SHOWN = 100;
 
 /**
  * Returns the end of a refusal's sentence, such as `; platform shop has no scope "orders:read", but "shop:orders.read"`; empty when the manifest has the
@@ -161,7 +161,7 @@ const MOST_SHOWN = 100;
  */
 function unknownScope(platformId: string, scope: string, { scopes, content }: PlatformRules): string {
   if (scopes.has(scope) || content.some((rule) => rule.scope === scope)) return '';
-  const written = scope.slice(0, MOST_SHOWN);
+  const written = scope.slice(0, MAX_SHOWN);
   const actions = [fold(written), fold(actionOf(written))];
   const meant = [...scopes.keys()].find((name) => actions.includes(fold(actionOf(name))));
   const but = meant === undefined ? '' : `, but ${JSON.stringify(meant)}`;

@@ -15,7 +15,7 @@ export type ValueSpan = { from: number; to: number };
 /** Searches for the `@` first, also as it is escaped in a URL: beginning the match at each possible local part would cost 64 times as much. */
 const EMAIL = /(?:@(?<=[\p{L}\p{N}._%+'-]@)|%40(?<=[\p{L}\p{N}._%+'-]%40))(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/gu;
 const LOCAL_PART = /[\p{L}\p{N}._%+'-]/u;
-const LONGEST_LOCAL_PART = 64;
+const MAX_LOCAL_PART_LENGTH = 64;
 /** The letter of an escape, as in a JSON text, is not part of a value that begins after it. */
 const BEHIND_ESCAPE = String.raw`(?<=\\[nrtbf])`;
 const ESCAPE = /\\[nrtbf]$/;
@@ -50,7 +50,7 @@ const IBAN = new RegExp(String.raw`^[A-Z]{2}\d{2}(?:[${BLANK}]?[A-Z0-9]){11,30}(
 const IBAN_GROUPS = new RegExp(String.raw`^(?:\w+|\w{4}(?:[${BLANK}]\w{4})*(?:[${BLANK}]\w{1,4})?)$`);
 const BLANKS = new RegExp(`[${BLANK}]`, 'g');
 const LAST_BLANK = new RegExp(`[${BLANK}][^${BLANK}]*$`);
-const LONGEST_IBAN = 64;
+const MAX_IBAN_LENGTH = 64;
 const US_SSN = new RegExp(
   String.raw`(?<![\d${HYPHEN}])(?!000|666|9)\d{3}[${HYPHEN}](?!00)\d{2}[${HYPHEN}](?!0000)\d{4}(?![\d${HYPHEN}])`,
   'g',
@@ -136,7 +136,7 @@ function isIban(written: string): boolean {
 
 /** Whether digits are a card number (ISO/IEC 7812-1) with the first digit of a card issuer. */
 const isCard = (digits: string): boolean => digits.length >= 13 && /^[2-6]/.test(digits) && passesLuhn(digits);
-const LONGEST_CARD = 19;
+const MAX_CARD_LENGTH = 19;
 
 /** Yields the card numbers in groups of digits. */
 function* cardsIn(groups: string, at: number): Generator<ValueSpan, void> {
@@ -146,7 +146,7 @@ function* cardsIn(groups: string, at: number): Generator<ValueSpan, void> {
     for (let last = first; last < parts.length; last++) {
       const part = parts[last] as RegExpExecArray;
       digits += part[0];
-      if (digits.length > LONGEST_CARD) break;
+      if (digits.length > MAX_CARD_LENGTH) break;
       if (!isCard(digits)) continue;
       yield { from: at + (parts[first] as RegExpExecArray).index, to: at + part.index + part[0].length };
       first = last;
@@ -160,7 +160,7 @@ const hasDigits = (text: string): boolean => /\d{2}/.test(text);
 
 /** Yields the IBAN that begins at an offset: a match may extend into the following words, so shorter ones are tried, too. */
 function* ibanIn(_: string, at: number, text: string): Generator<ValueSpan, void> {
-  const [match = ''] = IBAN.exec(text.slice(at, at + LONGEST_IBAN)) ?? [];
+  const [match = ''] = IBAN.exec(text.slice(at, at + MAX_IBAN_LENGTH)) ?? [];
   for (let to = match.length; to > 0; to = match.slice(0, to).search(LAST_BLANK)) {
     if (!isIban(match.slice(0, to))) continue;
     yield { from: at, to: at + to };
@@ -182,7 +182,7 @@ const SEARCHES: Readonly<Record<ValueKind, Search>> = {
     mayBeIn: (text) => text.includes('@') || text.includes('%40'),
     within: (match, at, text) => {
       let from = at;
-      while (from > 0 && at - from < LONGEST_LOCAL_PART && LOCAL_PART.test(text[from - 1] ?? '')) from--;
+      while (from > 0 && at - from < MAX_LOCAL_PART_LENGTH && LOCAL_PART.test(text[from - 1] ?? '')) from--;
       if (from > 0 && ESCAPE.test(text.slice(from - 1, from + 1))) from++;
       return [{ from, to: at + match.length }];
     },

@@ -15,7 +15,7 @@ import type { Listener } from './listener.ts';
 const SETTLE_MS = 5_000;
 const ANSWER_MS = 1_000;
 /** For all steps together that wait for an unavailable store, each up to the 15 s of a statement: with the grace period less than 20 s. */
-const AWAY_MS = 8_000;
+const CLOSE_BUDGET_MS = 8_000;
 
 /** What is open, in the order in which it was opened. */
 export type Open = {
@@ -38,7 +38,7 @@ export type Open = {
 
 /**
  * Closes first what accepts new work, then what works, then what stores. A failing step does not prevent the next ones. When the store does not
- * answer, all remaining steps together get `AWAY_MS`.
+ * answer, all remaining steps together get `CLOSE_BUDGET_MS`.
  *
  * @param graceMs how long work in flight may take
  */
@@ -66,7 +66,7 @@ export async function close(open: Open, graceMs: number, log: Log): Promise<void
   await step('the listener', () => listener?.close({ graceMs, ...(graceMs > 0 && { cutOff }) }));
   if (services && !(await answers(services))) {
     log.error('the store does not answer: the broker stops without it');
-    until = performance.now() + AWAY_MS;
+    until = performance.now() + CLOSE_BUDGET_MS;
   }
   await step('replays', () => services?.replays.settled(graceMs));
   await step('replays', () => services?.replays.stop());

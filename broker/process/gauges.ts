@@ -159,7 +159,7 @@ function addStoreLoad({ broker: { metrics, store } }: Services, load: StoreLoad)
 }
 
 /** Monitoring scrapes every 10 s or less often, with a similar timeout. */
-const EVERY_MS = 10_000;
+const INTERVAL_MS = 10_000;
 const TIMEOUT_MS = 1_000;
 
 /** Reads at most once in 10 seconds; calls in between get the last reading. Undefined when it failed, or takes longer than a second. */
@@ -168,7 +168,7 @@ function readRarely<T>(read: () => Promise<T>): () => Promise<T | undefined> {
   let readAt = Number.NEGATIVE_INFINITY;
   let isReading = false;
   return async () => {
-    if (!isReading && performance.now() - readAt >= EVERY_MS) {
+    if (!isReading && performance.now() - readAt >= INTERVAL_MS) {
       isReading = true;
       readAt = performance.now();
       latest = read()

@@ -1,7 +1,7 @@
 /** Periodic background jobs: rereading keys, deleting expired data. */
 import type { Broker } from '../broker.ts';
 import { retireFollowedKeys } from '../keys.ts';
-import { LONGEST_WITHIN_MS } from '../policy/earlier.ts';
+import { MAX_WITHIN_MS } from '../policy/earlier.ts';
 import type { Instant } from '../policy/facts.ts';
 import { destroyOldSecretKeys } from '../secret-keys.ts';
 import { purgeBreakers } from '../store/breakers.ts';
@@ -32,13 +32,13 @@ import { thinCheckpoints } from '../store/thin-checkpoints.ts';
 import { purgeUpstreamTokens } from '../store/upstream-tokens.ts';
 import { purgeUsedChallenges } from '../store/used-challenges.ts';
 
-const EVERY_MS = 60_000;
+const INTERVAL_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
 /** By then a consent page (30 minutes), its code (one) and an access token (15), one after the other, have expired. */
 const UNUSABLE_AFTER_MS = 3600 * 1000;
 
 /** Limit of registrations at owners that do not exist: anybody can create one, at some 1 KiB a row, kept for two days. */
-const MOST_OF_NOBODY = 10_000;
+const MAX_WITHOUT_OWNER = 10_000;
 
 type Chores = Record<string, (now: Instant) => Promise<void>>;
 
@@ -49,7 +49,7 @@ type Chores = Record<string, (now: Instant) => Promise<void>>;
 export function startHousekeeping(
   broker: Pick<Broker, 'clock' | 'storeClock' | 'log' | 'metrics' | 'store' | 'storeOutage' | 'keys'>,
   more: Chores = {},
-  everyMs: number = EVERY_MS,
+  everyMs: number = INTERVAL_MS,
 ): { stop(): Promise<void> } {
   const { store, storeClock, storeOutage, keys, log, metrics } = broker;
   const { db } = store;
@@ -65,7 +65,7 @@ export function startHousekeeping(
     // Challenges live for 5 minutes. The longer time as above.
     'deleting used challenges': (now) => purgeUsedChallenges(db, now - 30 * DAY_MS),
     'deleting registrations': (now) => purgeRegistrations(db, now - DAY_MS),
-    'limiting registrations without an owner': () => capRegistrationsOfNobody(db, MOST_OF_NOBODY),
+    'limiting registrations without an owner': () => capRegistrationsOfNobody(db, MAX_WITHOUT_OWNER),
     'deleting unfinished OAuth flows': (now) => purgeOAuthFlows(db, now),
     'deleting access tokens that ended': (now) => purgeUpstreamTokens(db, now),
     'deleting consents of people': (now) => purgePersonConsents(db, now - DAY_MS),
@@ -78,7 +78,7 @@ export function startHousekeeping(
     'deleting counts of rate limits': (now) => purgeRateCounts(db, now - 10 * 60_000),
     // No limit has a period longer than a month.
     'deleting counts of limits': (now) => purgeLimitCounts(db, now - 62 * DAY_MS),
-    'deleting calls that no look-back condition needs': (now) => purgeCallMarks(db, now - LONGEST_WITHIN_MS - DAY_MS),
+    'deleting calls that no look-back condition needs': (now) => purgeCallMarks(db, now - MAX_WITHIN_MS - DAY_MS),
     'deleting refusals': (now) => purgeRefusalCounts(db, now - DAY_MS),
     'deleting OAuth data that is no longer needed': (now) => purgeOAuthRecords(db, now),
     'expiring authorisations that no MCP client can use': (now) =>

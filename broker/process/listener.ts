@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Log } from '../log/log.ts';
 import { makeRefusalLog } from '../log/refusals.ts';
-import { MOST_PIPELINED, pipelineLimit } from './pipelined-requests.ts';
+import { MAX_PIPELINED, pipelineLimit } from './pipelined-requests.ts';
 import { answerUnparsedRequests, refuseUnparsed } from './unparsed-requests.ts';
 
 export type Listener = {
@@ -27,7 +27,7 @@ export type Listener = {
 };
 
 /** Many proxies and servers accept a hundred. Two thousand, which fit into `maxHeaderSize`, cost ten times as much as an ordinary request. */
-const MOST_HEADERS = 200;
+const MAX_HEADERS = 200;
 /** A response of which the client reads nothing for this long is cut off: otherwise a client could keep it in memory forever. */
 const UNTAKEN_MS = 30_000;
 /** How long the headers of a request may take to arrive. */
@@ -37,7 +37,7 @@ const KEEP_ALIVE_MS = 5_000;
 /** Additional time beyond that, so that a slow client does not send a POST on a connection which is just being closed. */
 const KEEP_ALIVE_MARGIN_MS = 5_000;
 /** How long a request that was cut off has to be recorded and answered. */
-const LAST_WORD_MS = 1_000;
+const FINAL_ANSWER_MS = 1_000;
 const SWEEP_MS = 50;
 const ACCEPTING_MS = 1_000;
 /** An idle turn takes a few microseconds, one with a request hundreds. */
@@ -61,7 +61,7 @@ export async function openListener(
     requireHostHeader: false,
   });
   // Node 24.21 refuses a request with more headers; 24.11 drops some of the rest, so that the check in the handler below is needed.
-  server.maxHeadersCount = MOST_HEADERS;
+  server.maxHeadersCount = MAX_HEADERS;
   answerUnparsedRequests(server, isLong);
   const mostConnections = connectionLimit();
   if (mostConnections !== undefined) server.maxConnections = mostConnections;
@@ -74,10 +74,10 @@ export async function openListener(
   });
   const early: [IncomingMessage, ServerResponse][] = [];
   let handle: RequestListener = (request, response) => early.push([request, response]);
-  const isOneTooMany = pipelineLimit(() => refusals.refused({ limit: `${MOST_PIPELINED} pipelined requests` }));
+  const isOneTooMany = pipelineLimit(() => refusals.refused({ limit: `${MAX_PIPELINED} pipelined requests` }));
   server.on('request', (request, response) => {
     // What was dropped may be what the broker decides by: a second Authorization, or what a proxy adds at the end.
-    if (request.rawHeaders.length > MOST_HEADERS * 2) return refuseUnparsed(request.socket, 431);
+    if (request.rawHeaders.length > MAX_HEADERS * 2) return refuseUnparsed(request.socket, 431);
     if (isOneTooMany(response)) return;
     cutUntaken(response, untakenMs);
     handle(request, response);
@@ -108,7 +108,7 @@ export async function openListener(
     let lastWord: NodeJS.Timeout | undefined;
     const cut = setTimeout(async () => {
       if (cutOff) await cutOff().catch((error) => log.error({ err: error }, 'calls in flight could not be aborted'));
-      lastWord = setTimeout(() => server.closeAllConnections(), cutOff ? LAST_WORD_MS : 0);
+      lastWord = setTimeout(() => server.closeAllConnections(), cutOff ? FINAL_ANSWER_MS : 0);
     }, graceMs);
     await new Promise((resolve) => {
       server.close(resolve);

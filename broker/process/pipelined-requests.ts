@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** Requests of a connection that wait for the answer to an earlier one. Not zero: a client may have read an answer before Node knows that it is written. */
-export const MOST_PIPELINED = 4;
+export const MAX_PIPELINED = 4;
 
 /**
  * Returns whether a request is one too many; its connection is destroyed then, and answers to the others are lost.
@@ -24,7 +24,7 @@ export function pipelineLimit(refused: () => void): (response: ServerResponse) =
     if (!isPipelined(response)) return false;
     const mine = waiting.get(socket) ?? { count: 0 };
     waiting.set(socket, mine);
-    if (mine.count >= MOST_PIPELINED) {
+    if (mine.count >= MAX_PIPELINED) {
       refused();
       socket.destroy();
       return true;

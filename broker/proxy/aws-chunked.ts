@@ -9,11 +9,11 @@ import { CHECKSUM_NAMES, checksum } from './checksums.ts';
 /** `message`: what is wrong, as a sentence for a 400. */
 export class MalformedChunks extends Error {}
 
-const MOST_LINE_BYTES = 4 * 1024;
-const MOST_TRAILERS = 8;
+const MAX_LINE_BYTES = 4 * 1024;
+const MAX_TRAILERS = 8;
 /** S3 accepts no chunk below 8 KiB but the last. Very small chunks would cost one iteration per byte. */
-const FEW_CHUNKS = 1_000;
-const LEAST_MEAN_BYTES = 256;
+const MIN_CHUNKS = 1_000;
+const MIN_MEAN_BYTES = 256;
 const CHUNK = /^([0-9a-f]{1,8})(?:;[\x21-\x7e]*)?$/i;
 const TRAILER = /^([a-z0-9-]{1,60}):[ \t]*([\x21-\x7e]*)$/i;
 const CODING = /^\s*aws-chunked\s*$/i;
@@ -62,10 +62,8 @@ async function* decoded(reader: ChunkReader, announced: Announced, length?: numb
   let size = 0;
   let held: Buffer | undefined;
   for (let chunks = 0; ; chunks++) {
-    if (chunks > FEW_CHUNKS + size / LEAST_MEAN_BYTES)
-      throw new MalformedChunks(
-        `The chunks of the body are too small: send ${LEAST_MEAN_BYTES} bytes and more in each.`,
-      );
+    if (chunks > MIN_CHUNKS + size / MIN_MEAN_BYTES)
+      throw new MalformedChunks(`The chunks of the body are too small: send ${MIN_MEAN_BYTES} bytes and more in each.`);
     const line = await reader.line();
     const [, hex] = CHUNK.exec(line) ?? [];
     if (hex === undefined) throw new MalformedChunks('A chunk of the body has no length at its beginning.');
@@ -85,7 +83,7 @@ async function* decoded(reader: ChunkReader, announced: Announced, length?: numb
     const line = await reader.line({ mayEnd: true });
     if (line === '') break;
     const [, name = '', value = ''] = TRAILER.exec(line.trimEnd()) ?? [];
-    if (name === '' || count >= MOST_TRAILERS)
+    if (name === '' || count >= MAX_TRAILERS)
       throw new MalformedChunks('The data after the chunks of the body is not a valid trailer.');
     announced.compare(name.toLowerCase(), value);
   }
@@ -151,12 +149,12 @@ class ChunkReader {
   async line({ mayEnd = false } = {}): Promise<string> {
     for (;;) {
       const end = this.#rest.indexOf('\r\n');
-      if (end >= 0 && end <= MOST_LINE_BYTES) {
+      if (end >= 0 && end <= MAX_LINE_BYTES) {
         const line = this.#rest.subarray(0, end).toString('latin1');
         this.#rest = this.#rest.subarray(end + 2);
         return line;
       }
-      if (this.#rest.length > MOST_LINE_BYTES)
+      if (this.#rest.length > MAX_LINE_BYTES)
         throw new MalformedChunks('A line between the chunks of the body is too long.');
       if (await this.#more()) continue;
       if (mayEnd && this.#rest.length === 0) return '';

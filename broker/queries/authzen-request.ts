@@ -36,7 +36,7 @@ export const Evaluation = z
 export type Evaluation = z.infer<typeof Evaluation>;
 
 export const SEMANTICS = ['execute_all', 'deny_on_first_deny', 'permit_on_first_permit'] as const;
-const MOST_EVALUATIONS = 100;
+const MAX_EVALUATIONS = 100;
 
 const Options = z.looseObject({ evaluations_semantic: z.enum(SEMANTICS).optional() });
 
@@ -52,7 +52,7 @@ export const Evaluations = z
     context: AskedContext.optional(),
     evaluations: z
       .array(z.unknown().describe('a question, without members that are given next to the list'))
-      .max(MOST_EVALUATIONS, `at most ${MOST_EVALUATIONS} in one request`)
+      .max(MAX_EVALUATIONS, `at most ${MAX_EVALUATIONS} in one request`)
       .optional(),
     options: Options.optional(),
   })

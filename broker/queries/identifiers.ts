@@ -18,7 +18,7 @@ const DID_WEB =
   /^did:web:((?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)(?:(?:%3[Aa]|:)(\d{1,5}))?((?::(?:[A-Za-z0-9._-]|%[0-9A-Fa-f]{2})+)*)$/;
 /** SPIFFE ID, section 2; also allows a port, because the broker's host may have one. */
 const SPIFFE = /^spiffe:\/\/([a-z0-9._-]{1,255}(?::\d{1,5})?)((?:\/[A-Za-z0-9._-]+)*)$/;
-const LONGEST_HOST = 253;
+const MAX_HOST_LENGTH = 253;
 
 /** Parses the name of an entity; undefined when it is malformed. */
 export function readEntity(id: string): EntityName | undefined {
@@ -58,7 +58,7 @@ export function readAuthority(id: string): AuthorityName | undefined {
 
 function readDidWeb(id: string): { host: string; path: string[] } | undefined {
   const [, host, port, path = ''] = DID_WEB.exec(id) ?? [];
-  if (host === undefined || host.length > LONGEST_HOST) return undefined;
+  if (host === undefined || host.length > MAX_HOST_LENGTH) return undefined;
   // Host names are case-insensitive (RFC 4343).
   return { host: host.toLowerCase() + (port === undefined ? '' : `:${port}`), path: path.split(':').slice(1) };
 }

@@ -31,7 +31,7 @@ type Exporting = Pick<Broker, 'store' | 'storeClock' | 'vault' | 'baseUrl'>;
 const HOLD_MS = 10 * 60_000;
 const RENEW_MS = 60_000;
 /** Limit of an export's duration; after it the hold ends. */
-const LONGEST_MS = 24 * 3600 * 1000;
+const MAX_DURATION_MS = 24 * 3600 * 1000;
 /** Interval and number of checks while waiting for a standby, for as long as it may lag. */
 const STANDBY_STEP_MS = 200;
 const STANDBY_STEPS = 50;
@@ -53,7 +53,7 @@ export async function* exportLog(broker: Exporting, organisationId: string, firs
     for await (const { lines, size } of groupsOf(broker, organisationId, first)) {
       if (performance.now() - renewedAt >= RENEW_MS) {
         renewedAt = performance.now();
-        const isLate = renewedAt - began > LONGEST_MS;
+        const isLate = renewedAt - began > MAX_DURATION_MS;
         if (isLate || !(await renewHold(db, hold, { size, until: until() })))
           throw new Error(
             'The export took too long: rows that it has not reached yet may have been deleted. Start the export again.',

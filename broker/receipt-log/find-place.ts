@@ -7,8 +7,8 @@ import { noteOf, originOf } from './read-log.ts';
 import { entriesIn, tileReader } from './tree.ts';
 
 /** Tiles per query, and limit of all: a row is sequenced soon after it is final, so one of the first tiles has it. */
-const TILES_AT_ONCE = 16;
-const MOST_TILES = 4_096;
+const BATCH_TILES = 16;
+const MAX_TILES = 4_096;
 
 /** Returns the index of a final row in its log; undefined: it has none yet. */
 export async function findIndex(
@@ -22,14 +22,14 @@ export async function findIndex(
 ): Promise<number | undefined> {
   // Each tile has the latest finish time up to it: the row cannot be before the first tile that reaches the row's own time.
   const since = finished_at ?? created_at;
-  for (let from = 0, seen = 0; seen < MOST_TILES; seen += TILES_AT_ONCE) {
-    const tiles = await listEntriesSince(store.db, organisation_id, { since, from, limit: TILES_AT_ONCE });
+  for (let from = 0, seen = 0; seen < MAX_TILES; seen += BATCH_TILES) {
+    const tiles = await listEntriesSince(store.db, organisation_id, { since, from, limit: BATCH_TILES });
     for (const tile of tiles) {
       const at = entriesIn(tile).findIndex((entry) => entry.id === id);
       if (at >= 0) return tile.tile_index * TILE_WIDTH + at;
     }
     const last = tiles.at(-1);
-    if (last === undefined || tiles.length < TILES_AT_ONCE) return undefined;
+    if (last === undefined || tiles.length < BATCH_TILES) return undefined;
     from = last.tile_index + 1;
   }
   return undefined;

@@ -8,7 +8,7 @@ import { shownFlags } from '../audit/audit-flags.ts';
 import { byBroker, type Changing, recordChange } from '../audit/record-change.ts';
 import type { Broker, Uses } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
-import { FEWEST_DAYS, PURGED, RETAINED_KINDS, Retention } from '../policy/retention.ts';
+import { MIN_DAYS, PURGED, RETAINED_KINDS, Retention } from '../policy/retention.ts';
 import { isOwnRetention } from '../retention-authenticity.ts';
 import { pause } from '../runtime/waits.ts';
 import { type AuditRow, findAuditRow } from '../store/audit.ts';
@@ -154,7 +154,7 @@ async function deleteAnnounced(
 function announcedBefore(event: AuditRow | null | undefined, { before, now }: Owed): Instant {
   const announced = Date.parse(String(event ? shownFlags(event).change?.before : ''));
   const latest = Number.isNaN(announced) ? before : Math.max(before, announced);
-  return Math.min(latest, now - FEWEST_DAYS * DAY_MS);
+  return Math.min(latest, now - MIN_DAYS * DAY_MS);
 }
 
 async function announce(services: Changing, purge: AuditPurgeTable, owed: Owed): Promise<boolean> {

@@ -11,7 +11,7 @@ import { TILE_WIDTH } from './merkle.ts';
 import { type Entry, entriesIn } from './tree.ts';
 
 /** Tiles per transaction: calls wait for it where the store has a single writer. */
-const TILES_AT_ONCE = 2;
+const BATCH_TILES = 2;
 
 /** Rows of a kind that finished before `before` are expired. */
 export type Aged = { organisationId: string; kind: RetainedKind; before: Instant; now: Instant };
@@ -54,7 +54,7 @@ export async function oldPlacesFrom(db: Db, { organisationId, before, now }: Age
 }
 
 const tilesFrom = (db: Db, organisationId: string, from: number): Promise<LogEntriesTable[]> =>
-  listEntriesSince(db, organisationId, { since: 0, from: Math.floor(from / TILE_WIDTH), limit: TILES_AT_ONCE });
+  listEntriesSince(db, organisationId, { since: 0, from: Math.floor(from / TILE_WIDTH), limit: BATCH_TILES });
 
 const placesIn = (tiles: readonly LogEntriesTable[], from: number): Place[] =>
   tiles

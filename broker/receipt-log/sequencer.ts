@@ -18,19 +18,19 @@ import { appendRows, DamagedLog, type LogEdge, readEdge } from './tree.ts';
 import type { Witnesses } from './witnesses.ts';
 
 const LEASE = 'receipt log';
-const EVERY_MS = 1_000;
+const INTERVAL_MS = 1_000;
 /** Limit per transaction: rows on SQLite, where calls wait for it; on PostgreSQL entries, each of the rows that one statement wrote. */
-export const PLACES_AT_ONCE = { sqlite: 2_048, postgres: 256 };
+export const BATCH_ENTRIES = { sqlite: 2_048, postgres: 256 };
 /** Minimum time between two checkpoints of a log. */
 const CHECKPOINT_MS = 5_000;
-const CHECKPOINTS_AT_ONCE = 100;
+const BATCH_CHECKPOINTS = 100;
 /** Interval of reading checkpoints of other processes. */
 const REFRESH_MS = 3_000;
 /** Cached edges, of 48 KiB each at most. */
-const EDGES = 200;
-/** A log that cannot be continued is retried after this time, while others go on. With more than MOST_LEFT_OUT of them, the store is at fault. */
+const CACHED_EDGES = 200;
+/** A log that cannot be continued is retried after this time, while others go on. With more than MAX_LEFT_OUT of them, the store is at fault. */
 const RETRY_MS = 60_000;
-const MOST_LEFT_OUT = 50;
+const MAX_LEFT_OUT = 50;
 
 export type Sequencer = {
   stop(): Promise<void>;
@@ -68,7 +68,7 @@ export function startSequencer(
   /** Whether the fault is in this log alone; the log is then left out until it is retried, while the others go on. */
   const leaveOut = (organisationId: string, error: unknown): boolean => {
     const isItsOwn = error instanceof DamagedLog || isRowFault(error);
-    if (!isItsOwn || leftOut.size >= MOST_LEFT_OUT) return false;
+    if (!isItsOwn || leftOut.size >= MAX_LEFT_OUT) return false;
     leftOut.set(organisationId, performance.now() + RETRY_MS);
     log.error(
       { err: error, organisation: organisationId },
@@ -103,7 +103,7 @@ export function startSequencer(
     const appending = db.transaction().execute(async (tx) => {
       // Locks the lease until the commit, so that the next holder reads what was committed here.
       if (!(await renewLease(tx, { name: LEASE, fence }))) return undefined;
-      const { pending, isFull } = await takePending(tx, store, PLACES_AT_ONCE[store.dialect], without);
+      const { pending, isFull } = await takePending(tx, store, BATCH_ENTRIES[store.dialect], without);
       const appended = new Map<string, LogEdge>();
       for (const [organisationId, rows] of Map.groupBy(pending, (row) => row.organisation_id)) {
         appendingTo = organisationId;
@@ -125,7 +125,7 @@ export function startSequencer(
     isOwed = true;
     for (const [organisationId, edge] of done.appended) edges.set(organisationId, edge);
     for (const organisationId of edges.keys()) {
-      if (edges.size <= EDGES) break;
+      if (edges.size <= CACHED_EDGES) break;
       edges.delete(organisationId);
     }
     return done.isFull;
@@ -139,7 +139,7 @@ export function startSequencer(
       from: now - CHECKPOINT_MS,
       until: now + CHECKPOINT_MS,
       without: others(),
-      limit: CHECKPOINTS_AT_ONCE,
+      limit: BATCH_CHECKPOINTS,
     });
     if (due.length === 0) {
       isOwed = await hasUnsigned(db);
@@ -156,7 +156,7 @@ export function startSequencer(
       lease.lose();
       return false;
     }
-    return due.length === CHECKPOINTS_AT_ONCE;
+    return due.length === BATCH_CHECKPOINTS;
   };
 
   /** Signs one checkpoint. False: another process holds the lease. */
@@ -206,7 +206,7 @@ export function startSequencer(
         if (!storeOutage.isLasting()) log.error({ err: error }, 'the receipt log could not be continued; retrying');
       })
       .then(() => {
-        if (!stopped) timer = setTimeout(tick, EVERY_MS);
+        if (!stopped) timer = setTimeout(tick, INTERVAL_MS);
       });
   };
   tick();

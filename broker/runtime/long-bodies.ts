@@ -13,18 +13,18 @@ import { takenWithin } from './waits.ts';
 /** In bytes. Parsing this much in one piece takes two milliseconds at most; an agent may send 16 such bodies in one turn of the event loop. */
 export const LONG_BODY = 16 * 1024;
 /** Bodies of a family that are read from the network concurrently. */
-const READ_AT_ONCE = 4;
+const MAX_READING = 4;
 /**
  * The family's next body waits this many times as long as the last one took to parse. The rest of a call's work on a body takes about as
  * long as parsing.
  */
 const PAUSE_TIMES = 4;
-const LONGEST_PAUSE_MS = 2_000;
+const MAX_PAUSE_MS = 2_000;
 const MIB = 1024 * 1024;
 /** Bytes of bodies that are being read and parsed. Parsed, they take several times as much memory. */
 const READ_BYTES = shareOf({ all: 64 * MIB, reserve: 16 * MIB, little: 16 * MIB });
 /** Bodies of many megabytes that are processed concurrently, each of another organisation. */
-const LARGEST_AT_ONCE = 2;
+const MAX_LARGEST = 2;
 /** Well below the time in which a request has to be received completely. */
 const TURN_MS = 30_000;
 /** The shortest timer. */
@@ -76,9 +76,9 @@ export function makeLongBodies(): LongBodies {
   const families = new Map<string, Family>();
   const room = new SharedRoom(READ_BYTES);
   const slices = new FairSlices();
-  const oneOfEach = makeSharedSemaphore(LARGEST_AT_ONCE, 1);
+  const oneOfEach = makeSharedSemaphore(MAX_LARGEST, 1);
   const enter = (name: string): Family => {
-    const family = families.get(name) ?? { reading: makeSemaphore(READ_AT_ONCE), parsing: makeSemaphore(1), users: 0 };
+    const family = families.get(name) ?? { reading: makeSemaphore(MAX_READING), parsing: makeSemaphore(1), users: 0 };
     families.set(name, family);
     family.users++;
     return family;
@@ -113,7 +113,7 @@ export function makeLongBodies(): LongBodies {
                 reject(error);
               }
               const pause = spentMs() * PAUSE_TIMES;
-              if (pause >= SHORTEST_PAUSE_MS) await wait(Math.min(pause, LONGEST_PAUSE_MS), undefined, { ref: false });
+              if (pause >= SHORTEST_PAUSE_MS) await wait(Math.min(pause, MAX_PAUSE_MS), undefined, { ref: false });
             })
             .finally(() => leave(name, family));
         }),

@@ -2,11 +2,11 @@
 import { recentlyUsed } from './recently-used.ts';
 
 /** Shortest interval between writes for one row. */
-const EVERY_MS = 5 * 60_000;
+const INTERVAL_MS = 5 * 60_000;
 /** Ids per statement. */
-const AT_ONCE = 500;
+const BATCH_SIZE = 500;
 /** Number of rows whose last write is remembered; others may be written more often. */
-const KEPT = 20_000;
+const CACHE_SIZE = 20_000;
 
 export type NotedUses = {
   /** Notes that the row with this id is used now. */
@@ -20,18 +20,18 @@ export function notedUses(
   clock: () => number,
   setLastUsed: (ids: readonly string[], at: number) => Promise<void>,
 ): NotedUses {
-  const written = recentlyUsed<number>(KEPT);
+  const written = recentlyUsed<number>(CACHE_SIZE);
   let noted = new Set<string>();
   return {
     note: (id) => {
-      if ((written.get(id) ?? Number.NEGATIVE_INFINITY) + EVERY_MS <= clock()) noted.add(id);
+      if ((written.get(id) ?? Number.NEGATIVE_INFINITY) + INTERVAL_MS <= clock()) noted.add(id);
     },
     write: async () => {
       const now = clock();
       const ids = [...noted];
       noted = new Set();
-      for (let at = 0; at < ids.length; at += AT_ONCE) {
-        const some = ids.slice(at, at + AT_ONCE);
+      for (let at = 0; at < ids.length; at += BATCH_SIZE) {
+        const some = ids.slice(at, at + BATCH_SIZE);
         try {
           await setLastUsed(some, now);
         } catch (error) {

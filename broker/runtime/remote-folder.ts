@@ -7,29 +7,29 @@ import { makeSemaphore } from './semaphore.ts';
 import { withTimeout } from './waits.ts';
 
 /** The same as the timeout of a receiver. */
-const HANGS_AFTER_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
-export const HANGS = Symbol('the folder does not answer');
+export const UNRESPONSIVE = Symbol('the folder does not answer');
 
 export type RemoteFolder = {
   path: string;
-  /** Runs `work`. Returns HANGS when it was not started, or continues in the background. Rejects with errors of `work`. */
-  work<Value>(work: () => Promise<Value>): Promise<Value | typeof HANGS>;
+  /** Runs `work`. Returns UNRESPONSIVE when it was not started, or continues in the background. Rejects with errors of `work`. */
+  work<Value>(work: () => Promise<Value>): Promise<Value | typeof UNRESPONSIVE>;
   /** Whether work is running. A process with hanging work cannot exit. */
   isBusy(): boolean;
 };
 
 /** Creates it. `hangsAfterMs`: for tests. */
-export function remoteFolder(path: string, hangsAfterMs = HANGS_AFTER_MS): RemoteFolder {
+export function remoteFolder(path: string, hangsAfterMs = TIMEOUT_MS): RemoteFolder {
   const oneByOne = makeSemaphore(1);
   let begunAt: number | undefined;
   return {
     path,
     work: async (work) => {
-      if (begunAt !== undefined && performance.now() - begunAt >= hangsAfterMs) return HANGS;
+      if (begunAt !== undefined && performance.now() - begunAt >= hangsAfterMs) return UNRESPONSIVE;
       let isAwaited = true;
       const done = oneByOne(async () => {
-        if (!isAwaited) return HANGS;
+        if (!isAwaited) return UNRESPONSIVE;
         begunAt = performance.now();
         try {
           return await work();
@@ -37,7 +37,7 @@ export function remoteFolder(path: string, hangsAfterMs = HANGS_AFTER_MS): Remot
           begunAt = undefined;
         }
       });
-      const result = await withTimeout(done, hangsAfterMs, HANGS);
+      const result = await withTimeout(done, hangsAfterMs, UNRESPONSIVE);
       isAwaited = false;
       return result as Awaited<typeof done>;
     },

@@ -4,7 +4,7 @@
 export const LONG_WAIT_MS = 100;
 
 /** A first attempt that fails sooner had a broken connection. A store that does not respond takes 5 s and more to fail. */
-const BROKE_WITHIN_MS = 4_000;
+const CONNECTION_FAILURE_MS = 4_000;
 const RETRY_PAUSE_MS = 200;
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -41,7 +41,7 @@ export async function retryUntil<Value>(
       return await work(first);
     } catch (error) {
       // A broken connection is retried once, however short the timeout is; an unresponsive store is not waited for twice.
-      const timeout = first ? Math.max(timeoutMs, BROKE_WITHIN_MS) : timeoutMs;
+      const timeout = first ? Math.max(timeoutMs, CONNECTION_FAILURE_MS) : timeoutMs;
       if (isFinal(error) || performance.now() - began >= timeout) throw error;
       await pause(RETRY_PAUSE_MS);
     }

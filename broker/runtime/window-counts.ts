@@ -44,12 +44,12 @@ export const ALLOWANCE = 0.05;
 /** Share of the uses left until the limit; the smaller of both applies. */
 const ALLOWANCE_OF_LEFT = 0.1;
 /** Longest time until a use is reported. */
-const REPORT_EVERY_MS = 1_000;
+const REPORT_INTERVAL_MS = 1_000;
 /** Longest wait of a use for the shared counter. */
 const MAX_WAIT_MS = 1_000;
 const RETRY_MS = 1_000;
 /** Keys per report. */
-const MOST_KEYS = 500;
+const MAX_KEYS = 500;
 
 /** `at`: ordinal, among the uses that this process was ever asked for, of the last use it asks for. */
 type Waiter = { at: number; decide(allowed: boolean): void };
@@ -134,7 +134,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
     const now = performance.now();
     const batch: { count: Count; waiting: readonly Waiter[] }[] = [];
     for (const count of unreported) {
-      if (batch.length === MOST_KEYS) break;
+      if (batch.length === MAX_KEYS) break;
       unreported.delete(count);
       const { fresh, end, waiting } = count;
       if ((fresh === 0 || end <= now) && waiting.length === 0) continue;
@@ -165,7 +165,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
   };
 
   const isUrgent = (): boolean =>
-    unreported.size >= MOST_KEYS || [...unreported].some(({ waiting, fresh }) => waiting.length > 0 || fresh < 0);
+    unreported.size >= MAX_KEYS || [...unreported].some(({ waiting, fresh }) => waiting.length > 0 || fresh < 0);
 
   /** One report at a time, so that they take one connection at most. */
   const reportNow = (to: Shared): void => {
@@ -180,7 +180,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
   };
   const reportSoon = (to: Shared): void => {
     if (underWay || stopped) return;
-    timer ??= setTimeout(() => reportNow(to), isUnavailable ? RETRY_MS : REPORT_EVERY_MS).unref();
+    timer ??= setTimeout(() => reportNow(to), isUnavailable ? RETRY_MS : REPORT_INTERVAL_MS).unref();
   };
 
   const decided = (count: Count, to: Shared, uses: number): Promise<Taken> =>

@@ -74,7 +74,7 @@ function inQuery({ query }: Request, name: string): Found | undefined {
 }
 
 /** The number of items of a list that are shown. */
-const MOST_LISTED = 3;
+const MAX_LISTED = 3;
 
 function inBody(body: JsonObject, names: readonly string[]): Found | undefined {
   const { values, isListed, hasTwin } = lookUp(body, names);
@@ -85,7 +85,7 @@ function inBody(body: JsonObject, names: readonly string[]): Found | undefined {
   // A list in place of a single value is never joined to one value.
   if (!isListed && typeof first === 'object') return { ...used, said: sizeOf(first) };
   const texts = present
-    .slice(0, MOST_LISTED)
+    .slice(0, MAX_LISTED)
     .map((value) => (typeof value === 'object' ? sizeOf(value) : textOf(value)));
   const notes = [
     ...(hasTwin ? ['given in another spelling as well'] : []),
@@ -158,7 +158,7 @@ function countIn(body: JsonObject, names: readonly string[]): Found | undefined 
 function recipientsOf(request: Request): Found | undefined {
   const { texts, names } = request.recipients();
   if (texts.length === 0) return undefined;
-  return { names, texts: texts.slice(0, MOST_LISTED), more: Math.max(0, texts.length - MOST_LISTED) };
+  return { names, texts: texts.slice(0, MAX_LISTED), more: Math.max(0, texts.length - MAX_LISTED) };
 }
 
 /** Returns how many members of a body the sentence does not mention. An unmentioned list or object counts once. */

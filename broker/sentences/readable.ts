@@ -3,9 +3,9 @@ import { oddities, oddRecipient, scriptsOf, visibleLine } from '../console/stati
 import type { Part } from './part.ts';
 
 /** Limits of the characters of a value that are read, and of the result, which is longer where hidden characters are shown by their numbers. */
-const MOST_READ = 120;
-const MOST_SHOWN = 240;
-const MOST_NOTED = 240;
+const MAX_READ = 120;
+const MAX_SHOWN = 240;
+const MAX_NOTED = 240;
 
 /** Quotation marks that could end a quotation, or seem to: shown by number inside of one. The straight `"` is not used for quoting here. */
 const QUOTATION = /[“”„‟❝❞〝〞〟＂]/gu;
@@ -38,10 +38,10 @@ export function valuePart(
     more,
   }: { strong?: boolean; quoted?: boolean; isWord?: boolean; more?: string | undefined } = {},
 ): Part {
-  const { text: cut, isCut } = visibleCut(text, MOST_READ);
+  const { text: cut, isCut } = visibleCut(text, MAX_READ);
   const inQuotes = quoted === true || !(isWord || ONE_WORD.test(cut));
   const value = inQuotes ? cut.replace(QUOTATION, byNumber) : cut;
-  const read = text.slice(0, MOST_READ * 4);
+  const read = text.slice(0, MAX_READ * 4);
   const notes = [
     ...(isCut ? [`the beginning of ${counted(text.length, 'character')}`] : []),
     ...(quoted ? oddities(read) : oddName(read)).map((sentence) => sentence.replace(/\.$/, '')),
@@ -49,7 +49,7 @@ export function valuePart(
   ];
   // Each note may be a sentence; here they are joined to one.
   const joined = notes.map((one, at) => (at === 0 ? one : one.replace(/^It/, 'it'))).join('; ');
-  const note = notes.length === 0 ? undefined : visibleCut(joined, MOST_NOTED).text;
+  const note = notes.length === 0 ? undefined : visibleCut(joined, MAX_NOTED).text;
   return {
     value,
     ...(strong && { strong: true as const }),
@@ -70,7 +70,7 @@ function visibleCut(text: string, most: number): { text: string; isCut: boolean 
   const seen = visibleLine(beginning)
     .replace(BLANKS, (blanks) => `⟦${counted([...blanks].length, 'space')}⟧`)
     .replace(MARKS, '$1⟦more marks⟧');
-  const isLong = seen.length > MOST_SHOWN;
+  const isLong = seen.length > MAX_SHOWN;
   const isCut = beginning.length < text.length || isLong;
   return { text: isCut ? `${isLong ? cutShown(seen) : seen}…` : seen, isCut };
 }
@@ -80,7 +80,7 @@ const wellFormed = (text: string): string => (/[\ud800-\udbff]$/.test(text) ? te
 
 /** Truncates without splitting the `⟦U+…⟧` number of a character. */
 function cutShown(text: string): string {
-  const cut = wellFormed(text.slice(0, MOST_SHOWN));
+  const cut = wellFormed(text.slice(0, MAX_SHOWN));
   const open = cut.lastIndexOf('⟦');
   return open > cut.lastIndexOf('⟧') ? cut.slice(0, open) : cut;
 }

@@ -152,7 +152,7 @@ function toolSentence(
 }
 
 /** The limit of root fields that are listed. */
-const MOST_FIELDS = 5;
+const MAX_FIELDS = 5;
 
 function graphqlSentence({ rules, sentences: { templates, minorUnits } }: Platform, call: CallAsk): Sentence {
   const read = readGraphqlCall(readMembers(call));
@@ -175,9 +175,9 @@ function graphqlSentence({ rules, sentences: { templates, minorUnits } }: Platfo
   }
   const names = (roots.length === 0 ? read.roots : roots).map((one) => one.name.value);
   const fields = names
-    .slice(0, MOST_FIELDS)
+    .slice(0, MAX_FIELDS)
     .flatMap((name, i): Part[] => [...(i === 0 ? [] : [{ text: ', ' }]), valuePart(name, { strong: true })]);
-  const more = names.length > MOST_FIELDS ? [{ text: ` and ${names.length - MOST_FIELDS} more` }] : [];
+  const more = names.length > MAX_FIELDS ? [{ text: ` and ${names.length - MAX_FIELDS} more` }] : [];
   const head = { text: `run a GraphQL ${read.operation} of ${counted(names.length, 'field')}: ` };
   return { parts: [head, ...fields, ...more], template: null };
 }

@@ -73,14 +73,14 @@ export async function moveMark(db: Db, organisationId: string, from: string, to:
 }
 
 /** Rows per statement, well below the limit of parameters (PostgreSQL 65,535, SQLite 32,766). */
-const MOST_AT_ONCE = 500;
+const MAX_BATCH = 500;
 
 /** Adds these counts to the stored ones. */
 export async function addCounts(db: Db, counts: readonly ActivityCountTable[]): Promise<void> {
-  for (let at = 0; at < counts.length; at += MOST_AT_ONCE)
+  for (let at = 0; at < counts.length; at += MAX_BATCH)
     await db
       .insertInto('activity_counts')
-      .values(counts.slice(at, at + MOST_AT_ONCE))
+      .values(counts.slice(at, at + MAX_BATCH))
       .onConflict((conflict) =>
         conflict
           .columns(['organisation_id', 'dimension', 'at', 'name', 'outcome'])

@@ -4,13 +4,13 @@ import { firstIdOf } from './audit-search.ts';
 import type { Db } from './store.ts';
 
 /** Limit of calls counted per agent. */
-export const MOST_COUNTED = 2_000;
+export const MAX_COUNTED = 2_000;
 
 export type AgentActivity = {
   agent_id: string;
   /** Time of the last call, whatever its result; null: the agent made none. */
   last_call_at: number | null;
-  /** Calls since `since`, MOST_COUNTED at most, and how many of these were refused or held. A held call that was made later counts once. */
+  /** Calls since `since`, MAX_COUNTED at most, and how many of these were refused or held. A held call that was made later counts once. */
   calls: number;
   refused: number;
   held: number;
@@ -54,7 +54,7 @@ export async function activityOf(
     select a.id,
       (select r.created_at ${calls} order by r.id desc limit 1) as last_call_at,
       (select ${sumOf('counted.result')}
-        from (select r.result ${calls} and r.id >= ${firstIdOf(since)} order by r.id desc limit ${sql.lit(MOST_COUNTED)}) counted) as counts,
+        from (select r.result ${calls} and r.id >= ${firstIdOf(since)} order by r.id desc limit ${sql.lit(MAX_COUNTED)}) counted) as counts,
       ${replayed} as replays,
       ${waiting('approvals')} as waiting_calls,
       ${waiting('access_requests')} as waiting_requests
@@ -66,7 +66,7 @@ export async function activityOf(
       agent_id: String(id),
       last_call_at: last_call_at === null ? null : Number(last_call_at),
       // At the limit, subtracting a replay would only make room for an uncounted call.
-      calls: calls === MOST_COUNTED ? calls : calls - replay.calls,
+      calls: calls === MAX_COUNTED ? calls : calls - replay.calls,
       refused: Math.max(0, refused - replay.refused),
       held,
       waiting_calls: Number(waiting_calls),

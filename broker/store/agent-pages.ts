@@ -78,16 +78,16 @@ export async function pageOfAgents(
 }
 
 /** Limit of the total count. */
-export const MOST_AGENTS_COUNTED = 10_000;
+export const MAX_AGENTS_COUNTED = 10_000;
 
-/** Counts the agents on all pages, up to MOST_AGENTS_COUNTED. */
+/** Counts the agents on all pages, up to MAX_AGENTS_COUNTED. */
 export async function countAgents(
   db: Db,
   organisationId: string,
   { filter, endedBy }: Pick<AgentPage, 'filter' | 'endedBy'>,
 ): Promise<number> {
   const { count } = await db
-    .selectFrom(shown(db, organisationId, filter, endedBy).select('a.id').limit(MOST_AGENTS_COUNTED).as('some'))
+    .selectFrom(shown(db, organisationId, filter, endedBy).select('a.id').limit(MAX_AGENTS_COUNTED).as('some'))
     .select((eb) => eb.fn.countAll().as('count'))
     .executeTakeFirstOrThrow();
   return Number(count);

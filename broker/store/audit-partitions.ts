@@ -3,7 +3,7 @@
 import { type Kysely, sql } from 'kysely';
 import { momentOf } from '../crypto/ids.ts';
 import type { Instant } from '../policy/facts.ts';
-import { FEWEST_DAYS, PURGED } from '../policy/retention.ts';
+import { MIN_DAYS, PURGED } from '../policy/retention.ts';
 import { firstIdOf } from './audit-search.ts';
 import { takeLease } from './leases.ts';
 import type { Schema } from './schema.ts';
@@ -15,7 +15,7 @@ const LOCK_NOT_AVAILABLE = '55P03';
 /** How long before the first row of a month its partition is created. */
 const AHEAD_MS = 31 * DAY_MS;
 /** Limit of rows that are moved while writers are blocked, for about a second. */
-const MOST_MOVED = 20_000;
+const MAX_MOVED = 20_000;
 
 /** `end`: exclusive upper bound of its ids. */
 export type AuditPartition = { name: string; end: string };
@@ -48,8 +48,8 @@ async function makeMonth(db: Kysely<Schema>, month: Instant): Promise<void> {
     if ((await listAuditPartitions(tx)).some((each) => each.end >= end)) return;
     await sql`lock table audit_rows_default in access exclusive mode`.execute(tx);
     const strays = sql`from audit_rows_default where id >= ${first} and id < ${end}`;
-    const { rows } = await sql`select 1 ${strays} limit ${MOST_MOVED + 1}`.execute(tx);
-    if (rows.length > MOST_MOVED) return;
+    const { rows } = await sql`select 1 ${strays} limit ${MAX_MOVED + 1}`.execute(tx);
+    if (rows.length > MAX_MOVED) return;
     // Created as a separate table first: "partition of" would lock out writers of all months.
     await sql`create table ${name} (like audit_rows including defaults including constraints including indexes)
       with (toast_tuple_target = 8160)`.execute(tx);
@@ -72,7 +72,7 @@ export async function dropEmptyAuditPartitions(
   if ((await takeLease(db, lease)) === undefined) return [];
   const dropped: string[] = [];
   // The minimum retention: no organisation deletes newer rows.
-  const past = firstIdOf(now - FEWEST_DAYS * DAY_MS);
+  const past = firstIdOf(now - MIN_DAYS * DAY_MS);
   for (const { name, end } of await listAuditPartitions(db))
     if (end <= past && (await isEmpty(db, name)) && (await dropEmpty(db, name))) dropped.push(name);
   return dropped;
@@ -84,8 +84,8 @@ async function isEmpty(db: Db, name: string): Promise<boolean> {
   const kept = sql`kind = 'event' and reason = ${PURGED}`;
   const other = sql`select 1 from ${table} where not (${kept}) order by organisation_id, id limit 1`;
   if ((await other.execute(db)).rows.length > 0) return false;
-  const some = sql`select 1 from ${table} order by organisation_id, id limit ${MOST_MOVED + 1}`;
-  return (await some.execute(db)).rows.length <= MOST_MOVED;
+  const some = sql`select 1 from ${table} order by organisation_id, id limit ${MAX_MOVED + 1}`;
+  return (await some.execute(db)).rows.length <= MAX_MOVED;
 }
 
 async function dropEmpty(db: Kysely<Schema>, name: string): Promise<boolean> {

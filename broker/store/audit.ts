@@ -123,7 +123,7 @@ export async function findOrphanedIntents(db: Db, limit: number): Promise<AuditR
 }
 
 /** Longer than any generated detail, and than texts of owners and agents. */
-const LONGEST_DETAIL = 4_096;
+const MAX_DETAIL_LENGTH = 4_096;
 
 /**
  * A text that both stores keep unchanged. PostgreSQL refuses NUL, and silently replaces lone surrogates: then the stored row would
@@ -133,7 +133,8 @@ export const storable = (text: string): string => text.replaceAll('\0', '\ufffd'
 
 /** Normalises every text of the row in place: they may contain any input of a caller, and refusals must be recordable. */
 export function makeStorable(row: AuditRow): void {
-  if (row.detail !== null && row.detail.length > LONGEST_DETAIL) row.detail = `${row.detail.slice(0, LONGEST_DETAIL)}…`;
+  if (row.detail !== null && row.detail.length > MAX_DETAIL_LENGTH)
+    row.detail = `${row.detail.slice(0, MAX_DETAIL_LENGTH)}…`;
   // Hot path: no allocation unless something has to be replaced.
   for (const column of AUDIT_COLUMNS) {
     const value = row[column];

@@ -8,7 +8,7 @@ import { type BackupManifest, type CopiedState, hashFile, manifestOf, writeManif
 import { makePrivate } from './lock.ts';
 
 /** Partial files older than this were left by a killed backup. */
-const LEFT_MS = 3_600_000;
+const ABANDONED_MS = 3_600_000;
 
 /** Of SQLite: it stays where a change of the copy was cut off, or did not fit on the disk. */
 const journalOf = (partial: string): string => `${partial}-journal`;
@@ -68,6 +68,6 @@ function removeLeft(to: string, now: number): void {
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
     if (!name.startsWith(`${basename(to)}.`) || !PARTIAL.test(name)) continue;
     const { mtimeMs } = statSync(join(folder, name), { throwIfNoEntry: false }) ?? { mtimeMs: now };
-    if (now - mtimeMs > LEFT_MS) rmSync(join(folder, name), { force: true });
+    if (now - mtimeMs > ABANDONED_MS) rmSync(join(folder, name), { force: true });
   }
 }

@@ -4,7 +4,7 @@ import type { Db } from './store.ts';
 import type { EndedSessionTable, OwnerTable } from './tables/organisations.ts';
 
 /** Maximum lifetime of an owner's session. */
-export const LONGEST_SESSION_MS = 12 * 3600_000;
+export const MAX_SESSION_MS = 12 * 3600_000;
 
 /** The identity provider's session behind an owner's session: names of the person and, if known, of the provider's session. */
 export type ProviderSession = { person: string; session?: string };
@@ -39,7 +39,7 @@ export function isEnded({ id, begunAt, provider }: SessionMarks, eb: ExpressionB
           is('ended_sessions.session_id', 'in', forGood),
           and([
             is('ended_sessions.session_id', 'in', [...ofBefore, sql<string>`${sql.lit(OF_OWNER)} || owners.id`]),
-            is('ended_sessions.expires_at', '>=', begunAt + LONGEST_SESSION_MS),
+            is('ended_sessions.expires_at', '>=', begunAt + MAX_SESSION_MS),
           ]),
         ]),
       ),
@@ -83,22 +83,22 @@ type OwnerScope = Pick<OwnerTable, 'organisation_id' | 'id'> | { issuer: string 
  * without such a session has no effect. Returns in how many organisations the session is newly recorded as ended.
  */
 export const endProviderSession = (db: Db, scope: OwnerScope, session: string, now: number): Promise<number> =>
-  markEnded(db, scope, session, now + LONGEST_SESSION_MS, { forGood: true });
+  markEnded(db, scope, session, now + MAX_SESSION_MS, { forGood: true });
 
 /** Ends all sessions that a person began before `until`, by any session at the provider. Returns in how many organisations this is new. */
 export const endPersonsSessions = (db: Db, owner: OwnerScope, person: string, until: number): Promise<number> =>
-  markEnded(db, owner, person, until + LONGEST_SESSION_MS);
+  markEnded(db, owner, person, until + MAX_SESSION_MS);
 
 /**
  * Ends the sessions that a person began before `until` and whose session at the provider is not known: one of those has ended, but not which.
  * Bearers of the provider are excluded: they expire by themselves, and belong to programs.
  */
 export const endUnnamedSessions = (db: Db, owner: OwnerScope, person: string, until: number): Promise<number> =>
-  markEnded(db, owner, unnamed(person), until + LONGEST_SESSION_MS);
+  markEnded(db, owner, unnamed(person), until + MAX_SESSION_MS);
 
 /** Ends everything begun as this owner before `until`, including bearers of the provider: the owner is a different person from then on. */
 export const endOwnersSessions = (db: Db, owner: Pick<OwnerTable, 'organisation_id' | 'id'>, until: number) =>
-  markEnded(db, owner, OF_OWNER + owner.id, until + LONGEST_SESSION_MS);
+  markEnded(db, owner, OF_OWNER + owner.id, until + MAX_SESSION_MS);
 
 /** Records a name as ended. `forGood`: the row ends a session regardless of its start, so a later row would add nothing. */
 async function markEnded(

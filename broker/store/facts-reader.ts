@@ -43,11 +43,11 @@ type Kept = {
 };
 
 /** Larger batches are not faster. */
-const MOST_QUESTIONS = 64;
+const MAX_QUESTIONS = 64;
 /** Cache entries, of some 4 KiB each. Half as many agents and platforms in turn are always cache hits. */
-const KEPT = 8_000;
+const CACHE_SIZE = 8_000;
 /** Source addresses of an entry; an agent with more is read from the store again. */
-const SOURCES_KEPT = 16;
+const CACHED_SOURCES = 16;
 
 /**
  * Batches concurrent queries. Cached rows are used after reading the current version of the organisation's facts, which every
@@ -102,7 +102,7 @@ function readerOf(
         ? kept.rows
         : memory.rowsOf(present(asked[at], 'question'), scope, present(answers[next++], 'answer')),
     );
-  }, MOST_QUESTIONS);
+  }, MAX_QUESTIONS);
 }
 
 /** Runs `work` after the query was sent, unless its result has arrived by then. */
@@ -162,7 +162,7 @@ type Memory = ReturnType<typeof factsCache>;
  * statements return the same rows, so either one's result serves both.
  */
 function factsCache() {
-  const kept = recentlyUsed<Kept>(KEPT);
+  const kept = recentlyUsed<Kept>(CACHE_SIZE);
   const nameOf = ({ agent, platform }: Asked) => `${agent} ${platform}`;
   return {
     /** The cached result; valid only while the version is current. */
@@ -180,7 +180,7 @@ function factsCache() {
       const isSame = found !== undefined && isFor(scope, found) && isEqual(found.values, values, shared.length);
       const own = isSame ? found.values : values.map(withOwnBytes);
       const rows = isSame ? found.rows : Object.freeze(own.map((row) => asRow(row, columns)));
-      const isOfSource = isSame && found.version === version && found.sources.size < SOURCES_KEPT;
+      const isOfSource = isSame && found.version === version && found.sources.size < CACHED_SOURCES;
       const sources = (isOfSource ? found.sources : new Set<string>()).add(asked.source);
       // Unknown agents and platforms are not cached, so that made-up names cannot evict real ones.
       const { platform } = asked;

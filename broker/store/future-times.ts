@@ -3,16 +3,16 @@ import type { Instant } from '../policy/facts.ts';
 import type { Db } from './store.ts';
 
 /** No pause or window exceeds 5 minutes; the rest is tolerance for clock differences. */
-const LONGEST_MS = 10 * 60_000;
+const MAX_DURATION_MS = 10 * 60_000;
 /** Quiet hours delay a message by less than a day. */
-const LONGEST_DUE_MS = 25 * 3_600_000;
+const MAX_DUE_MS = 25 * 3_600_000;
 
 /**
  * Ends such times: open breakers become half-open, so that the next call is their trial; tokens can be refreshed or requested again;
  * messages are due. `now`: by the store's clock, when its time is known to be right.
  */
 export async function endFutureTimes(db: Db, now: Instant): Promise<void> {
-  const beyond = now + LONGEST_MS;
+  const beyond = now + MAX_DURATION_MS;
   await db
     .updateTable('breakers')
     .set({ open_until: now, trial_at: null })
@@ -29,7 +29,7 @@ export async function endFutureTimes(db: Db, now: Instant): Promise<void> {
     .set({ due_at: now })
     .where('state', '=', 'due')
     .where('step', '!=', 'reminder')
-    .where((eb) => eb.or([eb('created_at', '>', beyond), eb('due_at', '>', now + LONGEST_DUE_MS)]))
+    .where((eb) => eb.or([eb('created_at', '>', beyond), eb('due_at', '>', now + MAX_DUE_MS)]))
     .where('due_at', '>', now)
     .execute();
 }

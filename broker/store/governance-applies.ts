@@ -4,7 +4,7 @@ import type { Db } from './store.ts';
 import type { GovernanceApplyTable } from './tables/organisations.ts';
 
 /** Limit of applies per organisation; older ones remain only in the audit. */
-const KEPT_APPLIES = 20;
+const MAX_APPLIES = 20;
 
 /** Stores an apply and deletes the oldest ones beyond the limit. */
 export async function putGovernanceApply(db: Db, apply: GovernanceApplyTable): Promise<void> {
@@ -15,7 +15,7 @@ export async function putGovernanceApply(db: Db, apply: GovernanceApplyTable): P
     .select('id')
     .where('organisation_id', '=', organisationId)
     .orderBy('id', 'desc')
-    .offset(KEPT_APPLIES - 1)
+    .offset(MAX_APPLIES - 1)
     .limit(1)
     .executeTakeFirst();
   if (oldest)

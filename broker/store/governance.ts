@@ -42,16 +42,16 @@ export async function changeInBulk<Done>(db: Db, organisationId: string, change:
 }
 
 /** Ids in one statement: SQLite takes 32,766 parameters. */
-const IDS_A_STATEMENT = 1_000;
+const IDS_PER_STATEMENT = 1_000;
 
 /** Makes these agents, which were not created by the governance file, managed by it. */
 export async function adoptAgents(db: Db, organisationId: string, ids: readonly string[]): Promise<void> {
-  for (let at = 0; at < ids.length; at += IDS_A_STATEMENT)
+  for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT)
     await db
       .updateTable('agents')
       .set({ origin: 'governance' })
       .where('organisation_id', '=', organisationId)
-      .where('id', 'in', ids.slice(at, at + IDS_A_STATEMENT))
+      .where('id', 'in', ids.slice(at, at + IDS_PER_STATEMENT))
       .execute();
 }
 

@@ -2,7 +2,7 @@ import { type ClaimedKey, releaseIdempotencyKey } from './idempotency.ts';
 import type { Store } from './store.ts';
 
 /** Limit of keys kept for `retry`; others are released when they expire. */
-const MOST_KEPT = 10_000;
+const MAX_ENTRIES = 10_000;
 
 /** Releases `Idempotency-Key`s of calls that had no effect; a release that fails during an outage of the store is retried. */
 export type KeysToRelease = {
@@ -19,7 +19,7 @@ export function makeKeysToRelease({ db }: Pick<Store, 'db'>): KeysToRelease {
       try {
         await releaseIdempotencyKey(db, key);
       } catch (error) {
-        if (kept.size < MOST_KEPT) kept.add(key);
+        if (kept.size < MAX_ENTRIES) kept.add(key);
         throw error;
       }
     },

@@ -39,14 +39,14 @@ export async function dropHold(db: Db, hold: LogHold): Promise<void> {
 }
 
 /** A hold lasts ten minutes at most: one that ends later than this from now was stored by a clock that was ahead. */
-const LONGEST_MS = 3_600_000;
+const MAX_DURATION_MS = 3_600_000;
 
 /** Whether an export holds rows whose deletion is announced at this index. Deletes expired holds first. */
 export async function isHeld(db: Db, organisationId: string, index: number, now: Instant): Promise<boolean> {
   await db
     .deleteFrom('leases')
     .where('name', 'like', `${PREFIX}%`)
-    .where((eb) => eb.or([eb('until', '<=', now), eb('until', '>', now + LONGEST_MS)]))
+    .where((eb) => eb.or([eb('until', '<=', now), eb('until', '>', now + MAX_DURATION_MS)]))
     .execute();
   const held = await db
     .selectFrom('leases')

@@ -14,11 +14,11 @@ export type NewRows = {
 };
 
 /** Rows per statement: a small number is written quickly, and stays below SQLite's limit of 32,766 parameters. */
-const ROWS_A_STATEMENT = 100;
+const ROWS_PER_STATEMENT = 100;
 /** Minimum number of rows to stage: fewer are written about as fast as they are copied. */
 const WORTH_STAGING = 200;
 /** Rows per copy statement: more would block this thread for over 20 ms on a slow machine. */
-const ROWS_A_COPY = 1_000;
+const ROWS_PER_COPY = 1_000;
 
 /**
  * Does as much work as possible before the transaction. On SQLite, where all other writers wait for it, many rows are first inserted into a
@@ -60,8 +60,8 @@ async function compile(
   replaced: readonly string[] = [],
 ): Promise<CompiledQuery[]> {
   const statements: CompiledQuery[] = [];
-  for (let at = 0; at < rows.length; at += ROWS_A_STATEMENT) {
-    const values = rows.slice(at, at + ROWS_A_STATEMENT);
+  for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) {
+    const values = rows.slice(at, at + ROWS_PER_STATEMENT);
     statements.push(
       db
         .insertInto(table as keyof Schema)
@@ -93,7 +93,7 @@ async function stage(
   rest: () => Promise<void>,
   replaced: readonly string[],
 ): Promise<NewRows> {
-  const batches = Array.from({ length: Math.ceil(rows.length / ROWS_A_COPY) }, uuidv4);
+  const batches = Array.from({ length: Math.ceil(rows.length / ROWS_PER_COPY) }, uuidv4);
   const staged = `staged_${table}`;
   const columns = sql.join(columnsOf(rows).map((column) => sql.ref(column)));
   const set = sql.join(replaced.map((column) => sql`${sql.ref(column)} = ${sql.ref(`excluded.${column}`)}`));
@@ -104,7 +104,7 @@ async function stage(
   // In primary key order, SQLite inserts each row next to the previous one.
   const byId = rows.map((row) => ({ id: idOf(row), row })).sort((a, b) => (a.id < b.id ? -1 : 1));
   await rest();
-  const ordered = byId.map(({ row }, at) => ({ batch: batches[Math.floor(at / ROWS_A_COPY)], ...row }));
+  const ordered = byId.map(({ row }, at) => ({ batch: batches[Math.floor(at / ROWS_PER_COPY)], ...row }));
   await rest();
   for (const statement of await compile(db, staged, ordered, rest)) {
     await db.executeQuery(statement);

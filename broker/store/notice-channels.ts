@@ -116,7 +116,7 @@ export async function deleteChannelsOfOwner(
 }
 
 /** Resolution of `last_ok_at`, which is not written with every message. */
-export const OK_EVERY_MS = 60_000;
+export const WRITE_INTERVAL_MS = 60_000;
 
 /** Records that the channel accepted a test notice: what waits for another attempt becomes due. */
 export async function noteMended(db: Db, channel: ChannelRef, now: number): Promise<void> {
@@ -136,7 +136,7 @@ export async function noteWorking(db: Db, { organisation_id, id }: ChannelRef, n
         eb('status', '<>', 'active'),
         eb('last_error', 'is not', null),
         eb('last_ok_at', 'is', null),
-        eb('last_ok_at', '<', now - OK_EVERY_MS),
+        eb('last_ok_at', '<', now - WRITE_INTERVAL_MS),
       ]),
     )
     .execute();

@@ -4,7 +4,7 @@ import type { Db } from './store.ts';
 import type { DeliveryEvent, NoticeDeliveryTable, NoticeEvent, NoticeTable } from './tables/notices.ts';
 
 /** Rows per statement: databases limit the number of parameters. */
-const ROWS_AT_ONCE = 500;
+const BATCH_ROWS = 500;
 
 /**
  * Stores deliveries. An existing one of the same notice, channel and step stays unchanged; or is replaced, and thus sent again, if it was created by
@@ -15,10 +15,10 @@ export async function putDeliveries(
   deliveries: readonly NoticeDeliveryTable[],
   sentAgainIfBy?: number,
 ): Promise<void> {
-  for (let at = 0; at < deliveries.length; at += ROWS_AT_ONCE)
+  for (let at = 0; at < deliveries.length; at += BATCH_ROWS)
     await db
       .insertInto('notice_deliveries')
-      .values(deliveries.slice(at, at + ROWS_AT_ONCE))
+      .values(deliveries.slice(at, at + BATCH_ROWS))
       .onConflict((c) => {
         const found = c.columns(['organisation_id', 'channel_id', 'notice_id', 'step']);
         if (sentAgainIfBy === undefined) return found.doNothing();

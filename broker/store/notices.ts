@@ -19,11 +19,11 @@ export type Listener = {
 };
 
 const CHANNEL = 'agent_broker_notices';
-const AGAIN_MS = 500;
+const RETRY_DELAY_MS = 500;
 /** Interval of probes that a listener sends to itself, and their timeout. */
-const PROBE_EVERY_MS = 10_000;
+const PROBE_INTERVAL_MS = 10_000;
 const PROBE_MS = 2_000;
-const GOODBYE_MS = 1_000;
+const CLOSE_TIMEOUT_MS = 1_000;
 
 /**
  * A connection may be half-open, and a pooler may accept LISTEN without ever delivering a notification. So a connection is considered healthy
@@ -69,7 +69,7 @@ function startListening(settings: pg.ClientConfig, on: Listener): { close(): Pro
       say(false);
       mine.end().catch(() => {});
       clearTimeout(timer);
-      timer = setTimeout(connect, AGAIN_MS);
+      timer = setTimeout(connect, RETRY_DELAY_MS);
     };
     mine.on('error', broken);
     mine.on('end', broken);
@@ -82,7 +82,7 @@ function startListening(settings: pg.ClientConfig, on: Listener): { close(): Pro
         await probe(mine, word);
         if (client !== mine || closed) return;
         say(true);
-        timer = setTimeout(live, PROBE_EVERY_MS);
+        timer = setTimeout(live, PROBE_INTERVAL_MS);
       } catch {
         broken();
       }
@@ -102,7 +102,7 @@ function startListening(settings: pg.ClientConfig, on: Listener): { close(): Pro
       closed = true;
       clearTimeout(timer);
       // Closing a half-open connection gracefully could take minutes.
-      if (client) await withTimeout(client.end(), GOODBYE_MS).catch(() => {});
+      if (client) await withTimeout(client.end(), CLOSE_TIMEOUT_MS).catch(() => {});
     },
   };
 }

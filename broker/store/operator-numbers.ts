@@ -25,8 +25,8 @@ export type OperatorNumbers = {
 };
 
 /** Limit of the count: after an upgrade there may be millions, and on SQLite counting blocks everything else. */
-const MOST_UNLOGGED = 10_000;
-const MOST_NOTICES = 10_000;
+const MAX_UNLOGGED = 10_000;
+const MAX_NOTICES = 10_000;
 
 type Column =
   | 'pending'
@@ -49,16 +49,16 @@ export async function operatorNumbers(
       (select min(created_at) from approvals where status = 'pending' and expires_at > ${now}) as oldest,
       (select count(*) from breakers where open_until > ${now}) as breakers,
       (select count(*) from audit_rows where state = 'intent' and created_at < ${stalledBefore}) as stalled,
-      (select count(*) from (select 1 from notices limit ${MOST_NOTICES}) as some_notices)
+      (select count(*) from (select 1 from notices limit ${MAX_NOTICES}) as some_notices)
         + (select count(*) from (
-          select 1 from notice_deliveries where state = 'due' and (due_at <= ${now} or attempts > 0) limit ${MOST_NOTICES}
+          select 1 from notice_deliveries where state = 'due' and (due_at <= ${now} or attempts > 0) limit ${MAX_NOTICES}
         ) as some_deliveries) as notices,
-      (select count(*) from (select 1 from log_pending limit ${MOST_UNLOGGED}) as some_rows)
-        + (select coalesce(sum(rows), 0) from (select rows from log_batches limit ${MOST_UNLOGGED}) as some_batches) as unlogged,
+      (select count(*) from (select 1 from log_pending limit ${MAX_UNLOGGED}) as some_rows)
+        + (select coalesce(sum(rows), 0) from (select rows from log_batches limit ${MAX_UNLOGGED}) as some_batches) as unlogged,
       (select min(since) from (
-        select min(finished_at) as since from (select finished_at from log_pending limit ${MOST_UNLOGGED}) as some_rows
+        select min(finished_at) as since from (select finished_at from log_pending limit ${MAX_UNLOGGED}) as some_rows
         union all
-        select min(first_at) from (select first_at from log_batches limit ${MOST_UNLOGGED}) as some_batches
+        select min(first_at) from (select first_at from log_batches limit ${MAX_UNLOGGED}) as some_batches
       ) as waiting) as unlogged_since,
       (select min(last_at) from receipt_logs join log_entries on log_entries.organisation_id = receipt_logs.organisation_id
         and tile_index = coalesce(checkpoint_size, 0) / 256

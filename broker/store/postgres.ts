@@ -11,9 +11,9 @@ import { bind, type Store } from './store.ts';
 import { connectionFault, isReadOnlySession, withFault } from './store-fault.ts';
 
 /** With fewer connections, one is used for facts instead of two. */
-const ENOUGH_FOR_A_PAIR = 6;
+const MIN_FOR_TWO_FACTS_CONNECTIONS = 6;
 /** With fewer connections, single rows go through the recording thread. */
-const ENOUGH_FOR_ONE_MORE = 8;
+const MIN_FOR_SINGLE_ROW_CONNECTION = 8;
 /** Connections to a standby. */
 const STANDBY_CONNECTIONS = 4;
 
@@ -34,8 +34,8 @@ export function openPostgres(
   },
 ): Store {
   const { onError, timeoutMs = STATEMENT_TIMEOUT_MS } = options;
-  const asking = options.connections >= ENOUGH_FOR_A_PAIR ? 2 : 1;
-  const here = options.connections >= ENOUGH_FOR_ONE_MORE ? 1 : 0;
+  const asking = options.connections >= MIN_FOR_TWO_FACTS_CONNECTIONS ? 2 : 1;
+  const here = options.connections >= MIN_FOR_SINGLE_ROW_CONNECTION ? 1 : 0;
   const pool = openPool(url, {
     max: Math.max(1, options.connections - asking - 1 - here),
     query_timeout: timeoutMs,
@@ -97,7 +97,7 @@ export function openPostgres(
 const dbOn = (pool: PostgresPool) => new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
 
 /** The protocol has 16 bits for the number of parameters; the driver would send a wrong number for more. */
-const MOST_PARAMETERS = 65_535;
+const MAX_PARAMETERS = 65_535;
 
 /** The pool for Kysely, with errors classified by `withFault` and `connectionFault`. */
 function withFaults(pool: pg.Pool): PostgresPool {
@@ -113,7 +113,7 @@ function withFaults(pool: pg.Pool): PostgresPool {
       return faulty(error);
     };
     const query = (text: string, values: readonly unknown[]): Promise<PostgresQueryResult<unknown>> =>
-      values.length > MOST_PARAMETERS
+      values.length > MAX_PARAMETERS
         ? Promise.reject(new RowFault(`a statement with ${values.length} parameters`))
         : (client.query(text, [...values]) as unknown as Promise<PostgresQueryResult<unknown>>).catch(failed);
     // A connection opened while the database was read-only stays read-only, so it is closed instead of reused.

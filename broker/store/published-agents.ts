@@ -7,7 +7,7 @@ import { prepare, type Store } from './store.ts';
 /** `(agent_id)` → whether the agent exists and its organisation publishes identity documents. */
 export type PublishedReader = (agentId: string) => Promise<boolean>;
 
-const MOST_QUESTIONS = 64;
+const MAX_QUESTIONS = 64;
 
 /**
  * The same statement covers unknown agents and unpublished organisations, so that timing does not tell them apart. Concurrent
@@ -26,7 +26,7 @@ export function publishedReader(store: Store): PublishedReader {
   return batchLoader(
     (agents) =>
       store.dialect === 'sqlite' || agents.length === 1 ? Promise.all(agents.map(isPublished)) : readMany(agents),
-    MOST_QUESTIONS,
+    MAX_QUESTIONS,
   );
 }
 

@@ -6,8 +6,8 @@ import type { SharedCounter } from '../runtime/window-counts.ts';
 import type { Db } from './store.ts';
 
 /** Longer keys are hashed: an index rejects long values, and one rejected key would fail the whole batch. */
-const MOST_CHARACTERS = 256;
-const storedKey = (key: string): string => (key.length <= MOST_CHARACTERS ? key : sha256Hex(key));
+const MAX_CHARACTERS = 256;
+const storedKey = (key: string): string => (key.length <= MAX_CHARACTERS ? key : sha256Hex(key));
 
 /**
  * Counts all keys in one statement, with windows by PostgreSQL's clock, independent of the processes' clocks. A window that ends too far ahead

@@ -8,7 +8,7 @@ import type { SharedCounter } from '../runtime/window-counts.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 5_000;
-const MOST_RETRY_MS = 2_000;
+const MAX_RETRY_MS = 2_000;
 
 /**
  * `url`: `redis://` or `rediss://`, with or without credentials and database number. `prefix`: of all keys, so that several brokers can share a
@@ -24,7 +24,7 @@ export function redisCounter(url: string, prefix: string): SharedCounter {
     enableOfflineQueue: false,
     // Not retried: a command whose answer was lost may have counted.
     maxRetriesPerRequest: 0,
-    retryStrategy: (times) => Math.min(times * 100, MOST_RETRY_MS),
+    retryStrategy: (times) => Math.min(times * 100, MAX_RETRY_MS),
   });
   let lost: string | undefined;
   client.on('error', (error) => {

@@ -64,11 +64,11 @@ export function openReader(path: string, cacheKib: number): DatabaseSync {
 }
 
 /** Limit of the cache: twice the number of distinct statements of the broker. */
-const KEPT_STATEMENTS = 1_000;
+const MAX_STATEMENTS = 1_000;
 
 /** A cache of prepared statements of one connection. With `arrays` they return rows as lists of values, not as objects. */
 export function statementCache(database: DatabaseSync, { arrays } = { arrays: false }): (sql: string) => StatementSync {
-  const kept = recentlyUsed<StatementSync>(KEPT_STATEMENTS);
+  const kept = recentlyUsed<StatementSync>(MAX_STATEMENTS);
   return (sql) => {
     const found = kept.get(sql);
     if (found) return found;

@@ -5,7 +5,7 @@ import { findGeneration } from './generation.ts';
 import type { Schema } from './schema.ts';
 
 /** Maximum lag of a standby in use, measured by heartbeats, which are written every 5 s. */
-const MOST_LAG_MS = 10_000;
+const MAX_LAG_MS = 10_000;
 /** The result of a check of the standby is reused for this long. */
 const CHECK_VALID_MS = 1_000;
 /** Timeout of a check: a standby that takes longer to report its position is not used. */
@@ -60,7 +60,7 @@ async function findProblem(primary: Kysely<Schema>, standby: Kysely<Schema>): Pr
   const here = await positionOf(primary);
   if (there.storeId !== here.storeId) return new Error('The standby is of another store.');
   const lag = here.beat - there.beat;
-  return lag > MOST_LAG_MS ? new Error(`The standby is ${Math.round(lag / 1_000)} s behind.`) : undefined;
+  return lag > MAX_LAG_MS ? new Error(`The standby is ${Math.round(lag / 1_000)} s behind.`) : undefined;
 }
 
 /** Reads the position of a server. `beat`: the newest heartbeat of any broker, in milliseconds by the store's clock. */

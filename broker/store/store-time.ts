@@ -5,7 +5,7 @@ import { present } from '../runtime/present.ts';
 import { findMeta, putMeta } from './meta.ts';
 import type { Db } from './store.ts';
 
-const NEWEST_BEAT = 'newest_beat';
+const NEWEST_HEARTBEAT = 'newest_beat';
 
 /** PostgreSQL's time, in milliseconds since the epoch. */
 export async function postgresTime(db: Db): Promise<number> {
@@ -16,11 +16,11 @@ export async function postgresTime(db: Db): Promise<number> {
 
 /** Returns the time of the newest heartbeat of any process on this store; undefined when there was none. */
 export async function findNewestHeartbeat(db: Db): Promise<number | undefined> {
-  const value = await findMeta(db, NEWEST_BEAT);
+  const value = await findMeta(db, NEWEST_HEARTBEAT);
   return value === undefined ? undefined : Number(value);
 }
 
 /** Records the time of a heartbeat. */
 export async function storeNewestHeartbeat(db: Db, now: number): Promise<void> {
-  await putMeta(db, NEWEST_BEAT, String(now));
+  await putMeta(db, NEWEST_HEARTBEAT, String(now));
 }

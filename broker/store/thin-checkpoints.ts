@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 /** End of the processed hours, so that each hour is processed once, and none is skipped while no broker runs. */
 const DONE = 'checkpoints_thinned_until';
 /** Hours per round, since a store may have a large backlog. */
-const HOURS_AT_ONCE = 24;
+const BATCH_HOURS = 24;
 /** Pause between two hours, so that calls are not delayed. */
 const PAUSE_MS = 20;
 
@@ -20,7 +20,7 @@ export async function thinCheckpoints(db: Db, until: Instant): Promise<void> {
   if (done === end) return;
   // A stored time beyond the end was written by a clock that was ahead.
   let from = Math.min(done, end);
-  for (let hours = 0; hours < HOURS_AT_ONCE && from < end; hours++) {
+  for (let hours = 0; hours < BATCH_HOURS && from < end; hours++) {
     const next = await oldestCheckpoint(db, from, end);
     if (next !== undefined) await thinHour(db, next - (next % HOUR_MS));
     from = next === undefined ? end : next - (next % HOUR_MS) + HOUR_MS;

@@ -8,7 +8,7 @@ const REASONS = ['policy_created', 'policy_changed', 'guardrails_changed', 'gove
 const BEFORE_MS = 60_000;
 /** Clocks of replicas differ. */
 const AFTER_MS = 1_000;
-const MOST = 50;
+const MAX = 50;
 
 /** Returns events about changes of rules around a time (milliseconds since the epoch), newest first. */
 export async function findVersionEvents(
@@ -25,6 +25,6 @@ export async function findVersionEvents(
     .where('kind', '=', 'event')
     .where('reason', 'in', REASONS)
     .orderBy('id', 'desc')
-    .limit(MOST)
+    .limit(MAX)
     .execute();
 }

@@ -97,7 +97,7 @@ export function makeMetrics(): Metrics {
  * Most values of the platform label: more would cost the metrics store more than they are worth. Beyond that there is a reserve for organisations with
  * few platforms.
  */
-const MOST_PLATFORMS = withReserve(100);
+const MAX_PLATFORMS = withReserve(100);
 
 const OTHER = 'other';
 
@@ -111,7 +111,7 @@ type PlatformLabels = {
 /** Platform ids as label values. */
 function platformLabels(): PlatformLabels {
   const known = new Set<string>();
-  const use = new SharedUse(MOST_PLATFORMS);
+  const use = new SharedUse(MAX_PLATFORMS);
   return {
     know: (id, organisation) => {
       if (known.has(id)) return;

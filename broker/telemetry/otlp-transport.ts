@@ -5,7 +5,7 @@ import type { Outbound } from '../egress/dispatcher.ts';
 import type { OutageWatch } from '../egress/origin-pool.ts';
 
 /** The collector's answer is not used. */
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 
 /** Statuses after which the data may be sent again (OTLP, Failures). */
 const RETRYABLE = new Set([429, 502, 503, 504]);
@@ -26,7 +26,7 @@ export function otlpTransport(
         method: 'POST',
         headers: { ...Object.fromEntries(revealed), 'content-type': type },
         body: Buffer.from(data.buffer, data.byteOffset, data.byteLength),
-        maxResponseBytes: MOST_BYTES,
+        maxResponseBytes: MAX_BYTES,
         idleTimeoutMs: timeoutMillis,
         totalTimeoutMs: timeoutMillis,
       });

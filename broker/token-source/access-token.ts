@@ -68,24 +68,24 @@ export function readCredential(text: string): AccessToken | undefined {
 export const MARGIN_MS = 5 * 60_000;
 /** Shorter lifetimes, which some servers report for tokens that do not expire, count as unknown: otherwise every call would refresh. */
 const SHORTEST_MS = 2_000;
-const LONGEST_MS = 366 * 24 * 3600_000;
+const MAX_DURATION_MS = 366 * 24 * 3600_000;
 
 /** Returns when a token issued now has to be refreshed, and when it expires. `seconds`: `expires_in`, if the server sent it. */
 export function lifeOf(
   seconds: number | undefined,
   now: Instant,
 ): Pick<AccessToken, 'issuedAt' | 'refreshAt' | 'expiresAt'> {
-  const ms = seconds === undefined ? undefined : Math.min(Math.floor(seconds) * 1000, LONGEST_MS);
+  const ms = seconds === undefined ? undefined : Math.min(Math.floor(seconds) * 1000, MAX_DURATION_MS);
   if (ms === undefined || ms < SHORTEST_MS) return { issuedAt: now, refreshAt: null, expiresAt: null };
   return { issuedAt: now, refreshAt: now + ms - Math.min(MARGIN_MS, ms / 4), expiresAt: now + ms };
 }
 
 /** A 401 to a token younger than this is not about the token. */
-const JUST_ISSUED_MS = 30_000;
+const RECENTLY_ISSUED_MS = 30_000;
 
 /** Whether the token was issued just now: for a short-lived token, within half of its lifetime. */
 export const isJustIssued = ({ issuedAt, expiresAt }: AccessToken, now: Instant): boolean =>
-  now - issuedAt < Math.min(JUST_ISSUED_MS, expiresAt === null ? JUST_ISSUED_MS : (expiresAt - issuedAt) / 2);
+  now - issuedAt < Math.min(RECENTLY_ISSUED_MS, expiresAt === null ? RECENTLY_ISSUED_MS : (expiresAt - issuedAt) / 2);
 
 /** Whether the access token has expired. */
 export const isExpired = ({ expiresAt }: AccessToken, now: Instant): boolean => expiresAt !== null && expiresAt <= now;

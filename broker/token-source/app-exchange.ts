@@ -13,15 +13,15 @@ import { appKeyOf, askAsApp, jsonOf } from './app-request.ts';
 import { type Exchanged, unavailable } from './exchanged.ts';
 import type { AppTokenRequest } from './token-request.ts';
 
-const LONGEST_TOKEN = 8 * 1024;
+const MAX_TOKEN_LENGTH = 8 * 1024;
 /** Upper bound whatever the platform says: a token that is never requested again is never revoked. */
-const LONGEST_LIFE_MS = 3600_000;
+const MAX_LIFETIME_MS = 3600_000;
 
 /** Permissions that GitHub adds to every token. */
 const ALWAYS = new Set(['metadata']);
 
 const Answer = z.looseObject({
-  token: z.string().min(SHORTEST_CREDENTIAL).max(LONGEST_TOKEN).refine(isHeaderValue),
+  token: z.string().min(SHORTEST_CREDENTIAL).max(MAX_TOKEN_LENGTH).refine(isHeaderValue),
   expires_at: z.iso.datetime({ offset: true }),
   repositories: z.array(z.looseObject({ full_name: z.string() })).optional(),
   permissions: z.record(z.string(), z.string()).optional(),
@@ -64,7 +64,7 @@ export async function exchangeAsApp(
       { platform: platformId, beyond: beyond.slice(0, 20) },
       'a token has more permissions than requested',
     );
-  const expiresAt = Math.min(Date.parse(end), now + LONGEST_LIFE_MS);
+  const expiresAt = Math.min(Date.parse(end), now + MAX_LIFETIME_MS);
   if (expiresAt - now <= MARGIN_MS)
     return unavailable(`${platformId} issued a token that expires immediately. Is the clock of the broker correct?`);
   return { kind: 'token', token: new Secret(token), life: { refreshAt: expiresAt - MARGIN_MS, expiresAt } };

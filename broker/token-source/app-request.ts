@@ -16,7 +16,7 @@ const BACKDATED_S = 60;
 const JWT_LIFE_S = 9 * 60;
 const TIMEOUT_MS = 10_000;
 /** The largest answers list a few dozen permissions and one repository. */
-const MOST_BYTES = 256 * 1024;
+const MAX_BYTES = 256 * 1024;
 
 /** Signs the App's JWT, valid for nine minutes. `appId`: its id or client id. */
 export async function signAppJwt(key: KeyObject, appId: string, now: Instant): Promise<string> {
@@ -78,7 +78,7 @@ export async function askAsApp(
     connectionKey: `${connectionId}/app`,
     totalTimeoutMs: TIMEOUT_MS,
     idleTimeoutMs: TIMEOUT_MS,
-    maxResponseBytes: MOST_BYTES,
+    maxResponseBytes: MAX_BYTES,
   });
 }
 

@@ -10,9 +10,9 @@ import { sharedHeaders } from './app-request.ts';
 import { openToken } from './sealed-token.ts';
 
 /** An owner waits for this; tokens that are not revoked in time expire by themselves. */
-const PATIENCE = { atOnce: 8, patienceMs: 5_000 };
+const TIMEOUT = { atOnce: 8, patienceMs: 5_000 };
 const TIMEOUT_MS = 5_000;
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 
 type Base = Pick<Broker, 'outbound' | 'vault' | 'log' | 'clock'>;
 
@@ -25,7 +25,7 @@ export async function revokeAppTokens(
   // Tokens of other kinds expire within an hour.
   if (manifest.auth.type !== 'app') return;
   let failed = 0;
-  const left = await inTurns(rows, PATIENCE, async (row) => {
+  const left = await inTurns(rows, TIMEOUT, async (row) => {
     const token = openToken(broker, row);
     if (token === undefined || (token.expiresAt ?? 0) <= broker.clock()) return;
     const answer = await broker.outbound.send({
@@ -35,7 +35,7 @@ export async function revokeAppTokens(
       connectionKey: `${connection.id}/app`,
       totalTimeoutMs: TIMEOUT_MS,
       idleTimeoutMs: TIMEOUT_MS,
-      maxResponseBytes: MOST_BYTES,
+      maxResponseBytes: MAX_BYTES,
     });
     // 401: it had already expired.
     if (answer.kind === 'unreachable' || (answer.status >= 300 && answer.status !== 401)) failed++;

@@ -33,7 +33,7 @@ export type IssuedToken = { kind: 'token'; token: AccessToken } | Exclude<Exchan
 export type IssuedTokens = (request: TokenRequest, refused?: AccessToken | undefined) => Promise<IssuedToken>;
 
 /** For all organisations; each entry takes some 3 KiB. */
-const KEPT = 2_000;
+const CACHE_SIZE = 2_000;
 /** How long a failure is cached before the platform is asked again. */
 const FAILURE_CACHE_MS = 2_000;
 
@@ -42,8 +42,8 @@ type Work = { request: TokenRequest; place: TokenPlace; refused: AccessToken | u
 
 /** Creates the function, with its caches. */
 export function issuedTokens(broker: Base): IssuedTokens {
-  const kept = recentlyUsed<AccessToken>(KEPT);
-  const failed = recentlyUsed<{ failure: IssuedToken; until: number }>(KEPT);
+  const kept = recentlyUsed<AccessToken>(CACHE_SIZE);
+  const failed = recentlyUsed<{ failure: IssuedToken; until: number }>(CACHE_SIZE);
   const running = singleFlight<IssuedToken>();
   return async (request, refused) => {
     const { organisationId, connectionId } = request;

@@ -11,14 +11,14 @@ import { jsonOf } from './app-request.ts';
 import { type Exchanged, type TokenLife, unavailable } from './exchanged.ts';
 
 const TIMEOUT_MS = 10_000;
-const MOST_BYTES = 256 * 1024;
-const LONGEST_TOKEN = 16 * 1024;
+const MAX_BYTES = 256 * 1024;
+const MAX_TOKEN_LENGTH = 16 * 1024;
 /** Upper bound whatever the server says, and the default: a token that is never requested again is never revoked. */
-const LONGEST_LIFE_S = 3600;
+const MAX_LIFETIME_S = 3600;
 
 /** RFC 6749 §5.1. Some servers send the seconds as a string. */
 const Issued = z.looseObject({
-  access_token: z.string().min(SHORTEST_CREDENTIAL).max(LONGEST_TOKEN).refine(isHeaderValue),
+  access_token: z.string().min(SHORTEST_CREDENTIAL).max(MAX_TOKEN_LENGTH).refine(isHeaderValue),
   token_type: z.string().regex(/^bearer$/i),
   expires_in: z
     .union([
@@ -76,7 +76,7 @@ export async function askTokenEndpoint(
     connectionKey: `${connectionId}/token`,
     totalTimeoutMs: TIMEOUT_MS,
     idleTimeoutMs: TIMEOUT_MS,
-    maxResponseBytes: MOST_BYTES,
+    maxResponseBytes: MAX_BYTES,
   });
   const server = `The token endpoint of ${platformId}`;
   if (answer.kind === 'unreachable') return unavailable(`${server} issued no token. ${answer.detail}`);
@@ -108,6 +108,6 @@ function refusalOf(server: string, { status }: Extract<Answer, { kind: 'answer' 
 }
 
 function lifeWithin(seconds: number | undefined, now: Instant): TokenLife {
-  const { refreshAt, expiresAt } = lifeOf(Math.min(seconds ?? LONGEST_LIFE_S, LONGEST_LIFE_S), now);
+  const { refreshAt, expiresAt } = lifeOf(Math.min(seconds ?? MAX_LIFETIME_S, MAX_LIFETIME_S), now);
   return refreshAt === null || expiresAt === null ? lifeWithin(undefined, now) : { refreshAt, expiresAt };
 }

@@ -4,7 +4,7 @@ import { present } from '../runtime/present.ts';
 
 z.config({ customError: allowedMembers });
 
-const MOST_NAMED = 200;
+const MAX_NAMED = 200;
 
 /** Returns one sentence about the first problem of a body: the field, and what it must be. */
 export function firstProblem(error: z.ZodError): string {
@@ -20,5 +20,5 @@ export function firstProblem(error: z.ZodError): string {
 
 /** Names come from the sender of the body, and may be as long as the body. */
 function shorten(names: string): string {
-  return names.length > MOST_NAMED ? `${names.slice(0, MOST_NAMED).toWellFormed()}…` : names;
+  return names.length > MAX_NAMED ? `${names.slice(0, MAX_NAMED).toWellFormed()}…` : names;
 }

@@ -9,9 +9,9 @@ export type Notes = {
   all(): readonly Note[];
 };
 
-export const MOST_NOTES = 100;
+export const MAX_NOTES = 100;
 /** Characters of one note. */
-export const LONGEST_NOTE = 1_000;
+export const MAX_NOTE_LENGTH = 1_000;
 
 /** `clock`: milliseconds since the Unix epoch. */
 export function makeNotes(clock: () => number): Notes {
@@ -20,7 +20,7 @@ export function makeNotes(clock: () => number): Notes {
   return {
     add: (text) => {
       kept.push({ text, at: clock() });
-      if (kept.length > MOST_NOTES) kept.shift();
+      if (kept.length > MAX_NOTES) kept.shift();
       return { number: ++written, kept: kept.length };
     },
     all: () => kept,

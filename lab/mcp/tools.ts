@@ -2,7 +2,7 @@
 
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { LONGEST_NOTE, type Notes } from './notes.ts';
+import { MAX_NOTE_LENGTH, type Notes } from './notes.ts';
 
 const LOCAL = { openWorldHint: false } as const;
 
@@ -70,7 +70,7 @@ export function addTools(server: McpServer, notes: Notes, seen: Seen): void {
       title: 'Write a note',
       description:
         'Keeps a note in the memory of this server, with at most a hundred others, until it restarts. Notes cannot be read.',
-      inputSchema: object({ text: z.string().min(1).max(LONGEST_NOTE).describe('The note.') }),
+      inputSchema: object({ text: z.string().min(1).max(MAX_NOTE_LENGTH).describe('The note.') }),
       outputSchema: object({
         number: z.int().describe('Counted from 1 since the server started.'),
         kept: z.int().describe('How many notes are kept.'),

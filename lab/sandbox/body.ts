@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { problem, type Reply } from './route.ts';
 
-const MOST_BYTES = 65_536;
+const MAX_BYTES = 65_536;
 
 /** The parsed body, or the refusal: 415 for anything but plain JSON, 413 over 64 KiB, 400 for invalid JSON. */
 export async function readJson(request: IncomingMessage): Promise<{ value: unknown } | { reply: Reply }> {
@@ -15,7 +15,7 @@ export async function readJson(request: IncomingMessage): Promise<{ value: unkno
   }
   const bytes = await readBytes(request);
   if (bytes === undefined) {
-    return { reply: problem(413, 'body_too_large', `A body has at most ${MOST_BYTES} bytes.`) };
+    return { reply: problem(413, 'body_too_large', `A body has at most ${MAX_BYTES} bytes.`) };
   }
   try {
     return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) };
@@ -26,13 +26,13 @@ export async function readJson(request: IncomingMessage): Promise<{ value: unkno
 
 /** Undefined when the body is too large, by Content-Length or actually. Rejects when the client disconnects. */
 async function readBytes(request: IncomingMessage): Promise<Buffer | undefined> {
-  if (Number(request.headers['content-length'] ?? 0) > MOST_BYTES) return undefined;
+  if (Number(request.headers['content-length'] ?? 0) > MAX_BYTES) return undefined;
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > MOST_BYTES) {
+      if (size > MAX_BYTES) {
         request.pause();
         resolve(undefined);
       } else chunks.push(chunk);

@@ -1,7 +1,7 @@
 /** /issues and /issues/{number}/comments. */
 import { z } from 'zod';
 import { full, notFound, PAGING, pageOf, type Route, route } from './route.ts';
-import { type Issue, MOST_OF_A_KIND, type World } from './world.ts';
+import { type Issue, MAX_PER_KIND, type World } from './world.ts';
 
 const TITLE = z.string().trim().min(1).max(200);
 const TEXT = z.string().max(10_000);
@@ -34,7 +34,7 @@ export function issueRoutes(world: World): Route[] {
       path: '/issues',
       body: NewIssue,
       handle({ body }) {
-        if (world.issues.size >= MOST_OF_A_KIND) return full('issues', MOST_OF_A_KIND);
+        if (world.issues.size >= MAX_PER_KIND) return full('issues', MAX_PER_KIND);
         const number = world.next('issue');
         const moment = world.now();
         const issue: Issue = {
@@ -99,7 +99,7 @@ export function issueRoutes(world: World): Route[] {
       handle({ params: [number], body }) {
         const issue = find(number);
         if (!issue) return notFound(`issue ${shown(number)}`);
-        if (world.comments.length >= MOST_OF_A_KIND) return full('comments', MOST_OF_A_KIND);
+        if (world.comments.length >= MAX_PER_KIND) return full('comments', MAX_PER_KIND);
         const written = { author: 'agent', text: body.text, created_at: world.now() };
         const comment = { id: world.next('comment'), issue: issue.number, ...written };
         world.comments.push(comment);

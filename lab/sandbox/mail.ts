@@ -1,7 +1,7 @@
 /** /mail. Sending only files the message under `sent`; nothing leaves the machine. */
 import { z } from 'zod';
 import { full, notFound, PAGING, pageOf, type Route, route } from './route.ts';
-import { type Mail, MOST_OF_A_KIND, type World } from './world.ts';
+import { MAX_PER_KIND, type Mail, type World } from './world.ts';
 
 const ListQuery = z.strictObject({ folder: z.enum(['inbox', 'sent', 'all']).default('inbox'), ...PAGING });
 
@@ -38,7 +38,7 @@ export function mailRoutes(world: World): Route[] {
       path: '/mail',
       body: NewMail,
       handle({ body }) {
-        if (world.mail.size >= MOST_OF_A_KIND) return full('messages', MOST_OF_A_KIND);
+        if (world.mail.size >= MAX_PER_KIND) return full('messages', MAX_PER_KIND);
         const { subject, text } = body;
         const mail: Mail = {
           id: `msg_${world.next('mail')}`,

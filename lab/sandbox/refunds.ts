@@ -1,7 +1,7 @@
 /** /payments and /refunds. A payment is never refunded beyond what was paid. */
 import { z } from 'zod';
 import { full, notFound, PAGING, pageOf, problem, type Route, route } from './route.ts';
-import { MOST_OF_A_KIND, type Payment, type Refund, type World } from './world.ts';
+import { MAX_PER_KIND, type Payment, type Refund, type World } from './world.ts';
 
 const ListQuery = z.strictObject(PAGING);
 const NewRefund = z.strictObject({
@@ -52,7 +52,7 @@ export function refundRoutes(world: World): Route[] {
           const told = `${payment.id} has ${left} of ${payment.amount} cents left to refund; ${body.amount} were requested.`;
           return problem(409, 'refund_exceeds_payment', told);
         }
-        if (world.refunds.size >= MOST_OF_A_KIND) return full('refunds', MOST_OF_A_KIND);
+        if (world.refunds.size >= MAX_PER_KIND) return full('refunds', MAX_PER_KIND);
         const made = { currency: payment.currency, reason: body.reason, created_at: world.now() };
         const refund: Refund = { id: `ref_${world.next('refund')}`, payment: payment.id, amount: body.amount, ...made };
         payment.refunded += refund.amount;

@@ -53,7 +53,7 @@ export type World = {
 };
 
 /** Limit of each collection. */
-export const MOST_OF_A_KIND = 1_000;
+export const MAX_PER_KIND = 1_000;
 
 const HOUR = 3_600_000;
 

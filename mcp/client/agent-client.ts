@@ -18,7 +18,7 @@ import {
 import { type Approval, isSettled, readApproval } from './approval.ts';
 import { BrokerError, unreachableError } from './broker-error.ts';
 import type { Permissions } from './permissions.ts';
-import { MOST_WAIT_SECONDS, pollUntil } from './poll-until.ts';
+import { MAX_WAIT_SECONDS, pollUntil } from './poll-until.ts';
 import {
   type AccessRequest,
   type AccessStatus,
@@ -198,4 +198,4 @@ export function agentClient(send: Send) {
 }
 
 const waitQuery = (seconds: number): string =>
-  seconds > 0 ? `?wait=${Math.min(Math.ceil(seconds), MOST_WAIT_SECONDS)}` : '';
+  seconds > 0 ? `?wait=${Math.min(Math.ceil(seconds), MAX_WAIT_SECONDS)}` : '';

@@ -4,9 +4,9 @@ import { pause } from './pause.ts';
 import type { Answer } from './read-answers.ts';
 
 /** Limit of the broker's long polls. */
-export const MOST_WAIT_SECONDS = 50;
+export const MAX_WAIT_SECONDS = 50;
 const FIRST_PAUSE_MS = 500;
-const MOST_PAUSE_MS = 15_000;
+const MAX_PAUSE_MS = 15_000;
 /** How long a broker may be unavailable before its error is returned: longer than a restart, or a failover of its database. */
 const OUTAGE_MS = 300_000;
 
@@ -23,7 +23,7 @@ export async function pollUntil<T>(
   for (;;) {
     const askedAt = Date.now();
     const left = Math.max(0, Math.ceil((endsAt - askedAt) / 1000));
-    const found = await poll(Math.min(left, MOST_WAIT_SECONDS));
+    const found = await poll(Math.min(left, MAX_WAIT_SECONDS));
     const now = Date.now();
     if ((found.ok && isFinal(found.value)) || now >= endsAt) return found;
     if (found.ok) {
@@ -34,7 +34,7 @@ export async function pollUntil<T>(
     if (!isOutage(found.error) || now - failing.since >= OUTAGE_MS) return found;
     const wantedMs = Math.max(failing.pauseMs, (found.error.retryAfterSeconds ?? 0) * 1000);
     await pause(Math.min(wantedMs, endsAt - now), signal);
-    failing.pauseMs = Math.min(failing.pauseMs * 2, MOST_PAUSE_MS);
+    failing.pauseMs = Math.min(failing.pauseMs * 2, MAX_PAUSE_MS);
   }
 }
 

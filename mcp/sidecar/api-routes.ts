@@ -27,7 +27,7 @@ export const API_SERVED: string = SERVED.map(({ method, shown }) => `${method} $
 export type HeldCalls = { note(id: string): void; has(id: string): boolean };
 
 /** Most held calls that are remembered; beyond that the oldest is dropped. */
-const MOST_HELD = 10_000;
+const MAX_HELD = 10_000;
 
 export function heldCalls(): HeldCalls {
   const ids = new Set<string>();
@@ -35,7 +35,7 @@ export function heldCalls(): HeldCalls {
     note: (id) => {
       ids.add(id.toLowerCase());
       const [oldest] = ids;
-      if (ids.size > MOST_HELD && oldest !== undefined) ids.delete(oldest);
+      if (ids.size > MAX_HELD && oldest !== undefined) ids.delete(oldest);
     },
     has: (id) => ids.has(id.toLowerCase()),
   };

@@ -3,10 +3,10 @@ import { delimiter } from 'node:path';
 import type { Environment } from './environment.ts';
 
 /** The file of root certificates that Go, Ruby, OpenSSL and many others read. */
-const USUAL_ROOTS = 'SSL_CERT_FILE';
+const ROOTS_VARIABLE = 'SSL_CERT_FILE';
 /** Variables that name a file of roots which replaces the system's, or that of the tool. */
 const ROOTS = [
-  USUAL_ROOTS,
+  ROOTS_VARIABLE,
   ...['REQUESTS_CA_BUNDLE', 'HTTPLIB2_CA_CERTS', 'CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE', 'CURL_CA_BUNDLE'],
   ...['GIT_SSL_CAINFO', 'AWS_CA_BUNDLE', 'PERL_LWP_SSL_CA_FILE', 'HEX_CACERTS_PATH'],
 ];
@@ -69,7 +69,7 @@ export function proxyVariables(
   };
   for (const name of [...ROOTS, ...MORE_ROOTS, ...ROOTS_IF_SET.filter((one) => parent[one])])
     environment[name] = rootsFor(name, parent[name]);
-  const usual = environment[USUAL_ROOTS];
+  const usual = environment[ROOTS_VARIABLE];
   // An empty entry is PHP's built-in folder: PHP then reads both folders.
   environment.PHP_INI_SCAN_DIR = `${parent.PHP_INI_SCAN_DIR ?? ''}${delimiter}${folder}/php`;
   files['php/agent-broker-run.ini'] = `curl.cainfo="${usual}"\nopenssl.cafile="${usual}"\n`;

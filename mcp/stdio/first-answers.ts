@@ -10,17 +10,17 @@ import type { PermissionWatch } from '../tools/permission-watch.ts';
 import { type Line, lineReader } from './lines.ts';
 
 /** Four times the maximum size of a call, to leave room for JSON escapes. */
-export const MOST_LINE_BYTES = 4 * 1024 * 1024;
+export const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
 /**
  * How long the list waits for the agent's permissions, from the start of the process, in milliseconds. If the broker answers
  * later, `tools/list_changed` follows.
  */
-const LISTED_WITHIN_MS = 250;
-const LEAST_PATIENCE_MS = 100;
+const LIST_DEADLINE_MS = 250;
+const MIN_TIMEOUT_MS = 100;
 
 /** Delay before loading the SDK after the tools were listed, so that concurrently starting servers can list theirs first. */
-const LOADED_AFTER_MS = 500;
+const LOAD_DELAY_MS = 500;
 
 /** Handshake revisions that the SDK supports. */
 export const HANDSHAKES: readonly unknown[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'];
@@ -70,11 +70,11 @@ export function answerFirst(input: Readable, output: Writable, { version, permis
     request === undefined || (request.id !== undefined && request.id !== lines.greeted);
   const list = async (id: unknown) => {
     state = 'listing';
-    const known = await permissions.soon(Math.max(LEAST_PATIENCE_MS, LISTED_WITHIN_MS - performance.now()));
+    const known = await permissions.soon(Math.max(MIN_TIMEOUT_MS, LIST_DEADLINE_MS - performance.now()));
     if (ended?.isGone) return;
     answer(id, { tools: listTools(known) });
     if (ended) loadForRequests();
-    else loading = setTimeout(loadNow, LOADED_AFTER_MS);
+    else loading = setTimeout(loadNow, LOAD_DELAY_MS);
   };
 
   const take = (line: Line): void => {
@@ -95,7 +95,7 @@ export function answerFirst(input: Readable, output: Writable, { version, permis
     kept.push(line);
   };
 
-  const read = lineReader(MOST_LINE_BYTES, take);
+  const read = lineReader(MAX_LINE_BYTES, take);
   const over: Over = (end) => {
     if (ended && !end.isGone) return;
     ended = end;

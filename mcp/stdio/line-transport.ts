@@ -7,7 +7,7 @@ import type { Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
 import { firstProblem, type Problem } from '../../json/first-problem.ts';
 import { FORBIDDEN_ARGUMENT, hasForbiddenArgument, idOf, wrongArgumentsResult } from '../tools/wrong-arguments.ts';
-import { type FirstLines, MOST_LINE_BYTES, type Over } from './first-answers.ts';
+import { type FirstLines, MAX_LINE_BYTES, type Over } from './first-answers.ts';
 import type { Line } from './lines.ts';
 
 const PARSE_ERROR = -32700;
@@ -84,7 +84,7 @@ function readMessage(line: Line): { message: JSONRPCMessage } | Refused | undefi
     return refused(
       idIn(line),
       INVALID_REQUEST,
-      `The message is longer than ${MOST_LINE_BYTES} bytes. Nothing was done: send less in one call.`,
+      `The message is longer than ${MAX_LINE_BYTES} bytes. Nothing was done: send less in one call.`,
     );
   if (line.text.trim() === '') return undefined;
   let value: unknown;
@@ -138,7 +138,7 @@ function idIn({ beginning, end }: Extract<Line, { kind: 'too_long' }>): Id {
 type Misread = { place: readonly (string | number)[]; reason: string };
 
 /** The nesting that the broker accepts in a call, plus the message and its `params`. Deeper nesting could not be compared without a stack overflow. */
-const MOST_LEVELS = 64 + 2;
+const MAX_LEVELS = 64 + 2;
 
 /**
  * Returns the first number in `text`, which JSON.parse has accepted, that a double cannot represent, or the first duplicate member name; undefined when
@@ -146,7 +146,7 @@ const MOST_LEVELS = 64 + 2;
  * could not detect either.
  */
 export function misreadIn(text: string): Misread | undefined {
-  const problem = firstProblem(text, { maxDepth: MOST_LEVELS, exactNumbers: true });
+  const problem = firstProblem(text, { maxDepth: MAX_LEVELS, exactNumbers: true });
   return problem && { place: problem.place, reason: reasonOf(problem) };
 }
 

@@ -23,9 +23,9 @@ type Given = {
 };
 
 /** Poll interval for changed permissions: usually a 304. */
-const LOOK_EVERY_MS = 60_000;
+const CHECK_INTERVAL_MS = 60_000;
 /** How long the program lives after its connection is closed, in milliseconds: time to store what a pending call needs. */
-const LEAVE_MS = 1_000;
+const EXIT_DELAY_MS = 1_000;
 const CHANGED = `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })}\n`;
 
 /** Serves until standard input ends. Standard output is for the protocol, standard error for people. */
@@ -39,7 +39,7 @@ export function serveAgent({ environment, profile: file, configured, waitSeconds
   const permissions = permissionWatch(client, () => tellChange());
   // Requested during the handshake, so that the first list includes the permissions.
   permissions.refreshSoon();
-  const looking = setInterval(permissions.refreshSoon, LOOK_EVERY_MS);
+  const looking = setInterval(permissions.refreshSoon, CHECK_INTERVAL_MS);
   // If the input ends before the SDK is loaded.
   process.stdin.once('close', () => clearInterval(looking));
   process.stdin.once('end', () => clearInterval(looking));
@@ -51,7 +51,7 @@ export function serveAgent({ environment, profile: file, configured, waitSeconds
     const ended = () => {
       clearInterval(looking);
       // A write whose response nobody waits for any more goes on at the broker; the identical call gets its result.
-      setTimeout(() => process.exit(), LEAVE_MS).unref();
+      setTimeout(() => process.exit(), EXIT_DELAY_MS).unref();
     };
     const given = { client, permissions, repeats, configured, waitMs: waitSeconds * 1000, version, report, ended };
     tellChange = serveTools(lines, process.stdout, given);

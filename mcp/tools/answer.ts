@@ -68,7 +68,7 @@ export type ToolAnswer = {
 };
 
 /** Limit of a platform's response for a model. The same as for results of approved calls. */
-const MOST_DATA_BYTES = 256 * 1024;
+const MAX_DATA_BYTES = 256 * 1024;
 
 const FAILURES: readonly Structured['status'][] = ['denied', 'expired', 'refused', 'halted', 'not_ready', 'failed'];
 
@@ -143,7 +143,7 @@ function bounded(facts: Structured): Structured {
   if (facts.data === undefined) return facts;
   const text = typeof facts.data === 'string' ? facts.data : JSON.stringify(facts.data);
   const bytes = Buffer.byteLength(text);
-  if (bytes > MOST_DATA_BYTES)
+  if (bytes > MAX_DATA_BYTES)
     return cut(facts, beginningOf(text), {
       bytes,
       rest: 'Read less at a time, if the platform has pages, filters or a choice of fields. A program gets it whole from POST /v1/actions. Do not repeat a call that changes something for the rest.',
@@ -173,6 +173,6 @@ function cut(
 /** Truncated in bytes (a code unit takes at least one); a streaming decoder leaves out a partial character at the end. */
 const beginningOf = (text: string): string =>
   new TextDecoder('utf-8', { ignoreBOM: true }).decode(
-    Buffer.from(text.slice(0, MOST_DATA_BYTES)).subarray(0, MOST_DATA_BYTES),
+    Buffer.from(text.slice(0, MAX_DATA_BYTES)).subarray(0, MAX_DATA_BYTES),
     { stream: true },
   );

@@ -7,7 +7,7 @@ import { ANYTHING } from './answer.ts';
 z.config({ customError: allowedMembers });
 
 /** Most characters shown of a name that the model made up. */
-const MOST_SHOWN = 200;
+const MAX_SHOWN = 200;
 
 /** Stored before the broker validates the call, so restricted to what a database accepts, as in the broker's own schemas. */
 const reasonText = z
@@ -126,7 +126,7 @@ function problemsIn(issue: z.core.$ZodIssue): string[] {
   if (issue.code === 'unrecognized_keys')
     return [
       ...issue.keys.map(
-        (key) => `${[...path, key].map(String).join('.').slice(0, MOST_SHOWN)}: there is no such argument`,
+        (key) => `${[...path, key].map(String).join('.').slice(0, MAX_SHOWN)}: there is no such argument`,
       ),
       issue.message,
     ];

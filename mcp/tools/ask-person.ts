@@ -5,10 +5,10 @@ import type { ToolRequest } from './peer.ts';
 import { readState, type WaitsFor, writeState } from './request-state.ts';
 
 /** Clients suspend their timeout during a dialog, or have five minutes (docs/clients). */
-const MOST_DIALOG_MS = 240_000;
+const MAX_DIALOG_MS = 240_000;
 
 /** A refusal within this time is by the client itself (without a person), not by a person who read it. */
-const SOONEST_REFUSAL_MS = 2_000;
+const MIN_REFUSAL_MS = 2_000;
 
 /** What the request waits for. `Value`: the result. */
 export type PersonQuestion<Value> = WaitsFor & {
@@ -54,7 +54,7 @@ export async function askPerson<Value>(
 
 /** Whether a person, and not the client itself, refused to open a link that was sent `ms` before. */
 const isRefusal = (action: string, ms: number): boolean =>
-  (action === 'decline' || action === 'cancel') && !(ms < SOONEST_REFUSAL_MS);
+  (action === 'decline' || action === 'cancel') && !(ms < MIN_REFUSAL_MS);
 
 /** Asks the person to open the link. A decision made elsewhere meanwhile cancels the dialog. */
 async function withDialog<Value>(
@@ -65,7 +65,7 @@ async function withDialog<Value>(
   const done = (value: Value): Done<Value> => ({ kind: 'done', value });
   const closing = new AbortController();
   const signal = AbortSignal.any([request.signal, closing.signal]);
-  const settled = asked.wait({ ...request, signal }, { endsAt: Date.now() + MOST_DIALOG_MS }).then(done);
+  const settled = asked.wait({ ...request, signal }, { endsAt: Date.now() + MAX_DIALOG_MS }).then(done);
   const askedAt = performance.now();
   const link = { id: asked.id, url: asked.url, message: asked.message };
   const opened = request.openLink(link, signal).catch(() => 'nobody_asked' as const);

@@ -17,7 +17,7 @@ import { isFinal, writeOnce } from './write-once.ts';
 import type { Written } from './written.ts';
 
 /** Maximum size of a call (docs/agents.md, POST /v1/actions). */
-const MOST_CALL_BYTES = 1024 * 1024;
+const MAX_CALL_BYTES = 1024 * 1024;
 
 /** Throws the reason of the request's signal when it is aborted. */
 export async function callPlatform(host: ToolHost, request: ToolRequest, asked: Action): Promise<HeldCallResult> {
@@ -25,7 +25,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, asked: 
   const named = await withCaller(host, asked);
   if (!named.ok) return answerResult(named.answer);
   const { action } = named;
-  if (Buffer.byteLength(JSON.stringify(action)) > MOST_CALL_BYTES)
+  if (Buffer.byteLength(JSON.stringify(action)) > MAX_CALL_BYTES)
     return answerResult(
       toolAnswer({
         status: 'failed',

@@ -2,7 +2,7 @@
 import type { Granted, Permissions, PlatformPermissions } from '../client/permissions.ts';
 
 /** Limited, because descriptions are part of every model request. */
-const MOST_CHARACTERS = 4_000;
+const MAX_CHARACTERS = 4_000;
 
 /** One line for each platform. `untold`: the client is not allowed to read the permissions. Undefined: not known yet. */
 export function describePermissions(permissions: Permissions | 'untold' | undefined): string {
@@ -14,7 +14,7 @@ export function describePermissions(permissions: Permissions | 'untold' | undefi
   let length = 0;
   for (const platform of permissions.platforms) {
     const line = describePlatform(platform);
-    if (length + line.length > MOST_CHARACTERS) break;
+    if (length + line.length > MAX_CHARACTERS) break;
     lines.push(line);
     length += line.length;
   }

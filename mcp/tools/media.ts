@@ -6,7 +6,7 @@ export type Media =
   | { type: 'resource'; resource: { uri: string; mimeType: string; blob: string } };
 
 /** In bytes. Larger pictures exceed what models handle well. */
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 
 /** Media types that models accept: another picture would cause an error at the model's provider. */
 const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
@@ -14,7 +14,7 @@ const RESOURCES = new Set(['application/pdf']);
 
 /** `base64`: all of the bytes. `uri`: names them as a resource. Undefined when MCP has no content type for them that clients can show. */
 export function mediaOf(base64: string, type: string | undefined, uri: string): Media | undefined {
-  if (type === undefined || base64 === '' || Buffer.byteLength(base64, 'base64') > MOST_BYTES) return undefined;
+  if (type === undefined || base64 === '' || Buffer.byteLength(base64, 'base64') > MAX_BYTES) return undefined;
   if (IMAGES.has(type)) return { type: 'image', data: base64, mimeType: type };
   if (type.startsWith('audio/')) return { type: 'audio', data: base64, mimeType: type };
   return RESOURCES.has(type) ? { type: 'resource', resource: { uri, mimeType: type, blob: base64 } } : undefined;
@@ -43,7 +43,7 @@ export const mediaInWords = (bytes: number | undefined, type: string | undefined
 export function withoutMedia(data: unknown): { data: unknown; media: Media[]; words?: string } {
   const media: Media[] = [];
   if (!isObject(data) || !Array.isArray(data.content)) return { data, media };
-  let left = MOST_BYTES;
+  let left = MAX_BYTES;
   let hidden = 0;
   const content = data.content.map((block: unknown) => {
     const found = bytesIn(block);

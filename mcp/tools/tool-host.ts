@@ -18,6 +18,6 @@ export type ToolHost = {
   configured?: (() => Caller) | undefined;
   /** Logs an unexpected error. Returns what a client may read of it. */
   failed: (error: unknown) => BrokerError;
-  /** How long a request is kept open for a decision, in milliseconds: MOST_WAIT_MS, or less for clients with a shorter timeout. */
+  /** How long a request is kept open for a decision, in milliseconds: MAX_WAIT_MS, or less for clients with a shorter timeout. */
   waitMs: number;
 };

@@ -21,7 +21,7 @@ import { cancelTask, getTask, taskCreated } from './tasks.ts';
 import type { ToolHost } from './tool-host.ts';
 
 /** Timeout for the permissions in the first list, where `tools/list_changed` follows if the broker answers later. */
-const LIST_PATIENCE_MS = 350;
+const LIST_TIMEOUT_MS = 350;
 
 /** Advice after an unexpected error. Writes are stored before they are submitted, so an identical write is the same call. */
 const AGAIN =
@@ -45,7 +45,7 @@ export type Served = {
 /** One server for each connection, or for each request of a stateless transport. */
 export function toolServer(
   host: ToolHost,
-  { version, tellsChanges, untold = false, opensByError = false, listPatienceMs = LIST_PATIENCE_MS }: Served,
+  { version, tellsChanges, untold = false, opensByError = false, listPatienceMs = LIST_TIMEOUT_MS }: Served,
 ): Server {
   const { serverInfo, ...offered } = introduction(version, tellsChanges);
   const server = new Server(serverInfo, offered);

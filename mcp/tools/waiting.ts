@@ -4,10 +4,10 @@ import type { Answer } from '../client/read-answers.ts';
 import type { ToolRequest } from './peer.ts';
 
 /** Clients time out after 60 seconds by default (docs/clients). */
-export const MOST_WAIT_MS = 50_000;
-const NEWS_EVERY_MS = 10_000;
+export const MAX_WAIT_MS = 50_000;
+const PROGRESS_INTERVAL_MS = 10_000;
 const PAUSE_MS = 1_000;
-const LEAST_PAUSE_MS = 50;
+const MIN_PAUSE_MS = 50;
 
 type Waiting = {
   request: ToolRequest;
@@ -28,7 +28,7 @@ type Poll<T> = (waitSeconds: number) => Promise<Answer<T>>;
 export async function waitFor<T>(
   poll: Poll<T>,
   isSettled: (value: T) => boolean,
-  { request, endsAt, news, newsEveryMs = NEWS_EVERY_MS, pauseMs = LEAST_PAUSE_MS }: Waiting,
+  { request, endsAt, news, newsEveryMs = PROGRESS_INTERVAL_MS, pauseMs = MIN_PAUSE_MS }: Waiting,
 ): Promise<Answer<T>> {
   const told = telling(request, news, newsEveryMs);
   told.now();
@@ -49,7 +49,7 @@ export async function waitFor<T>(
 
 /** Runs the work of a request, with a progress notification every ten seconds that shows clients and proxies that the request is still running. */
 export async function withNews<T>(request: ToolRequest, news: string, work: () => Promise<T>): Promise<T> {
-  const told = telling(request, news, NEWS_EVERY_MS);
+  const told = telling(request, news, PROGRESS_INTERVAL_MS);
   try {
     return await work();
   } finally {

@@ -5,8 +5,8 @@ import type { ToolHost } from './tool-host.ts';
 import type { Written } from './written.ts';
 
 const IN_PROGRESS = 'idempotency_in_progress';
-const USUAL_PAUSE_SECONDS = 2;
-const LEAST_PAUSE_MS = 500;
+const DEFAULT_PAUSE_SECONDS = 2;
+const MIN_PAUSE_MS = 500;
 
 /** Errors that the broker stores for a key, in addition to responses and held calls: retries get the same. */
 const LAST_WORDS = new Set(['idempotency_outcome_unknown', 'upstream_response_blocked', 'upstream_unreachable']);
@@ -36,8 +36,8 @@ export async function writeOnce(
     joins = true;
     const leftMs = endsAt - Date.now();
     if (leftMs <= 0) break;
-    const { retryAfterSeconds = USUAL_PAUSE_SECONDS } = outcome.error;
-    await sleep(Math.min(Math.max(retryAfterSeconds * 1000, LEAST_PAUSE_MS), leftMs));
+    const { retryAfterSeconds = DEFAULT_PAUSE_SECONDS } = outcome.error;
+    await sleep(Math.min(Math.max(retryAfterSeconds * 1000, MIN_PAUSE_MS), leftMs));
     outcome = await submit();
   }
   if (outcome.kind === 'held') await repeats.held(hash, key, outcome.approvalId);

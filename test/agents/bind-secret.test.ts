@@ -3,7 +3,7 @@ import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypt
 import { CompactEncrypt, importJWK, type JWK } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintToken } from '../../broker/crypto/one-time-token.ts';
-import { destroyOldSecretKeys, OPENS_ON_MS } from '../../broker/secret-keys.ts';
+import { DECRYPTION_GRACE_MS, destroyOldSecretKeys } from '../../broker/secret-keys.ts';
 import { listGrants } from '../../broker/store/agents.ts';
 import { listConnections } from '../../broker/store/connections.ts';
 import type { Db } from '../../broker/store/store.ts';
@@ -458,7 +458,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expect(createPublicKey({ key: after as never, format: 'jwk' }).asymmetricKeyType).toBe('ec');
     expect(after).not.toHaveProperty('d');
     expect((await post({ ...body, encrypted_secret: first })).status).toBe(200);
-    world.clock.skewMs = OPENS_ON_MS + 1000;
+    world.clock.skewMs = DECRYPTION_GRACE_MS + 1000;
     await destroyOldSecretKeys(world.running.broker, world.running.broker.clock());
     world.clock.skewMs = 0;
     expectRefused(await post({ ...body, encrypted_secret: second }));

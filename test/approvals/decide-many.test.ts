@@ -1,6 +1,6 @@
 /** Bulk decisions on held calls: each decided independently, each with its own result, and only calls that were shown. */
 import { describe, expect, test } from 'vitest';
-import { MOST_DECIDED } from '../../broker/approvals/decide-many.ts';
+import { MAX_DECIDED } from '../../broker/approvals/decide-many.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus } from '../world/agent.ts';
@@ -121,13 +121,13 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
 
   onOne('the same one twice, none, or more than are allowed are refused as a whole', async () => {
     const [item] = (await hold(1)) as [Item];
-    const many = Array.from({ length: MOST_DECIDED + 1 }, () => ({ ...item, approval_id: uuidv4() }));
+    const many = Array.from({ length: MAX_DECIDED + 1 }, () => ({ ...item, approval_id: uuidv4() }));
     const twice = [item, { ...item, approval_id: item.approval_id.toUpperCase() }];
     for (const items of [twice, [], many, [{ approval_id: item.approval_id }], [{ ...item, request_hash: 'x' }]])
       expectEnvelope(await decide('approve', items), 400, 'invalid_request');
     expectEnvelope(await decide('postpone', [item]), 400, 'invalid_request');
     expect(await statusOf(item)).toBe('pending');
-    expect(outcomes(await decide('deny', many.slice(1)))).toEqual(Array(MOST_DECIDED).fill('not_found'));
+    expect(outcomes(await decide('deny', many.slice(1)))).toEqual(Array(MAX_DECIDED).fill('not_found'));
   });
 
   onOne('a viewer decides none', async () => {

@@ -16,7 +16,7 @@ import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 /** A fifth of the production value. A process that starts after a crash takes one and a half intervals to know that no other is alive. */
-const BEAT_MS = 1_000;
+const HEARTBEAT_MS = 1_000;
 const ROOT = '/v1/approvals/passkeys';
 
 type Process = BrokerProcess & {
@@ -56,7 +56,7 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
       BASE_URL: baseUrl,
       AGENT_BROKER_DATA: data,
       AGENT_BROKER_KEY_FILE: join(world.environment.AGENT_BROKER_DATA!, 'keys', 'master.key'),
-      TEST_BEAT_MS: String(BEAT_MS),
+      TEST_BEAT_MS: String(HEARTBEAT_MS),
     });
     onTestFinished(() => child.signal('SIGKILL'));
     const start = async (): Promise<Process> => {

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
 import { sealRequest } from '../../broker/approvals/sealed.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
-import { MOST_PIPELINED } from '../../broker/process/pipelined-requests.ts';
+import { MAX_PIPELINED } from '../../broker/process/pipelined-requests.ts';
 import { putApproval } from '../../broker/store/approvals.ts';
 import { expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -17,7 +17,7 @@ import { givenWorld, type Organisation, shared, WRITE } from '../world/world.ts'
 /** Agents that wait concurrently in one test. */
 const WAITERS = sized(1_000, 2_000);
 /** For the broker and its clients, which share one process. */
-const MOST_MB = WAITERS / 8;
+const MAX_MB = WAITERS / 8;
 
 describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
@@ -174,13 +174,13 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     socket.on('data', (bytes) => {
       answers += bytes;
     });
-    for (let i = 0; i < MOST_PIPELINED; i++)
+    for (let i = 0; i < MAX_PIPELINED; i++)
       socket.write(
         `GET /v1/approvals/${id}?wait=20 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${agent.token()}\r\n\r\n`,
       );
-    await isWaiting(id, MOST_PIPELINED);
+    await isWaiting(id, MAX_PIPELINED);
     await decide(id, 'deny');
-    await vi.waitUntil(() => answers.split('"status":"denied"').length === MOST_PIPELINED + 1, { timeout: 10_000 });
+    await vi.waitUntil(() => answers.split('"status":"denied"').length === MAX_PIPELINED + 1, { timeout: 10_000 });
     socket.destroy();
     process.off('warning', note);
     expect(warnings.map(String)).toEqual([]);
@@ -197,7 +197,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     expect((await decide(id, 'approve')).body.status).toBe('approved');
   });
 
-  test(`${WAITERS} waiting agents cause no statement until there is news, and use less than ${MOST_MB} MB`, {
+  test(`${WAITERS} waiting agents cause no statement until there is news, and use less than ${MAX_MB} MB`, {
     timeout: 360_000,
   }, async () => {
     const { broker } = world.running;
@@ -238,7 +238,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     await agent.get(`/v1/approvals/${first}`);
     expect(statements.count(), 'the twin: a request is counted').toBeGreaterThanOrEqual(counted + 2);
     statements.end();
-    expect((process.memoryUsage().rss - before) / 1e6, 'MB for broker and clients').toBeLessThan(MOST_MB);
+    expect((process.memoryUsage().rss - before) / 1e6, 'MB for broker and clients').toBeLessThan(MAX_MB);
     const [id, one] = [...ids][777]!;
     const [took] = await seconds(Promise.all([waiting[777], decide(id, 'deny')]));
     expect(took).toBeLessThan(scaledTimeout(5));

@@ -36,7 +36,7 @@ const batchOf = (first: number, end: number, id?: (index: number) => string): Ba
   lines: Array.from({ length: end - first }, (_, at) => lineOf(first + at, id?.(first + at))) as [Line, ...Line[]],
 });
 
-const HANGS_AFTER_MS = 200;
+const TIMEOUT_MS = 200;
 
 describe('an audit file', () => {
   let folder: string;
@@ -56,9 +56,9 @@ describe('an audit file', () => {
       idAt: async (index) => `row-${index}`,
     };
   });
-  /** Makes a write count as hanging after HANGS_AFTER_MS. On a busy machine one that does not hang may take as long. */
+  /** Makes a write count as hanging after TIMEOUT_MS. On a busy machine one that does not hang may take as long. */
   const impatient = () => {
-    delivering = { ...delivering, folder: remoteFolder(folder, HANGS_AFTER_MS) };
+    delivering = { ...delivering, folder: remoteFolder(folder, TIMEOUT_MS) };
   };
   const own = () => join(folder, ORGANISATION);
   const live = () => join(own(), 'audit.jsonl');
@@ -187,7 +187,7 @@ describe('an audit file', () => {
     expect(slow).toMatchObject({ kind: 'failed', why: expect.stringContaining('does not respond') });
     const began = performance.now();
     expect(await deliver(batchOf(2, 4))).toEqual(slow);
-    expect(performance.now() - began).toBeLessThan(HANGS_AFTER_MS);
+    expect(performance.now() - began).toBeLessThan(TIMEOUT_MS);
     expect(delivering.folder!.isBusy()).toBe(true);
     held.resolve('row-1');
     await expect.poll(() => delivering.folder!.isBusy()).toBe(false);

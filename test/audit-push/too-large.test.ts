@@ -1,6 +1,6 @@
 /** Receivers that limit the size of requests get smaller batches; a single row that is too large is a failure. */
 import { describe, expect, test } from 'vitest';
-import { MOST_ROWS, nextBatch } from '../../broker/audit-push/batch.ts';
+import { MAX_ROWS, nextBatch } from '../../broker/audit-push/batch.ts';
 import { makeRowLimits } from '../../broker/audit-push/row-limits.ts';
 import { findSink } from '../../broker/store/audit-sinks.ts';
 import { recordReads } from '../receipt-log/read-log.ts';
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
     const stored = (await findSink(broker.store.db, { organisation_id: organisation.id, id }))!;
     let [rows, bytes, batches] = [0, 0, 0];
     for (let next_index = 0; next_index < stored.log_size; batches++) {
-      const { end, lines } = await nextBatch(broker, { ...stored, next_index, batch_end: null }, MOST_ROWS);
+      const { end, lines } = await nextBatch(broker, { ...stored, next_index, batch_end: null }, MAX_ROWS);
       const own = lines.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
       expect(own).toBeLessThanOrEqual(1024 * 1024);
       [rows, bytes, next_index] = [rows + lines.length, bytes + own, end];
@@ -112,16 +112,16 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
 
 test('a refused batch halves a sink’s limit, which grows again in small steps up to the common maximum', () => {
   const limits = makeRowLimits();
-  expect(limits.of('a')).toBe(MOST_ROWS);
+  expect(limits.of('a')).toBe(MAX_ROWS);
   limits.refused('a', 500);
-  expect([limits.of('a'), limits.of('b')]).toEqual([250, MOST_ROWS]);
+  expect([limits.of('a'), limits.of('b')]).toEqual([250, MAX_ROWS]);
   // A batch below the limit does not raise it.
   limits.taken('a', 249);
   expect(limits.of('a')).toBe(250);
   limits.taken('a', 250);
   expect(limits.of('a')).toBe(266);
   for (let i = 0; i < 100; i++) limits.taken('a', limits.of('a'));
-  expect(limits.of('a')).toBe(MOST_ROWS);
+  expect(limits.of('a')).toBe(MAX_ROWS);
   limits.refused('a', 1);
   expect(limits.of('a')).toBe(1);
 });

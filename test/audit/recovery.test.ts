@@ -22,8 +22,8 @@ import { thorough } from '../world/thorough.ts';
 import { givenWorld, READ, shared, startWorld } from '../world/world.ts';
 
 /** A sixteenth of the production value, so that what takes 20 to 25 s there takes two here. */
-const BEAT_MS = 300;
-const DEAD_AFTER_MS = 4 * BEAT_MS;
+const HEARTBEAT_MS = 300;
+const DEAD_AFTER_MS = 4 * HEARTBEAT_MS;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const patch = (item: string) => ({
@@ -63,13 +63,13 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
   });
 
   async function startReplica(clock = Date.now): Promise<Running> {
-    const running = await serve(readConfig(replicaEnvironment()), { beatMs: BEAT_MS, clock });
+    const running = await serve(readConfig(replicaEnvironment()), { beatMs: HEARTBEAT_MS, clock });
     onTestFinished(() => running.stop());
     return running;
   }
 
   async function spawnReplica() {
-    const child = spawnBroker({ ...replicaEnvironment(), TEST_BEAT_MS: String(BEAT_MS) });
+    const child = spawnBroker({ ...replicaEnvironment(), TEST_BEAT_MS: String(HEARTBEAT_MS) });
     onTestFinished(() => child.signal('SIGKILL'));
     const baseUrl = await child.serve();
     expect(baseUrl, child.output().stderr).toBeDefined();
@@ -105,7 +105,7 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
       if (row.state === 'final') return row;
       expect(performance.now(), `waited in vain for the row of ${item}`).toBeLessThan(end);
       // Far shorter than the interval of heartbeats.
-      await pause(BEAT_MS / 6);
+      await pause(HEARTBEAT_MS / 6);
     }
   }
 

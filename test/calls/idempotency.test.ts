@@ -339,7 +339,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
   });
 
   test('stored answers of an agent and its children are limited in bytes: beyond that only status and audit id are stored', async () => {
-    const MOST = 32 * 1024 * 1024;
+    const MAX = 32 * 1024 * 1024;
     const agent = await organisation.agent();
     const child = await childOf(world, organisation, agent);
     const other = await organisation.agent();
@@ -349,7 +349,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       return (await rows.execute()).filter(({ answer }) => answer !== null);
     };
     world.upstream.answer = (_request, response) => response.end(JSON.stringify('x'.repeat(250_000)));
-    const fitting = Math.floor(MOST / 250_600);
+    const fitting = Math.floor(MAX / 250_600);
     const actTwice = async () => {
       for (const { status, text } of await Promise.all([agent.act(WRITE, newKey()), agent.act(WRITE, newKey())]))
         expect(status, text.slice(0, 300)).toBe(200);

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { LEAST, shortIds } from '../../bin/short-id.ts';
+import { MIN, shortIds } from '../../bin/short-id.ts';
 import { cut, line, styled, widthOf } from '../../bin/terminal/line.ts';
 import { jsonPost, jsonRequest } from '../world/agent.ts';
 import { commandHost, startServe } from '../world/command.ts';
@@ -139,7 +139,7 @@ describe('the inbox', () => {
   });
 
   test.each([
-    ['too short', ['abc'], 2, `${LEAST} characters`],
+    ['too short', ['abc'], 2, `${MIN} characters`],
     ['no id', ['hello!'], 2, 'is no id'],
     ['of nothing that waits', ['00000000-0000-4000-8000-000000000000'], 1, 'No pending item'],
   ])('an id that is %s is refused', async (_what, words, code, message) => {

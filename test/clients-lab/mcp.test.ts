@@ -16,7 +16,7 @@ import { load, withoutLab } from './installed.ts';
 
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1?full=true' };
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const TIMEOUT = { timeout: 20_000, interval: 50 };
 const REMOTE = join(import.meta.dirname, 'node_modules/mcp-remote/dist/proxy.js');
 
 // biome-ignore lint/suspicious/noExplicitAny: the clients are not installed where this is checked.
@@ -36,7 +36,7 @@ describe.skipIf(withoutLab)(`MCP clients${withoutLab ? ` (skipped: ${withoutLab}
     const desk = deskOf(world, organisation);
     const args = desk.held();
     const called = call('write_platform', args);
-    const held = await vi.waitUntil(async () => (await desk.pending(name))[0], PATIENCE);
+    const held = await vi.waitUntil(async () => (await desk.pending(name))[0], TIMEOUT);
     await desk.decide(held, 'approve', { note: 'Seen.' });
     expect((await called).structuredContent).toMatchObject({ status: 'answered', approval_id: held, note: 'Seen.' });
     expect(desk.sentFor(args)).toBe(1);

@@ -19,14 +19,14 @@ const POLICIES = Math.min(200, AGENTS / 5);
  * Longest turn of the event loop in units of `machineMs`: 0.2 to 0.6, and 1.5 at most with a full garbage collection in it; 3.5 were measured on a busy
  * machine. Parsed, planned or applied in one piece these files take 10 and more.
  */
-const LONGEST_TURN = 4;
+const MAX_TURN_LENGTH = 4;
 /**
  * Longest transaction in units of `machineMs`: two rows for each agent take 1.5, and 13 were measured once on a busy machine. Written one by one they
  * take 40 and more.
  */
-const LONGEST_TRANSACTION = 25;
+const MAX_TRANSACTION_LENGTH = 25;
 /** For a thousand agents, their grants and 200 policies it is 8 to 18, because rows are written in batches; one by one each row is a statement. */
-const MOST_STATEMENTS = 30 * Math.max(1, AGENTS / 1_000);
+const MAX_STATEMENTS = 30 * Math.max(1, AGENTS / 1_000);
 
 /** Public keys that differ in some bytes of the modulus: they have no private keys, and generating 5,000 takes minutes. */
 function keys(count: number): string[] {
@@ -113,8 +113,8 @@ describe.each(WHERE)(
     }
 
     function isShort(made: Awaited<ReturnType<typeof transactionOf>>): void {
-      expect(made?.statements).toBeLessThanOrEqual(MOST_STATEMENTS);
-      expect(made?.ms).toBeLessThan(LONGEST_TRANSACTION * unit);
+      expect(made?.statements).toBeLessThanOrEqual(MAX_STATEMENTS);
+      expect(made?.ms).toBeLessThan(MAX_TRANSACTION_LENGTH * unit);
     }
 
     test('blocks the store’s writer only for writing its rows, and is planned before that', async () => {
@@ -159,11 +159,11 @@ describe.each(WHERE)(
     test('is planned, applied, applied again and exported in short turns of the event loop, and its export equals it', async () => {
       // The shortest of three attempts: beside other processes a turn may take three times its processor time.
       let longest = Number.POSITIVE_INFINITY;
-      for (let attempt = 0; attempt < 3 && longest >= LONGEST_TURN * unit; attempt++) {
+      for (let attempt = 0; attempt < 3 && longest >= MAX_TURN_LENGTH * unit; attempt++) {
         const empty = (await Governed.make(broker)).secret('env:CRM_TOKEN', 'CANARY-0123456789');
         longest = Math.min(longest, await planApplyAndExport(empty));
       }
-      expect(longest).toBeLessThan(LONGEST_TURN * unit);
+      expect(longest).toBeLessThan(MAX_TURN_LENGTH * unit);
     });
 
     test('has problems with their lines, although it was parsed in another thread', async () => {

@@ -1,8 +1,8 @@
 /** The parser of a push's beginning: what it accepts, and that no input makes it read anything else than was sent. */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { CommandListReader, type CommandListState, MOST_HEAD_BYTES } from '../../broker/git/command-list.ts';
-import { LONGEST_PKT_LINE, readPktLine } from '../../broker/git/pkt-line.ts';
+import { CommandListReader, type CommandListState, MAX_HEAD_BYTES } from '../../broker/git/command-list.ts';
+import { MAX_PKT_LINE_LENGTH, readPktLine } from '../../broker/git/pkt-line.ts';
 import { refNameProblem } from '../../broker/policy/ref-name.ts';
 import { commandList, pktLine, ZERO } from '../world/git-bytes.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
@@ -43,8 +43,8 @@ describe('pkt-lines', () => {
   );
 
   test('the longest pkt-line has 65520 bytes', () => {
-    const longest = bytes(`fff0${'x'.repeat(LONGEST_PKT_LINE - 4)}`);
-    expect(readPktLine(longest, 0)).toMatchObject({ kind: 'line', next: LONGEST_PKT_LINE });
+    const longest = bytes(`fff0${'x'.repeat(MAX_PKT_LINE_LENGTH - 4)}`);
+    expect(readPktLine(longest, 0)).toMatchObject({ kind: 'line', next: MAX_PKT_LINE_LENGTH });
   });
 });
 
@@ -137,7 +137,7 @@ describe('command lists', () => {
       const piece = Buffer.from(line);
       piece.write(String(i).padStart(6, '0'), 100);
       const state = reader.push(piece);
-      if (state.kind !== 'more') return expect([state.kind, given < 2 * MOST_HEAD_BYTES]).toEqual(['malformed', true]);
+      if (state.kind !== 'more') return expect([state.kind, given < 2 * MAX_HEAD_BYTES]).toEqual(['malformed', true]);
     }
     return expect.unreachable();
   });

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type Kept, type KeptBody, keptLimits, MOST_IN_MEMORY, makeKeptBodies } from '../../broker/git/kept-bodies.ts';
+import { type Kept, type KeptBody, keptLimits, MAX_IN_MEMORY, makeKeptBodies } from '../../broker/git/kept-bodies.ts';
 import { makeSpoolSpace, reserveOf } from '../../broker/git/spool-space.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -46,7 +46,7 @@ async function wholeOf(bytes: number): Promise<Buffer> {
   return Buffer.concat(all);
 }
 
-test.each([0, 1, MOST_IN_MEMORY, MOST_IN_MEMORY + 1, 5 * MIB])(
+test.each([0, 1, MAX_IN_MEMORY, MAX_IN_MEMORY + 1, 5 * MIB])(
   '%i bytes are read back unchanged, twice',
   async (bytes) => {
     const folder = join(newFolder(), 'run');
@@ -56,7 +56,7 @@ test.each([0, 1, MOST_IN_MEMORY, MOST_IN_MEMORY + 1, 5 * MIB])(
     const whole = await wholeOf(bytes);
     expect((await contentOf(found.body)).equals(whole)).toBe(true);
     expect((await contentOf(found.body)).equals(whole)).toBe(true);
-    const isInFile = bytes > MOST_IN_MEMORY;
+    const isInFile = bytes > MAX_IN_MEMORY;
     expect(kept.held).toEqual({ memory: isInFile ? 0 : bytes, files: isInFile ? bytes : 0 });
     // A process that dies leaves no file behind.
     if (isInFile) expect(readdirSync(folder)).toEqual([]);

@@ -1,6 +1,6 @@
 /** The parser of a code host's report of a push: the refused refs, and whether the report covers all refs. */
 import { describe, expect, test } from 'vitest';
-import { LONGEST_PKT_LINE } from '../../broker/git/pkt-line.ts';
+import { MAX_PKT_LINE_LENGTH } from '../../broker/git/pkt-line.ts';
 import { ReportReader } from '../../broker/git/read-report.ts';
 import { commandList, pktLine } from '../world/git-bytes.ts';
 
@@ -79,7 +79,7 @@ test.each([
 
 test('a line of the maximum length is read', () => {
   const text = `ng ${ONE} `;
-  const longest = pktLine(text + 'x'.repeat(LONGEST_PKT_LINE - 4 - text.length));
+  const longest = pktLine(text + 'x'.repeat(MAX_PKT_LINE_LENGTH - 4 - text.length));
   expect(read(`${pktLine('unpack ok\n')}${longest}${report(`ok ${OTHER}`)}`, { size: 999 })).toEqual({
     refused: [ONE],
   });

@@ -20,12 +20,12 @@ import { ALLOW_ALL, givenWorld, READ, shared, WRITE } from '../world/world.ts';
 const MIB = 1024 * 1024;
 const PIECE = 64 * 1024;
 /** In units of `machineMs`: 0.3 to 0.5, most of it in `JSON.parse`. Without pauses, 1.5 and more. */
-const LONGEST_TURN = 1;
+const MAX_TURN_LENGTH = 1;
 
 /** A garbage collection caused by earlier test files counts as part of a turn, so a turn that is too long is measured again. */
 const MEASURED = { timeout: scaledTimeout(60_000), retry: 2 };
 
-/** The unit of LONGEST_TURN. */
+/** The unit of MAX_TURN_LENGTH. */
 let unit: number;
 const measureUnit = () => machineMs(Array.from({ length: 5_000 }, (_, i) => `${i} ${'a\n'.repeat(225)}`));
 beforeAll(() => {
@@ -34,8 +34,8 @@ beforeAll(() => {
 
 /** Other load on a shared machine slows down a turn and the unit alike: a turn that is too long is compared with the current unit. */
 function expectShort(longest: number): void {
-  if (longest >= LONGEST_TURN * unit) unit = Math.max(unit, measureUnit());
-  expect(longest).toBeLessThan(LONGEST_TURN * unit);
+  if (longest >= MAX_TURN_LENGTH * unit) unit = Math.max(unit, measureUnit());
+  expect(longest).toBeLessThan(MAX_TURN_LENGTH * unit);
 }
 
 describe('long bodies and answers', MEASURED, () => {
@@ -251,8 +251,8 @@ describe('one request does not block others', MEASURED, () => {
     });
     expect(answered).toBe(status);
     // Names miss the processor's caches, so beside other work they take longer than `unit` does: such a turn is compared with names parsed at the same time.
-    const most = longest < LONGEST_TURN * unit ? unit : Math.max(unit, 2 * parsingMs(90_000));
-    expect(longest).toBeLessThan(LONGEST_TURN * most);
+    const most = longest < MAX_TURN_LENGTH * unit ? unit : Math.max(unit, 2 * parsingMs(90_000));
+    expect(longest).toBeLessThan(MAX_TURN_LENGTH * most);
   });
 });
 

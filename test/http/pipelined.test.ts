@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { makeLog } from '../../broker/log/log.ts';
 import { openListener } from '../../broker/process/listener.ts';
-import { MOST_PIPELINED } from '../../broker/process/pipelined-requests.ts';
+import { MAX_PIPELINED } from '../../broker/process/pipelined-requests.ts';
 
 async function listen() {
   const listener = await openListener({ host: '127.0.0.1', port: 0 }, makeLog('silent'));
@@ -26,16 +26,16 @@ async function listen() {
 test('a few pipelined requests are answered in their order, as often as a client sends them', async () => {
   const { requests, send, text } = await listen();
   for (let round = 0; round < 3; round++) {
-    send(10 * round, 1 + MOST_PIPELINED);
-    await expect.poll(() => requests.length).toBe(1 + MOST_PIPELINED);
+    send(10 * round, 1 + MAX_PIPELINED);
+    await expect.poll(() => requests.length).toBe(1 + MAX_PIPELINED);
     for (const [request, response] of requests.splice(0).reverse()) response.end(`answer to ${request.url}.`);
     await expect
       .poll(() =>
         text()
           .match(/answer to \/\d+/g)
-          ?.slice(-1 - MOST_PIPELINED),
+          ?.slice(-1 - MAX_PIPELINED),
       )
-      .toEqual(Array.from({ length: 1 + MOST_PIPELINED }, (_, i) => `answer to /${10 * round + i}`));
+      .toEqual(Array.from({ length: 1 + MAX_PIPELINED }, (_, i) => `answer to /${10 * round + i}`));
   }
 });
 
@@ -44,5 +44,5 @@ test('DOS-04 a thousand pipelined requests close their connection, and are not h
   const closed = once(socket, 'close');
   send(0, 1_000);
   await closed;
-  expect(requests).toHaveLength(1 + MOST_PIPELINED);
+  expect(requests).toHaveLength(1 + MAX_PIPELINED);
 });

@@ -5,7 +5,7 @@ import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js
 import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { describe, expect, test } from 'vitest';
 import { LAB_MAX_BODY_BYTES } from '../../lab/mcp/bounds.ts';
-import { LONGEST_NOTE, MOST_NOTES } from '../../lab/mcp/notes.ts';
+import { MAX_NOTE_LENGTH, MAX_NOTES } from '../../lab/mcp/notes.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -214,10 +214,10 @@ describe('DOS-11 limits', () => {
 
   test('the length and number of notes is limited', async () => {
     const write = (text: string) => post(call('write_note', { text }));
-    expect(messageOf(await write('x'.repeat(LONGEST_NOTE + 1))).result.isError).toBe(true);
-    for (let i = 0; i < MOST_NOTES + 5; i += 15)
-      await Promise.all(Array.from({ length: 15 }, () => write('x'.repeat(LONGEST_NOTE))));
-    expect((await notes()).all()).toHaveLength(MOST_NOTES);
+    expect(messageOf(await write('x'.repeat(MAX_NOTE_LENGTH + 1))).result.isError).toBe(true);
+    for (let i = 0; i < MAX_NOTES + 5; i += 15)
+      await Promise.all(Array.from({ length: 15 }, () => write('x'.repeat(MAX_NOTE_LENGTH))));
+    expect((await notes()).all()).toHaveLength(MAX_NOTES);
   });
 
   test('60 requests per minute from one address are answered, then 429 with Retry-After', async () => {

@@ -21,7 +21,7 @@ const TOOLS = [
   'list_permissions',
   'request_access',
 ];
-const PATIENCE = { timeout: 15_000, interval: 50 };
+const TIMEOUT = { timeout: 15_000, interval: 50 };
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1?full=true' };
 
 let agent: TestAgent;
@@ -74,7 +74,7 @@ describe.each([
     const { tools } = await vi.waitUntil(async () => {
       const listed = await client.listTools();
       return listed.tools[0]!.description!.includes('- demo:') ? listed : undefined;
-    }, PATIENCE);
+    }, TIMEOUT);
     expect(tools.map(({ name }) => name)).toEqual(TOOLS);
     for (const { name, description, inputSchema, outputSchema } of tools) {
       expect(inputSchema, name).toMatchObject({ type: 'object', additionalProperties: false });
@@ -208,7 +208,7 @@ test('a change of the agent’s permissions is notified, and included in the nex
   const mcp = startMcp(writeProfile(grown));
   await shakeHands(mcp);
   const described = async () => (await mcp.request('tools/list')).result.tools[0].description as string;
-  await vi.waitUntil(async () => /- demo: demo:read$/m.test(await described()), PATIENCE);
+  await vi.waitUntil(async () => /- demo: demo:read$/m.test(await described()), TIMEOUT);
   const terms = { scopes: ['demo:read', 'demo:delete'] };
   await expectStatus(200, organisation.ask('POST', `/owner/agents/${grown.id}/grants/demo`, terms));
   const news = mcp.next(({ method }) => method === 'notifications/tools/list_changed');

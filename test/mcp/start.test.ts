@@ -16,7 +16,7 @@ import { newFolder } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1' };
-const PATIENCE = { timeout: 15_000, interval: 50 };
+const TIMEOUT = { timeout: 15_000, interval: 50 };
 
 let agent: TestAgent;
 beforeAll(async () => {
@@ -56,7 +56,7 @@ describe('before the SDK is loaded', () => {
     const { tools } = await vi.waitUntil(async () => {
       const { result } = await mcp.request('tools/list');
       return result.tools[0].description.includes('demo:read') ? result : undefined;
-    }, PATIENCE);
+    }, TIMEOUT);
     expect((await callTool(mcp, 'read_platform', READ)).structuredContent).toMatchObject({ status: 'answered' });
     // Each request was answered once, and a repeated list is the same.
     expect((await mcp.request('tools/list')).result.tools).toEqual(tools);

@@ -34,7 +34,7 @@ const METHODS: Record<string, string> = {
 const LEFT_OUT = new Set(['filter', 'sort', 'reverse', 'slice', 'trim', 'toLowerCase', 'toUpperCase', 'where']);
 
 /** Longer lists are data, such as a table of names. */
-const LONGEST_LIST = 8;
+const MAX_LIST_LENGTH = 8;
 
 const isNode = (value: unknown): value is Node => typeof (value as Node | null)?.type === 'string';
 
@@ -88,7 +88,7 @@ const CHANGES: Record<string, (place: Place) => Change[]> = {
   },
   ArrayExpression: ({ node, text }) => {
     const elements = (node.elements as (Node | null)[]).filter(isNode);
-    if (elements.length < 2 || elements.length > LONGEST_LIST) return [];
+    if (elements.length < 2 || elements.length > MAX_LIST_LENGTH) return [];
     const without = (left: Node) => elements.filter((element) => element !== left).map(text);
     return elements.map((element) => [node, `[${without(element).join(', ')}]`]);
   },

@@ -19,7 +19,7 @@ const SECOND_MS = 1_000;
 const HOUR_MS = 3600 * SECOND_MS;
 const IN_DOUBT = /"level":"error".*clock/;
 const IN_DOUBT_EACH = new RegExp(IN_DOUBT, 'g');
-const PATIENCE = { timeout: 20_000, interval: 20 };
+const TIMEOUT = { timeout: 20_000, interval: 20 };
 
 // Each test starts processes, which takes seconds on a busy machine.
 vi.setConfig({ testTimeout: scaledTimeout(60_000) });
@@ -38,14 +38,14 @@ function spawnMoved(environment: Record<string, string>, shiftMs = 0, beatMs = 4
   return { ...child, move };
 }
 
-const saysDoubt = (child: BrokerProcess) => vi.waitUntil(() => IN_DOUBT.test(child.output().stderr), PATIENCE);
+const saysDoubt = (child: BrokerProcess) => vi.waitUntil(() => IN_DOUBT.test(child.output().stderr), TIMEOUT);
 const health = (url: string) => send(`${url}/health`, {});
 
 /** Waits for many sweeps of expired items. */
 async function rounds(environment: Record<string, string>): Promise<void> {
   const sql = `select max(seen_at) as at from instances`;
   const [before] = await query(environment, sql);
-  await vi.waitUntil(async () => Number((await query(environment, sql))[0]!.at) > Number(before!.at) + 400, PATIENCE);
+  await vi.waitUntil(async () => Number((await query(environment, sql))[0]!.at) > Number(before!.at) + 400, TIMEOUT);
 }
 
 describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clock${postgresNote}`, () => {
@@ -55,9 +55,9 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
   const organisation = shared(() => world.demoOrganisation());
   const here = shared(() => organisation.agent());
   /** After four of these intervals without a heartbeat the other broker is considered dead, and its calls are closed. */
-  const BEAT_MS = 250;
+  const HEARTBEAT_MS = 250;
   beforeAll(() => {
-    const beating = setInterval(() => void world.running.services.heartbeat.beat().catch(() => {}), BEAT_MS / 5);
+    const beating = setInterval(() => void world.running.services.heartbeat.beat().catch(() => {}), HEARTBEAT_MS / 5);
     return () => clearInterval(beating);
   });
   beforeAll(async () => {
@@ -76,7 +76,7 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
   test.each(thorough ? [40 * HOUR_MS, -6 * 60 * SECOND_MS] : [40 * HOUR_MS])(
     'a replica whose clock is %i ms off does not start',
     async (shiftMs) => {
-      const child = spawnMoved(environment, shiftMs, BEAT_MS);
+      const child = spawnMoved(environment, shiftMs, HEARTBEAT_MS);
       expect(await child.serve()).toBeUndefined();
       expect((await child.ended).code).toBe(1);
       expect(child.output().stderr).toMatch(/clock of this machine is (40 h ahead of|6 min behind) .*PostgreSQL/);
@@ -84,19 +84,19 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
   );
 
   test('a replica whose clock is a minute off serves, warns, and expires nothing; set 40 hours ahead, no replica loses an approval or an Idempotency-Key', async () => {
-    const child = spawnMoved(environment, 60 * SECOND_MS, BEAT_MS);
+    const child = spawnMoved(environment, 60 * SECOND_MS, HEARTBEAT_MS);
     expect(await child.serve(), child.output().stderr).toBeDefined();
     await saysDoubt(child);
     expect((await health(thereUrl)).status).toBe(503);
     child.move(0);
-    await vi.waitUntil(async () => (await health(thereUrl)).status === 200, PATIENCE);
+    await vi.waitUntil(async () => (await health(thereUrl)).status === 200, TIMEOUT);
     const there = new TestAgent({ ...here, baseUrl: thereUrl });
     const key = { 'idempotency-key': 'once' };
     await expectStatus(200, here.act(CHANGE, key));
     const held = (await here.act(HELD)).body.approval_id;
     const sent = world.upstream.seen.length;
     child.move(40 * HOUR_MS);
-    await vi.waitUntil(async () => (await health(thereUrl)).status === 503, PATIENCE);
+    await vi.waitUntil(async () => (await health(thereUrl)).status === 503, TIMEOUT);
     await rounds(environment);
     for (const agent of [here, there, here]) {
       const again = await agent.act(CHANGE, key);
@@ -110,7 +110,7 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
     expect([decided.status, decided.body.status], decided.text).toEqual([200, 'approved']);
     expect((await health(thereUrl)).status).toBe(503);
     child.move(0);
-    await vi.waitUntil(async () => (await health(thereUrl)).status === 200, PATIENCE);
+    await vi.waitUntil(async () => (await health(thereUrl)).status === 200, TIMEOUT);
     expect(child.output().stderr).toContain('the clocks agree again');
   });
 });
@@ -149,14 +149,14 @@ describe('a wrong clock on sqlite', () => {
     expect((await agent.act(CHANGE, key)).headers.get('idempotency-replayed')).toBe('true');
     expect((await asOwner('/owner/me')).body.error).toBe('token_expired');
     child.move(0);
-    await vi.waitUntil(async () => (await health(agent.baseUrl)).status === 200, PATIENCE);
+    await vi.waitUntil(async () => (await health(agent.baseUrl)).status === 200, TIMEOUT);
     expect((await asOwner('/owner/me')).body.error).toBe('token_expired');
     expect((await agent.get(`/v1/approvals/${held}`)).body.status).toBe('pending');
 
     // Set back by two hours: the broker’s time does not go back, and rows stay in order.
     await agent.act(CHANGE);
     child.move(-2 * HOUR_MS);
-    await vi.waitUntil(async () => (await health(agent.baseUrl)).status === 503, PATIENCE);
+    await vi.waitUntil(async () => (await health(agent.baseUrl)).status === 503, TIMEOUT);
     expect(child.output().stderr.match(IN_DOUBT_EACH)).toHaveLength(2);
     const last = await expectStatus(200, agent.act(CHANGE));
     expect(await query(environment, 'select id from audit_rows order by id desc limit 1')).toEqual([
@@ -190,7 +190,7 @@ describe('a wrong clock on sqlite', () => {
     await saysDoubt(child);
     expect((await health(agent.baseUrl)).status).toBe(503);
     child.move(newest + 60 * SECOND_MS);
-    await vi.waitUntil(async () => (await health(agent.baseUrl)).status === 200, PATIENCE);
+    await vi.waitUntil(async () => (await health(agent.baseUrl)).status === 200, TIMEOUT);
     await ended(child);
   });
 });

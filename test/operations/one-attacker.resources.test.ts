@@ -35,9 +35,9 @@ const LONG_AS_GZIP = gzipSync(LONG_AS_JSON);
  * The fault limit in docs/operations.md. Measured: 480 to 690 MiB, by how many large answers arrive before the agent is suspended; without the budgets of
  * calls 800 within 15 s, and rising.
  */
-const MOST_MEMORY = 763 * MIB;
+const MAX_MEMORY = 763 * MIB;
 /** Limit of stored bytes for an agent and its children, plus the overhead of sealing. */
-const MOST_KEPT = 33 * MIB;
+const MAX_ENTRIES = 33 * MIB;
 
 describe.runIf(STORES.includes('postgres'))(`one agent that uses all resources it can${postgresNote}`, () => {
   let world: World;
@@ -287,7 +287,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that uses all resources i
 
     console.log(`highest memory of a replica: ${Math.round(memory / MIB)} MiB`);
     expect(memory).toBeGreaterThan(50 * MIB);
-    expect(memory).toBeLessThan(MOST_MEMORY);
+    expect(memory).toBeLessThan(MAX_MEMORY);
     for (const kind of ['stranger', 'stranger, gzip'])
       expect([...outcomes(kind).keys()]).toEqual(['401 missing_token']);
     for (const kind of ['evaluations', 'tool', 'git', 'long body', 'kept'])
@@ -310,7 +310,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that uses all resources i
       'select count(*) as keys, count(answer) as answers, sum(octet_length(answer)) as bytes from idempotency_keys',
     );
     expect(Number(kept!.keys)).toBe(outcomes('kept').get('200'));
-    expect(Number(kept!.bytes)).toBeLessThan(MOST_KEPT);
+    expect(Number(kept!.bytes)).toBeLessThan(MAX_ENTRIES);
     expect(Number(kept!.answers)).toBeGreaterThan(100);
   }, 360_000);
 });

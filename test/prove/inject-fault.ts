@@ -11,7 +11,7 @@ const WORKS_FIRST_MS = 1_000;
 const STOPS_WITHIN_MS = 20_000;
 const BACK_WITHIN_MS = 30_000;
 /** Longer than the timeout of any probe. */
-const LONGEST_ANSWER_MS = 3_000;
+const MAX_ANSWER_MS = 3_000;
 
 /**
  * Makes it fail once, for `lastsMs`. `isTold`: /readyz must report it within 10 s. The same process keeps serving, and works again within 30 s of
@@ -43,7 +43,7 @@ export async function breakWork(
         if (path === '/readyz' && status === 503) told = true;
         const took = performance.now() - asked;
         ledger.most(`longest answer of ${path} meanwhile, ms`, took);
-        if (took > LONGEST_ANSWER_MS) throw new Error(`${path} took ${Math.round(took)} ms while it is broken`);
+        if (took > MAX_ANSWER_MS) throw new Error(`${path} took ${Math.round(took)} ms while it is broken`);
       }
       await pause(100);
     }

@@ -11,9 +11,9 @@ import { placesOf } from '../world/store-contents.ts';
 import { CANARY } from '../world/world.ts';
 import { pause, type Scene } from './scene.ts';
 
-const LONGEST_RECOVERY_MS = 30_000;
+const MAX_RECOVERY_MS = 30_000;
 /** Twice the time for which a dead process keeps a lease. */
-const LONGEST_LEASE_MS = 8_000;
+const MAX_LEASE_MS = 8_000;
 const digest = (bytes: Uint8Array) => hash('sha256', bytes, 'buffer');
 
 /** An answer to a call, as received by the client. */
@@ -54,7 +54,7 @@ export function startInvariants(
       const count = Number((await reader.rows(open))[0].count);
       const took = performance.now() - began;
       if (count === 0) return ledger.most('longest recovery, ms', took);
-      if (took > LONGEST_RECOVERY_MS)
+      if (took > MAX_RECOVERY_MS)
         fail('every intent becomes final, and every key of a dead process free', `${count} are open after ${took} ms`);
       await pause(25);
     }
@@ -63,10 +63,10 @@ export function startInvariants(
   const isReady = async (): Promise<void> => {
     const began = performance.now();
     for (;;) {
-      const { status } = await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(LONGEST_RECOVERY_MS) });
+      const { status } = await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(MAX_RECOVERY_MS) });
       const took = performance.now() - began;
       if (status === 200) break;
-      if (took > LONGEST_RECOVERY_MS) fail('ready again', `/readyz answers ${status}`);
+      if (took > MAX_RECOVERY_MS) fail('ready again', `/readyz answers ${status}`);
       await pause(25);
     }
     ledger.check('/readyz answers 200 again');
@@ -210,7 +210,7 @@ export function startInvariants(
         `select count(*) as count from audit_rows where organisation_id = '${organisation.id}'`,
       );
       if (size === Number(count)) return ledger.check('the log covers every row, each once');
-      if (performance.now() - began > LONGEST_RECOVERY_MS) fail('the log covers every row', `${size} of ${count}`);
+      if (performance.now() - began > MAX_RECOVERY_MS) fail('the log covers every row', `${size} of ${count}`);
       await pause(500);
     }
   };
@@ -223,7 +223,7 @@ export function startInvariants(
     for (;;) {
       const [now] = await reader.rows(`select * from leases where name = 'receipt log'`);
       if (now !== undefined && moved(now)) break;
-      if (performance.now() - began > LONGEST_LEASE_MS) fail('leases are taken over', JSON.stringify(now));
+      if (performance.now() - began > MAX_LEASE_MS) fail('leases are taken over', JSON.stringify(now));
       await pause(100);
     }
     ledger.check('the lease of a dead process is taken over');

@@ -4,10 +4,10 @@ import type { Invariants } from './invariants.ts';
 import { pause, type Scene, type Work, withLog } from './scene.ts';
 
 /** The kill happens at random within this time of the work's beginning. */
-const LONGEST_WORK_MS = 500;
+const MAX_WORK_MS = 500;
 /** Share of kills that happen during the start of a broker, which recovers what the last one left. */
 const IN_START = 0.15;
-const LONGEST_START_MS = 400;
+const MAX_START_MS = 400;
 /** Timeout for a moment that does not occur. */
 const MOMENT_MS = 3_000;
 const GOES_ON_WITHIN_MS = 60_000;
@@ -44,7 +44,7 @@ export async function cutWork(
     try {
       work.resume();
       if (cut % 2 === 0 && work.moment) await Promise.race([work.moment(), pause(MOMENT_MS)]);
-      await pause(random() * (work.longestMs ?? LONGEST_WORK_MS));
+      await pause(random() * (work.longestMs ?? MAX_WORK_MS));
       await kill(current);
       await work.pause();
       await work.afterKill?.();
@@ -52,7 +52,7 @@ export async function cutWork(
       if (random() < IN_START && cut < cuts - 1) {
         const doomed = take();
         void doomed.serve();
-        await pause(random() * LONGEST_START_MS);
+        await pause(random() * MAX_START_MS);
         await kill(doomed);
         await work.afterKill?.();
         ledger.cuts++;

@@ -25,7 +25,7 @@ Parts that mount a file system are skipped, with a message, unless root runs it.
 `;
 
 /** Kills per round on one store, after which its rows are checked. */
-const CUTS_A_ROUND = 8;
+const CUTS_PER_ROUND = 8;
 
 type Todo = { part: Part; store: Part['stores'][number]; cuts: number };
 type Options = ReturnType<typeof readOptions>;
@@ -172,7 +172,7 @@ export async function prove(asked: Options): Promise<number> {
     const [first] = todoOf(options, done).toSorted((a, b) => b.cuts - a.cuts);
     if (!first || performance.now() > until || failed > 20) break;
     // Parts of the same file and store run in one Vitest process, if they have the same amount of work left.
-    const cuts = Math.min(CUTS_A_ROUND, first.cuts);
+    const cuts = Math.min(CUTS_PER_ROUND, first.cuts);
     const together = todoOf(options, done).filter(
       (one) => one.part.file === first.part.file && one.store === first.store && one.cuts >= cuts,
     );

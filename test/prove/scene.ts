@@ -31,7 +31,7 @@ export type Work = {
   /** Starts or continues the work. */
   resume(): void;
   pause(): Promise<void>;
-  /** The kill happens within this time of the work's beginning, or of a moment; default LONGEST_WORK_MS. */
+  /** The kill happens within this time of the work's beginning, or of a moment; default MAX_WORK_MS. */
   longestMs?: number;
   /** Resolves at a moment that is worth a kill; without it any moment is equally good. */
   moment?(): Promise<void>;

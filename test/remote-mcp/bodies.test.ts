@@ -12,7 +12,7 @@ import { ALLOW_ALL, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
 /** Levels of nesting that POST /v1/actions accepts, and how many of them are used before `data` begins. */
-const MOST_LEVELS = 64;
+const MAX_LEVELS = 64;
 const BEFORE_DATA = 1;
 
 type Taken = {
@@ -42,7 +42,7 @@ const REFUSED: [what: string, body: Buffer, says: RegExp][] = [
   ['a member twice', action('{"to":"a","to":"b"}'), /to.*twice/],
   ['a member twice, one of them escaped', action('{"to":"a","t\\u006f":"b"}'), /to.*twice/],
   ['a member twice beside `data`', action('{}', ',"method":"PUT"'), /method.*twice/],
-  ['one level too many', action(nested(MOST_LEVELS - BEFORE_DATA + 1)), /level/],
+  ['one level too many', action(nested(MAX_LEVELS - BEFORE_DATA + 1)), /level/],
   ['thousands of levels', action(nested(50_000)), /level/],
   ['half of a surrogate pair', action('{"a":"\\ud800"}'), /surrogate/],
   ['the other half', action('{"a":["\\udc00x"]}'), /surrogate/],
@@ -67,7 +67,7 @@ const EXACT: [what: string, data: string, arrives: string][] = [
   ['members in their order', '{"b":1,"a":{"d":null,"c":[]}}', '{"b":1,"a":{"d":null,"c":[]}}'],
   ['a member __proto__', '{"__proto__":{"a":1},"b":{"__proto__":2}}', '{"__proto__":{"a":1},"b":{"__proto__":2}}'],
   ['text in any script, and U+0000', '{"a":"\\u00e4 日本 \\ud83d\\ude00 \\u0000"}', '{"a":"ä 日本 😀 \\u0000"}'],
-  ['as many levels as may be', nested(MOST_LEVELS - BEFORE_DATA), nested(MOST_LEVELS - BEFORE_DATA)],
+  ['as many levels as may be', nested(MAX_LEVELS - BEFORE_DATA), nested(MAX_LEVELS - BEFORE_DATA)],
 ];
 
 let agent: TestAgent;

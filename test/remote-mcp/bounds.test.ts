@@ -11,12 +11,12 @@ import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared, startWorld } from '../world/world.ts';
 
-const PATIENCE = { timeout: 15_000, interval: 5 };
+const TIMEOUT = { timeout: 15_000, interval: 5 };
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
 /** MAX_BATCH_SIZE of @modelcontextprotocol/server. */
-const MOST_MESSAGES = 100;
+const MAX_MESSAGES = 100;
 /** docs/clients/remote.md, Limits. */
-const MOST_OPEN = 32;
+const MAX_OPEN = 32;
 
 const restore = () => void vi.restoreAllMocks();
 
@@ -142,14 +142,14 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       onTestFinished(restore);
       for (const [count, one] of [
         [4_000, { method: 'tools/call' }],
-        [MOST_MESSAGES + 1, cancelled(1)],
-        [MOST_MESSAGES + 1, { ...message('ping'), id: 1 }],
+        [MAX_MESSAGES + 1, cancelled(1)],
+        [MAX_MESSAGES + 1, { ...message('ping'), id: 1 }],
       ] as const) {
         const refused = await post(Array.from({ length: count }, () => one));
         expect([count, refused.status]).toEqual([count, 400]);
         expect(await refused.json()).toEqual({
           jsonrpc: '2.0',
-          error: { code: -32600, message: `Invalid Request: Batch must not exceed ${MOST_MESSAGES} messages` },
+          error: { code: -32600, message: `Invalid Request: Batch must not exceed ${MAX_MESSAGES} messages` },
           id: null,
         });
       }
@@ -158,15 +158,15 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
 
     test('a list of the longest allowed length is answered, message by message', async () => {
       const { post } = await connected();
-      const pings = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ ...message('ping'), id }));
+      const pings = Array.from({ length: MAX_MESSAGES }, (_, id) => ({ ...message('ping'), id }));
       const answered = await expectStatus(200, post(pings));
-      expect((await answered.text()).match(/"result":\{/g)).toHaveLength(MOST_MESSAGES);
+      expect((await answered.text()).match(/"result":\{/g)).toHaveLength(MAX_MESSAGES);
     });
 
     test('a list counts towards the rate limit as its messages one by one do', async () => {
       const strict = await startWorld(store, { AGENT_BROKER_LIMIT_FACTOR: '1' });
       const { owner } = await strict.organisation();
-      const list = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ ...message('ping'), id }));
+      const list = Array.from({ length: MAX_MESSAGES }, (_, id) => ({ ...message('ping'), id }));
       const poster = async () => {
         const { access_token } = await new OAuthClient(strict).tokens(browserOf(strict, owner));
         return async (body: unknown) => {
@@ -193,14 +193,14 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       const { services } = world.running;
       const who = { agent: { id: crypto.randomUUID() } } as AgentPrincipal;
       const session = { id: crypto.randomUUID(), opensLinks: false };
-      const calls = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ method: 'tools/call', id }));
+      const calls = Array.from({ length: MAX_MESSAGES }, (_, id) => ({ method: 'tools/call', id }));
       const watched = vi.spyOn(services.changes, 'watch');
       onTestFinished(restore);
       const over = new AbortController();
       whenCancelled(services, who, session, calls, over.signal, () => expect.unreachable('nobody cancelled'));
       expect(getEventListeners(over.signal, 'abort')).toHaveLength(1);
       const names = watched.mock.calls.map(([name]) => name);
-      expect(new Set(names).size).toBe(MOST_MESSAGES);
+      expect(new Set(names).size).toBe(MAX_MESSAGES);
       over.abort();
       expect(names.map(services.changes.waiting)).toEqual(names.map(() => 0));
     });
@@ -215,7 +215,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       const waiting = await vi.waitUntil(async () => {
         const held = await desk.pending(name);
         return held.length === 2 && held;
-      }, PATIENCE);
+      }, TIMEOUT);
       expect((await post(cancelled(1))).status).toBe(202);
       for (const id of waiting) await desk.decide(id, 'approve');
       expect(await answering).toContain('"id":2');
@@ -278,7 +278,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
         for (let turn = 0; turn < 3; turn++) await callMcp(baseUrl, token);
         went.resolve();
       });
-      const ids = Array.from({ length: MOST_MESSAGES }, (_, id) => id);
+      const ids = Array.from({ length: MAX_MESSAGES }, (_, id) => id);
       await expect(post(ids.map(cancelled), leaving.signal)).rejects.toThrow();
       await went.promise;
       for (let turn = 0; turn < 10; turn++) await callMcp(baseUrl, token);
@@ -289,7 +289,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
   describe('of a client with the largest allowed number of open requests', () => {
     async function full() {
       const client = await connected();
-      const held = Array.from({ length: MOST_OPEN }, (_, id) =>
+      const held = Array.from({ length: MAX_OPEN }, (_, id) =>
         writeWaiting(baseUrl, client.token, desk.held(), client.session, id),
       );
       await Promise.all(held.map(({ waits }) => waits));
@@ -310,9 +310,9 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       }
       expect((await post(cancelled(7))).status).toBe(202);
       expect(await held[7]!.answer).not.toContain('"result"');
-      expect(await desk.pending(name)).toHaveLength(MOST_OPEN);
+      expect(await desk.pending(name)).toHaveLength(MAX_OPEN);
       // A slot is free again. Concurrent cancellations of all others are accepted, too.
-      await vi.waitFor(async () => expect((await post({ ...message('ping'), id: 99 })).status).toBe(200), PATIENCE);
+      await vi.waitFor(async () => expect((await post({ ...message('ping'), id: 99 })).status).toBe(200), TIMEOUT);
       const others = [...held.keys()].filter((id) => id !== 7);
       const answers = await Promise.all(others.map((id) => post(cancelled(id))));
       expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
@@ -331,7 +331,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
         request.flushHeaders();
         return request;
       };
-      const begun = Array.from({ length: 2 * MOST_OPEN }, begin);
+      const begun = Array.from({ length: 2 * MAX_OPEN }, begin);
       const end = () => {
         for (const request of begun) request.destroy();
       };
@@ -340,9 +340,9 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
         // Replaces one that arrived while a cancellation had its slot.
         begun.push(begin());
         expect((await post(cancelled(1))).status).toBe(429);
-      }, PATIENCE);
+      }, TIMEOUT);
       end();
-      await vi.waitFor(async () => expect((await post(cancelled(1))).status).toBe(202), PATIENCE);
+      await vi.waitFor(async () => expect((await post(cancelled(1))).status).toBe(202), TIMEOUT);
     });
   });
 });

@@ -11,7 +11,7 @@ import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 
-const PATIENCE = { timeout: 10_000, interval: 5 };
+const TIMEOUT = { timeout: 10_000, interval: 5 };
 
 describe.each(ONE_STORE)(`notifications of changed permissions to a remote client, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
@@ -49,7 +49,7 @@ describe.each(ONE_STORE)(`notifications of changed permissions to a remote clien
     const { id } = await agentNamed(name);
     const terms = { scopes: ['demo:read', 'demo:delete'] };
     expect((await organisation.ask('POST', `/owner/agents/${id}/grants/demo`, terms)).status).toBe(200);
-    await vi.waitUntil(() => told.length > 0, PATIENCE);
+    await vi.waitUntil(() => told.length > 0, TIMEOUT);
     expect(told).toEqual([expect.stringMatching(/- demo: demo:delete, demo:read$/m)]);
 
     // A change for another agent causes no notification.
@@ -58,7 +58,7 @@ describe.each(ONE_STORE)(`notifications of changed permissions to a remote clien
     const grant = `/owner/agents/${(await agentNamed(other)).id}/grants/demo`;
     expect((await organisation.ask('POST', grant, terms)).status).toBe(200);
     await organisation.ask('POST', `/owner/agents/${id}/grants/demo`, { scopes: ['demo:read'] });
-    await vi.waitUntil(() => told.length > 1, PATIENCE);
+    await vi.waitUntil(() => told.length > 1, TIMEOUT);
     expect(told.slice(1)).toEqual([expect.stringMatching(/- demo: demo:read$/m)]);
     await neighbour.close();
   });
@@ -91,11 +91,11 @@ describe.each(ONE_STORE)(`notifications of changed permissions to a remote clien
   );
 
   test('a subscription ends when the client disconnects, and when its access is revoked', async () => {
-    await vi.waitUntil(() => listening() === 0, PATIENCE);
+    await vi.waitUntil(() => listening() === 0, TIMEOUT);
     const one = await listener(`goes-${store}`);
     expect(listening()).toBe(1);
     await one.client.close();
-    await vi.waitUntil(() => listening() === 0, PATIENCE);
+    await vi.waitUntil(() => listening() === 0, TIMEOUT);
 
     const name = `ended-${store}`;
     const two = await listener(name);
@@ -103,7 +103,7 @@ describe.each(ONE_STORE)(`notifications of changed permissions to a remote clien
     const mine = authorisations.find((entry: { agent: { name: string } }) => entry.agent.name === name);
     expect((await organisation.ask('DELETE', `/owner/mcp-authorisations/${mine.id}`)).status).toBe(200);
     expect(await two.client.autoOpenedSubscription!.closed).toBe('graceful');
-    await vi.waitUntil(() => listening() === 0, PATIENCE);
+    await vi.waitUntil(() => listening() === 0, TIMEOUT);
     expect(two.told).toEqual([]);
   });
 

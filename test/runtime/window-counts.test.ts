@@ -18,7 +18,7 @@ import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const MINUTE_MS = 60_000;
 const LIMIT = 200;
-const MOST_GRANTED_AHEAD = LIMIT * ALLOWANCE;
+const MAX_GRANTED_AHEAD = LIMIT * ALLOWANCE;
 let keys = 0;
 const newKey = () => `key ${keys++}`;
 
@@ -89,7 +89,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
         expect(leftMs).toBeGreaterThan(MINUTE_MS - 20_000);
       }
       expect(refusedAt, 'nobody is refused before the limit').toBeGreaterThanOrEqual(LIMIT);
-      expect(granted).toBeLessThanOrEqual(LIMIT + all.length * MOST_GRANTED_AHEAD);
+      expect(granted).toBeLessThanOrEqual(LIMIT + all.length * MAX_GRANTED_AHEAD);
       if (all.length === 1) expect(granted).toBe(LIMIT);
     }
   });
@@ -100,7 +100,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
     const taken = await Promise.all(Array.from({ length: 3 * LIMIT }, (_, use) => all[use % 3]!.take(key, LIMIT, 1)));
     const granted = taken.filter(({ allowed }) => allowed).length;
     expect(granted).toBeGreaterThanOrEqual(LIMIT);
-    expect(granted).toBeLessThanOrEqual(LIMIT + 3 * MOST_GRANTED_AHEAD);
+    expect(granted).toBeLessThanOrEqual(LIMIT + 3 * MAX_GRANTED_AHEAD);
   });
 
   test('a limit too small for an allowance is exact', async () => {

@@ -260,10 +260,10 @@ const clickableAt = (selector: string): string => `(async () => {
 })()`;
 
 /** Limit of presses that miss because the element has moved. */
-const MOST_MISSED = 3;
+const MAX_MISSED = 3;
 
 /** Limit of navigations that the page cancels: one that it begins itself after a click replaces one that a test begins. */
-const MOST_CANCELLED = 3;
+const MAX_CANCELLED = 3;
 
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
@@ -318,14 +318,14 @@ async function pageAt(address: string): Promise<Connection> {
     value,
     until,
     open: async (url) => {
-      for (let cancelled = 0; cancelled < MOST_CANCELLED; cancelled++) {
+      for (let cancelled = 0; cancelled < MAX_CANCELLED; cancelled++) {
         const { errorText, isDownload } = await command('Page.navigate', { url });
         if (errorText !== 'net::ERR_ABORTED' || isDownload) return;
       }
       throw new Error(`The navigation to ${url} was cancelled.`);
     },
     click: async (selector) => {
-      for (let missed = 0; missed < MOST_MISSED; missed++) {
+      for (let missed = 0; missed < MAX_MISSED; missed++) {
         let at: { x: number; y: number } | undefined;
         await untilSo(`${selector} can be clicked`, async () => {
           at = await value(clickableAt(selector));

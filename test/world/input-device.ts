@@ -12,7 +12,7 @@ export type InputDevice = {
 };
 
 /** More focusable elements than any page has. */
-const MOST_STEPS = 150;
+const MAX_STEPS = 150;
 
 /**
  * Returns where the focus is: whether it is the target, whether the target lies before it, and why it would not be visible. An outline shows the
@@ -48,7 +48,7 @@ export function keyboard(page: Page): InputDevice {
     );
     let before = '';
     let stays = 0;
-    for (let step = 0; step < MOST_STEPS; step++) {
+    for (let step = 0; step < MAX_STEPS; step++) {
       const { isThere, isBefore, wrong, where } = await look(selector);
       if (wrong) throw new Error(wrong);
       if (isThere) return;
@@ -68,7 +68,7 @@ export function keyboard(page: Page): InputDevice {
         `(({ type, localName }) => localName === 'input' ? type : localName)(document.querySelector(${JSON.stringify(selector)}))`,
       );
       if (kind === 'radio') {
-        for (let step = 0; step < MOST_STEPS; step++) {
+        for (let step = 0; step < MAX_STEPS; step++) {
           if (await page.value(`document.querySelector(${JSON.stringify(selector)}).checked`)) return;
           await page.press('ArrowDown');
         }
@@ -84,7 +84,7 @@ export function keyboard(page: Page): InputDevice {
     choose: async (selector, value) => {
       await to(selector);
       await page.press('Home');
-      for (let step = 0; step < MOST_STEPS; step++) {
+      for (let step = 0; step < MAX_STEPS; step++) {
         if (await page.value(`document.querySelector(${JSON.stringify(selector)}).value === ${JSON.stringify(value)}`))
           return;
         await page.press('ArrowDown');

@@ -5,7 +5,7 @@ import { connectDevtools, type Devtools } from './devtools.ts';
 export type Target = { browserContextId: string; targetId: string };
 
 /** More than most tests have open at a time; each is a process that keeps its memory. */
-const MOST_KEPT = 3;
+const MAX_ENTRIES = 3;
 
 /**
  * Keeps the pages of one browser: loading the console into a new page takes twice the processor time, since it has a new process, which has
@@ -27,7 +27,7 @@ export class KeptPages {
   /** Empties a page and keeps it. Its connections must be closed: what they have set ends with them. Disposes of what it does not keep. */
   async keep(target: Target, browser: Devtools): Promise<void> {
     const { browserContextId, targetId } = target;
-    if (this.#kept.length < MOST_KEPT)
+    if (this.#kept.length < MAX_ENTRIES)
       try {
         await empty(target, `ws://${new URL(this.#address).host}/devtools/page/${targetId}`, browser);
         this.#kept.push(target);

@@ -17,7 +17,7 @@ export type Sent = { item: string; kind: CallKind; key: string | undefined; answ
 export type Load = { baseUrl: string; sent: Sent[]; stop(): Promise<void> };
 
 const TOKEN_LIFE_MS = 20_000;
-const MOST_REPEATS = 20;
+const MAX_REPEATS = 20;
 
 /** Starts `workers` that make calls sequentially until they are stopped. Half of the changes carry an Idempotency-Key. */
 export function startLoad(options: {
@@ -68,7 +68,7 @@ export function startLoad(options: {
       const item = `w${worker}-${count}`;
       const call: Sent = { item, kind, key: kind.method !== 'GET' && random() < 0.5 ? item : undefined, answers: [] };
       sent.push(call);
-      for (let repeat = 0; repeat < (call.key ? MOST_REPEATS : 1) && !stopped; repeat++) {
+      for (let repeat = 0; repeat < (call.key ? MAX_REPEATS : 1) && !stopped; repeat++) {
         const answer = await callOnce(agent, call);
         if (answer) call.answers.push(answer);
         if (answer && answer.status !== 409) break;

@@ -4,7 +4,7 @@ import { expect, vi } from 'vitest';
 import { expectStatus, jsonPost } from './agent.ts';
 import type { Organisation, World } from './world.ts';
 
-const PATIENCE = { timeout: 15_000, interval: 5 };
+const TIMEOUT = { timeout: 15_000, interval: 5 };
 
 export type HeldArguments = { platform: string; scope: string; endpoint: string; data: { title: string } };
 
@@ -46,8 +46,8 @@ export function deskOf(world: World, organisation: Organisation): Desk {
     sentFor: ({ data }) => world.upstream.seen.filter(({ body }) => body.includes(`"${data.title}"`)).length,
     pending,
     waited: (name) =>
-      vi.waitUntil(async () => (await pending(name)).find((id) => waiting(id) > 0), { ...PATIENCE, interval: 20 }),
-    leftAlone: (id) => vi.waitUntil(() => waiting(id) === 0, PATIENCE),
+      vi.waitUntil(async () => (await pending(name)).find((id) => waiting(id) > 0), { ...TIMEOUT, interval: 20 }),
+    leftAlone: (id) => vi.waitUntil(() => waiting(id) === 0, TIMEOUT),
     decide: async (id, verb, body = {}) => {
       await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/${verb}`, body));
     },

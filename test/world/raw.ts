@@ -4,7 +4,7 @@ import { scaledTimeout } from './test-timeouts.ts';
 
 export type RawAnswer = { status: number; head: string; body: string };
 
-const PATIENCE_MS = scaledTimeout(5_000);
+const TIMEOUT_MS = scaledTimeout(5_000);
 
 /**
  * Writes bytes to a port on loopback and reads until the peer closes: end a well-formed request with `Connection: close`. Returns the first answer,
@@ -16,7 +16,7 @@ export function exchange(port: number, bytes: string): Promise<RawAnswer> {
     let received = '';
     const late = setTimeout(
       () => socket.destroy(new Error(`no end of the answer: ${received.slice(0, 200)}`)),
-      PATIENCE_MS,
+      TIMEOUT_MS,
     );
     socket.setEncoding('latin1');
     socket.on('data', (text) => {

@@ -14,7 +14,7 @@ type Tried = {
 };
 
 /** Limit of characters of a reason. */
-const MOST_SHOWN = 1_000;
+const MAX_SHOWN = 1_000;
 
 /** Returns a line for each test that passed at a retry: its file, its name, and why it failed at first. */
 export function secondAttemptsIn(tests: Iterable<Tried>): string[] {
@@ -23,7 +23,7 @@ export function secondAttemptsIn(tests: Iterable<Tried>): string[] {
     if (state !== 'passed' || !failed) return [];
     // Only the first paragraph: the rest is a diff of two values, or advice. For a property test it includes the seed and the counterexample.
     const [reason = ''] = (failed.messages[0] ?? '').split('\n\n');
-    return [`${file} > ${fullName}: ${reason.replaceAll('\n', ' ').slice(0, MOST_SHOWN)}`];
+    return [`${file} > ${fullName}: ${reason.replaceAll('\n', ' ').slice(0, MAX_SHOWN)}`];
   });
 }
 

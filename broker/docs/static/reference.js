@@ -7,7 +7,7 @@ follow();
 dark.addEventListener('change', follow);
 
 /** More than about a hundred operations in one part are not rendered: Swagger UI stops after some of them. */
-const MOST_OPERATIONS = 80;
+const MAX_OPERATIONS = 80;
 
 /**
  * The paths of a document in parts of at most 80 operations, those with one tag together.
@@ -24,7 +24,7 @@ function partsOf(paths) {
   for (const entries of byTag.values()) {
     const size = entries.reduce((sum, [, methods]) => sum + Object.keys(methods).length, 0);
     let part = parts[parts.length - 1];
-    if (!part || part.size + size > MOST_OPERATIONS) {
+    if (!part || part.size + size > MAX_OPERATIONS) {
       part = { size: 0, paths: {} };
       parts.push(part);
     }

@@ -19,9 +19,9 @@ import { shownSentence } from '../sentence.ts';
  * Counts successful requests, beside the limit of failures: an agent knows the ids of its own calls, and opening a request of 1 MiB blocks other
  * requests for 50 ms. Counted per address and agent family: it allows 25 open pages, and cannot be used to keep an owner from another agent's calls.
  */
-const LOOKS = { name: 'approve-looks', perMinute: 300, per: 'address' } as const;
+const READ_LIMIT = { name: 'approve-looks', perMinute: 300, per: 'address' } as const;
 /** Number of opened bytes that count as one further request. */
-const LOOK_BYTES = 64 * 1024;
+const REQUEST_BYTES = 64 * 1024;
 
 /** The address of the page is a capability, so browsers must not send it along when a link is followed. */
 const HEADERS = { 'Referrer-Policy': 'no-referrer' };
@@ -90,8 +90,8 @@ export const approveRequest = route({
     const waits = statusAt(held, now) === 'pending';
     const opens = waits && query.known !== held.request_hash;
     const family = held.parent_public_id ?? held.agent_public_id;
-    const cost = 1 + (opens ? Math.floor(held.action.length / LOOK_BYTES) : 0);
-    await takeLimit(limits, LOOKS, `${source} ${family}`, cost);
+    const cost = 1 + (opens ? Math.floor(held.action.length / REQUEST_BYTES) : 0);
+    await takeLimit(limits, READ_LIMIT, `${source} ${family}`, cost);
     if (!waits) return json(200, outcomeOf(held, now), HEADERS);
     const nameOf = await platformNames(broker.store.db, held.organisation_id, [held.platform_id]);
     const { canSign, deciders } = await passkeysFor(broker, held.id);

@@ -15,8 +15,8 @@ import { json } from '../reply.ts';
 import { type Context, type MalformedBody, route } from '../route.ts';
 
 /** Limits of one request (specification, Limits). */
-const MOST_GRANTS = 25;
-const MOST_SCOPES = 500;
+const MAX_GRANTS = 25;
+const MAX_SCOPES = 500;
 
 /** An absent member means the parent's value; an empty list allows no recipient, or nothing. */
 const Limits = z.strictObject({
@@ -40,7 +40,7 @@ const Limits = z.strictObject({
 
 const Wanted = z.strictObject({
   platform: text(64).min(1),
-  scopes: z.array(text(256).min(1)).min(1).max(MOST_SCOPES).describe('those that the parent does not hold are dropped'),
+  scopes: z.array(text(256).min(1)).min(1).max(MAX_SCOPES).describe('those that the parent does not hold are dropped'),
   // What is no UUID is no connection that the parent has, as one of another organisation.
   connection_id: text(64)
     .min(1)
@@ -58,7 +58,7 @@ const Body = z.strictObject({
     .max(CHILD_TTL.most)
     .nullish()
     .describe(`how long it lives; ${CHILD_TTL.default} when left out, and never longer than its parent`),
-  grants: z.array(Wanted).min(1).max(MOST_GRANTS),
+  grants: z.array(Wanted).min(1).max(MAX_GRANTS),
 });
 
 const Issued = z.object({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { listReports, MOST_REPORTS_A_DAY, storeReport } from '../../admin/diagnostics.ts';
+import { listReports, MAX_REPORTS_PER_DAY, storeReport } from '../../admin/diagnostics.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
 import { pageSize, uuid } from '../query.ts';
@@ -49,7 +49,7 @@ export const diagnostics = route({
     if (!stored)
       throw new Refusal(
         'rate_limited',
-        `At most ${MOST_REPORTS_A_DAY} reports a day. The earlier reports were stored for the owners.`,
+        `At most ${MAX_REPORTS_PER_DAY} reports a day. The earlier reports were stored for the owners.`,
         {
           headers: { 'Retry-After': '3600' },
         },

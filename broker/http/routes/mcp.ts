@@ -1,7 +1,7 @@
 /** POST /mcp: the broker's tools for clients of Streamable HTTP. */
 import { readCaller } from '../../calls/caller.ts';
 import { Refusal } from '../errors.ts';
-import { MCP_LIMIT, MOST_BODIES } from '../mcp-request-slots.ts';
+import { MAX_BODIES, MCP_LIMIT } from '../mcp-request-slots.ts';
 import { route } from '../route.ts';
 
 /**
@@ -13,7 +13,7 @@ export const mcp = route({
   path: '/mcp',
   auth: 'mcp_client',
   limit: MCP_LIMIT,
-  atOnce: { perAddress: 1_000, inAll: 2_000, perAgent: MOST_BODIES },
+  atOnce: { perAddress: 1_000, inAll: 2_000, perAgent: MAX_BODIES },
   capability: 'mcp',
   summary: 'The tools, for MCP clients that connect over HTTP.',
   answers: { 200: 'A JSON-RPC answer, or a stream of server-sent events that ends with it.', 202: 'Taken.' },

@@ -7,7 +7,7 @@ import { bytesOf } from '../request-pieces.ts';
 import { route } from '../route.ts';
 
 /** A payload repeats the message, in which every character may be encoded as nine. */
-const MOST_BYTES = 256 * 1024;
+const MAX_BYTES = 256 * 1024;
 
 const clicksOf = (kind: 'slack' | 'telegram', summary: string) =>
   route({
@@ -20,7 +20,7 @@ const clicksOf = (kind: 'slack' | 'telegram', summary: string) =>
     answers: { 200: { description: 'It was accepted; the result is shown in the chat.', empty: true } },
     errors: ['invalid_signature', 'payload_too_large', 'rate_limited'],
     handle: async ({ services, params, request }) => {
-      const body = await bytesOf(request, MOST_BYTES);
+      const body = await bytesOf(request, MAX_BYTES);
       const id = String((params as Record<string, string>).id).toLowerCase();
       const taken = UUID_PATTERN.test(id)
         ? await takeClick(services.broker, kind, id, { headers: request.headers, body })

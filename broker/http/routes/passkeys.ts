@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { afterReplay } from '../../approvals/decide.ts';
 import { approveByPasskey, beginSigning } from '../../approvals/passkey-approval.ts';
-import { NOBODY } from '../../approvals/passkey-challenge.ts';
-import { beginEnrolment, enrolPasskey, MOST_PASSKEYS } from '../../approvals/passkey-enrolment.ts';
+import { UNKNOWN_PERSON } from '../../approvals/passkey-challenge.ts';
+import { beginEnrolment, enrolPasskey, MAX_PASSKEYS } from '../../approvals/passkey-enrolment.ts';
 import {
   ApprovalId,
   assertionRefused,
@@ -68,7 +68,7 @@ export const passkeyRegisterBegin = route({
     const { broker } = services;
     const { owner } = who;
     await takeLimit(limits, BEGINS, `${source} ${owner.id}`);
-    const subject = { purpose: 'add-passkey', id: NOBODY } as const;
+    const subject = { purpose: 'add-passkey', id: UNKNOWN_PERSON } as const;
     await expectReauthenticated(context, 'Adding a passkey', { assertion: body.assertion, subject });
     const options = await beginEnrolment(broker, owner);
     if (!options) throw tooMany();
@@ -77,7 +77,7 @@ export const passkeyRegisterBegin = route({
 });
 
 const tooMany = () =>
-  new Refusal('conflict', `An owner has at most ${MOST_PASSKEYS} passkeys: remove one that you do not use.`);
+  new Refusal('conflict', `An owner has at most ${MAX_PASSKEYS} passkeys: remove one that you do not use.`);
 
 /** POST /v1/approvals/passkeys/register/finish */
 export const passkeyRegisterFinish = route({

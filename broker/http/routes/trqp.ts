@@ -12,7 +12,7 @@ import { route } from '../route.ts';
 const LIMIT: Limit = { name: 'trqp', perMinute: 1_200, per: 'agent' };
 const STRANGERS: Limit = { name: 'trqp-public', perMinute: 60, per: 'address' };
 const MAX_BODY = 16 * 1024;
-const MOST_SKEW_MS = 60_000;
+const MAX_SKEW_MS = 60_000;
 
 const base = {
   entity_id: z.string(),
@@ -113,7 +113,7 @@ function answer({ context, ...asked }: TrqpRecognitionQuery, told: Told | undefi
       { headers: bearerChallenge() },
     );
   const { context: more, ...rest } = told;
-  const skewed = context?.time !== undefined && Math.abs((parseDateTime(context.time) ?? now) - now) > MOST_SKEW_MS;
+  const skewed = context?.time !== undefined && Math.abs((parseDateTime(context.time) ?? now) - now) > MAX_SKEW_MS;
   const time = instant(now);
   return json(200, {
     ...asked,

@@ -5,7 +5,7 @@
  */
 import type { ManifestInput } from '../manifest.ts';
 
-const LEAST = { metadata: 'read' } as const;
+const MINIMUM = { metadata: 'read' } as const;
 
 /** GitHub accepts commits that change workflows only with this permission, in every operation. */
 const WORKFLOWS = { access: 'write', if_allowed: 'codehost:workflows.write' } as const;
@@ -13,7 +13,7 @@ const WORKFLOWS = { access: 'write', if_allowed: 'codehost:workflows.write' } as
 const READING = { contents: 'read', issues: 'read', metadata: 'read', pull_requests: 'read' } as const;
 
 export const githubAppPermissions = {
-  'codehost:metadata.read': LEAST,
+  'codehost:metadata.read': MINIMUM,
   'codehost:search.read': READING,
   'codehost:contents.read': { contents: 'read' },
   'codehost:contents.write': { contents: 'write', workflows: WORKFLOWS },
@@ -61,7 +61,7 @@ export const githubAppPermissions = {
   'codehost:hooks.write': { repository_hooks: 'write' },
   'codehost:secrets.read': { secrets: 'read' },
   'codehost:secrets.write': { secrets: 'write' },
-  'codehost:collaborators.read': LEAST,
+  'codehost:collaborators.read': MINIMUM,
   'codehost:collaborators.write': { administration: 'write' },
   'codehost:deploykeys.read': { administration: 'read' },
   'codehost:deploykeys.write': { administration: 'write' },
@@ -69,10 +69,10 @@ export const githubAppPermissions = {
   'codehost:security.write': { security_events: 'write', vulnerability_alerts: 'write' },
   'codehost:secretscanning.read': { secret_scanning_alerts: 'read' },
   'codehost:secretscanning.write': { secret_scanning_alerts: 'write' },
-  'codehost:users.read': LEAST,
-  'codehost:account.read': LEAST,
-  'codehost:account.write': LEAST,
-  'codehost:accountkeys.write': LEAST,
+  'codehost:users.read': MINIMUM,
+  'codehost:account.read': MINIMUM,
+  'codehost:account.write': MINIMUM,
+  'codehost:accountkeys.write': MINIMUM,
   'codehost:orgs.read': { members: 'read' },
   'codehost:orgs.members.write': { members: 'write' },
   'codehost:orgs.admin': { organization_administration: 'write' },
@@ -92,13 +92,13 @@ export const githubAppPermissions = {
   'codehost:security.admin': { organization_administration: 'write', security_events: 'write' },
   'codehost:teams.read': { members: 'read' },
   'codehost:teams.write': { members: 'write' },
-  'codehost:gists.read': LEAST,
-  'codehost:gists.write': LEAST,
-  'codehost:gists.delete': LEAST,
-  'codehost:notifications.read': LEAST,
-  'codehost:notifications.write': LEAST,
-  'codehost:starring.read': LEAST,
-  'codehost:starring.write': LEAST,
-  'codehost:markdown.render': LEAST,
+  'codehost:gists.read': MINIMUM,
+  'codehost:gists.write': MINIMUM,
+  'codehost:gists.delete': MINIMUM,
+  'codehost:notifications.read': MINIMUM,
+  'codehost:notifications.write': MINIMUM,
+  'codehost:starring.read': MINIMUM,
+  'codehost:starring.write': MINIMUM,
+  'codehost:markdown.render': MINIMUM,
   'codehost:graphql.read': READING,
 } as const satisfies NonNullable<ManifestInput['app_permissions']>;

@@ -18,7 +18,7 @@ const WAITS = "new.status = 'pending'";
 const IS_OVER = "old.status = 'pending' and new.status <> 'pending'";
 
 /** The events that create notices, by the change of a row. */
-const TOLD: readonly Told[] = [
+const EVENTS: readonly Told[] = [
   { table: 'approvals', on: 'insert', when: WAITS, event: 'call_held', agent: 'agent_id', platform: 'platform_id' },
   { table: 'approvals', on: 'update', of: 'status', when: IS_OVER, event: 'call_settled' },
   {
@@ -208,7 +208,7 @@ function onSqlite(): string[] {
           on conflict (organisation_id) do update set version = excluded.version;
       end`;
   });
-  return [...noticeTriggers(TOLD, 'sqlite'), ...governed];
+  return [...noticeTriggers(EVENTS, 'sqlite'), ...governed];
 }
 
 function onPostgres(): string[] {
@@ -219,5 +219,5 @@ function onPostgres(): string[] {
       deferrable initially deferred for each row when (${row}.owner_id is null ${on === 'update' ? `and (${differs})` : ''})
       execute function renew_governance_version()`;
   });
-  return [...noticeTriggers(TOLD, 'postgres'), ...governed];
+  return [...noticeTriggers(EVENTS, 'postgres'), ...governed];
 }

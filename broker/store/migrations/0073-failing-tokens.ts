@@ -10,7 +10,7 @@ const OF_CONNECTIONS = {
 } as const satisfies Partial<Told>;
 
 /** The events of 0034 about connections, now also for a connection that gets no token. */
-const TOLD: readonly Told[] = [
+const EVENTS: readonly Told[] = [
   {
     ...OF_CONNECTIONS,
     when: "(old.status <> 'reauth_needed' and new.status = 'reauth_needed') or (old.attention = 0 and new.attention = 1)",
@@ -33,10 +33,10 @@ export async function failingTokens(db: Kysely<unknown>, dialect: Store['dialect
     .alterTable('connections')
     .addColumn('attention', 'integer', (c) => c.notNull().defaultTo(0))
     .execute();
-  const dropped = TOLD.flatMap(({ event }) =>
+  const dropped = EVENTS.flatMap(({ event }) =>
     dialect === 'sqlite'
       ? [`drop trigger tell_${event}`]
       : [`drop trigger tell_${event} on connections`, `drop function tell_${event}()`],
   );
-  for (const statement of [...dropped, ...noticeTriggers(TOLD, dialect)]) await sql.raw(statement).execute(db);
+  for (const statement of [...dropped, ...noticeTriggers(EVENTS, dialect)]) await sql.raw(statement).execute(db);
 }

@@ -14,7 +14,7 @@ import { type Count, type Fuzzed, usually } from '../fuzz.ts';
 /** Marker in values of calls, which no reason may contain. */
 const CANARY = 'CANARY9f8e7d';
 /** CPU time limit of one evaluation, on a machine that is shared. */
-const MOST_MS = 250;
+const MAX_MS = 250;
 
 const leaf = fc.constantFrom<JsonValue>(
   0,
@@ -220,7 +220,7 @@ export function conditions(count: Count): Fuzzed {
     const before = process.threadCpuUsage();
     const said = evaluate();
     const { user, system } = process.threadCpuUsage(before);
-    expect((user + system) / 1000).toBeLessThan(MOST_MS);
+    expect((user + system) / 1000).toBeLessThan(MAX_MS);
     expect(evaluate()).toEqual(said);
     count(said.ok ? `is ${said.value}` : 'fails');
     if (!said.ok) {

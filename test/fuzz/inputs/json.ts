@@ -8,7 +8,7 @@ import { expect } from 'vitest';
 import { parseStrictJson } from '../../../json/strict.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 
-const MOST_LEVELS = 64;
+const MAX_LEVELS = 64;
 
 const digits = fc.stringMatching(/^-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?$/);
 const number = fc.oneof(
@@ -83,7 +83,7 @@ function isDoubtful(text: string): boolean {
   const names: Set<string>[] = [];
   const begin = () => {
     names.push(new Set());
-    if (++level > MOST_LEVELS) isSure = false;
+    if (++level > MAX_LEVELS) isSure = false;
   };
   const end = () => {
     names.pop();

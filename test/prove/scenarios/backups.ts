@@ -17,7 +17,7 @@ import { pause, type Scene, withLog, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 
 const ROWS = 200;
-const LONGEST_ORPHAN_MS = 30_000;
+const MAX_ORPHAN_MS = 30_000;
 
 type Environment = Record<string, string>;
 /** A place to restore into. `untouched`: whether a restore has not changed anything there yet. */
@@ -194,7 +194,7 @@ async function orphansEnded(url: string): Promise<void> {
       'select count(*) as count from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
     );
     if (Number(found!.count) === 0) return;
-    if (performance.now() - began > LONGEST_ORPHAN_MS) throw new Error('pg_restore does not end');
+    if (performance.now() - began > MAX_ORPHAN_MS) throw new Error('pg_restore does not end');
     await pause(50);
   }
 }

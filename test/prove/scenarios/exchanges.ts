@@ -25,7 +25,7 @@ const ROUNDED_MS = 1_000;
 /** Maximum duration of an exchange, half of which precedes the server's work. */
 const EXCHANGE_MS = 300;
 const MOMENT_MS = USED_MS + 1_000;
-const LONGEST_WORK_MS = 1_500;
+const MAX_WORK_MS = 1_500;
 const BOTH = 0.25;
 /** How long the claim of a dead process blocks others: the lease, plus tolerance because this process has another clock. */
 const CLAIM_MS = 3_000 + 100;
@@ -62,7 +62,7 @@ export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: n
   for (let cut = 0; cut < cuts; cut++) {
     work.resume();
     if (cut % 4 !== 3) await Promise.race([server.moment(), pause(MOMENT_MS)]);
-    else await pause(random() * LONGEST_WORK_MS);
+    else await pause(random() * MAX_WORK_MS);
     await pause(random() * EXCHANGE_MS);
     const one = Math.floor(random() * places.length);
     const killed = random() < BOTH ? [...places.keys()] : [one];
@@ -78,10 +78,10 @@ export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: n
       ledger.check('calls wait at most 3 s for the exchange of a dead process');
     }
     // The other replica keeps working, with calls that need what the dead one was requesting.
-    await pause(random() * LONGEST_WORK_MS);
+    await pause(random() * MAX_WORK_MS);
     for (const at of killed) running[at] = await start(at);
     // Everything that was interrupted is requested again.
-    await pause(random() * LONGEST_WORK_MS);
+    await pause(random() * MAX_WORK_MS);
     await work.pause();
     try {
       await invariants.check();

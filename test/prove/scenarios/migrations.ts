@@ -8,7 +8,7 @@ import { agentsOf } from './calls.ts';
 
 /** Rows that exist before the migration, and must be unchanged after it. */
 const ROWS = 40;
-const LONGEST_START_MS = 700;
+const MAX_START_MS = 700;
 
 /** Kills a start that has to migrate, `cuts` times; the migration's column is dropped before each. */
 export async function cutMigrations(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {
@@ -25,7 +25,7 @@ export async function cutMigrations(scene: Scene, invariants: Invariants, cuts: 
     const doomed = next;
     next = spawn({}, program);
     void doomed.serve();
-    await pause(random() * LONGEST_START_MS);
+    await pause(random() * MAX_START_MS);
     await kill(doomed);
     ledger.cuts++;
     const applied = await reader.rows(`select name from kysely_migration where name = '0999-shade'`);

@@ -7,7 +7,7 @@ import type { Invariants } from '../invariants.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 
-const LONGEST_MS = 20_000;
+const MAX_DURATION_MS = 20_000;
 const TOLD_WITHIN_MS = 2_000;
 /** Maximum delay of an answer, and maximum time for storing it. */
 const ANSWER_MS = 40;
@@ -62,7 +62,7 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
         const [{ due }] = await reader.rows(`select (select count(*) from notice_deliveries where state = 'due')
           + (select count(*) from notices) as due`);
         if (Number(due) === 0) break;
-        if (performance.now() - began > LONGEST_MS) throw new Error(`${due} notices were not sent`);
+        if (performance.now() - began > MAX_DURATION_MS) throw new Error(`${due} notices were not sent`);
         await pause(50);
       }
       const came = Map.groupBy(copies, ({ type, about }) => `${type} ${about}`);

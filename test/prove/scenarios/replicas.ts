@@ -8,7 +8,7 @@ import { kill, serving } from '../kill-broker.ts';
 import { pause, type Scene, withLog, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 
-const LONGEST_WORK_MS = 1_500;
+const MAX_WORK_MS = 1_500;
 /** The lease of the dead process, and the same time for taking it over. */
 const TAKEN_OVER_WITHIN_MS = 8_000;
 
@@ -55,7 +55,7 @@ export async function cutReplicas(scene: Scene, invariants: Invariants, cuts: nu
   const leaseOf = async () => (await reader.rows(`select * from leases where name = 'receipt log'`))[0];
   for (let cut = 0; cut < cuts; cut++) {
     work.resume();
-    await pause(random() * LONGEST_WORK_MS);
+    await pause(random() * MAX_WORK_MS);
     const at = random() < 0.5 ? 0 : 1;
     const before = await leaseOf();
     await kill(running[at]!);

@@ -11,10 +11,10 @@ import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { exactly } from '/console/shell/time.js';
 
-const EVERY_MS = 10_000;
+const INTERVAL_MS = 10_000;
 const PAGE = 50;
 /** The maximum number of requests for one press of the button; each request scans 20,000 rows at most. */
-const MOST_LOOKS = 25;
+const MAX_REQUESTS = 25;
 
 /** @param {{ place: URL }} props */
 export function ActivityPage({ place }) {
@@ -22,7 +22,7 @@ export function ActivityPage({ place }) {
   // "The last hour" ends when the query was first made, so that its pages fit together.
   const query = useMemo(() => queryOf(filters, Date.now()), [place.search]);
   const path = /** @type {const} */ (`/owner/audit?limit=${PAGE}&history=true&${query}`);
-  const { answer, error, reload } = useLoaded(path, EVERY_MS);
+  const { answer, error, reload } = useLoaded(path, INTERVAL_MS);
   const agents = useLoaded('/owner/agents', 60_000).answer?.agents ?? [];
   const changers = useChangers();
   const platforms = useLoaded('/owner/platforms', 60_000).answer?.platforms ?? [];
@@ -89,7 +89,7 @@ function useOlder(path) {
     /** @type {string | null} */
     let before = from;
     // One response covers a bounded number of scanned rows: a filter that few rows pass needs several requests.
-    for (let looks = 0, found = 0; before !== null && found === 0 && looks < MOST_LOOKS; looks++) {
+    for (let looks = 0, found = 0; before !== null && found === 0 && looks < MAX_REQUESTS; looks++) {
       /** @type {import('../../answers.ts').Answer<'GET', '/owner/audit'>} */
       const page = await ask('GET', `${path}&before=${before}`);
       if (current.current !== path) return;

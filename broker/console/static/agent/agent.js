@@ -24,12 +24,12 @@ import { Link, navigate } from '/console/shell/router.js';
 import { exactly, useNow } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 10_000;
+const INTERVAL_MS = 10_000;
 
 /** @param {{ place: URL }} props */
 export function AgentPage({ place }) {
   const id = place.pathname.split('/').at(-1) ?? '';
-  const { answer: agent, error, reload } = useLoaded(/** @type {const} */ (`/owner/agents/${id}`), EVERY_MS);
+  const { answer: agent, error, reload } = useLoaded(/** @type {const} */ (`/owner/agents/${id}`), INTERVAL_MS);
   if (error instanceof Refused && error.status === 404) return html`<${Unknown} id=${id} />`;
   return html`
     ${error && html`<${Failed} error=${error} again=${reload} />`}
@@ -140,7 +140,7 @@ const SHOWN = 20;
 function Timeline({ agent: { id, agent_id, name } }) {
   const { answer, error, reload } = useLoaded(
     /** @type {const} */ (`/owner/audit?agent=${id}&limit=${SHOWN}`),
-    EVERY_MS,
+    INTERVAL_MS,
   );
   const names = useChangers().set(agent_id, name);
   const rows = answer?.rows;

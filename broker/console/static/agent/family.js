@@ -9,14 +9,14 @@ import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 const SHOWN = 20;
 
 /** Renders each list only when it is not empty. @param {{ agent: WholeAgent }} props */
 export function Family({ agent: { agent_id } }) {
   const path = /** @type {const} */ (`/owner/agents?parent=${agent_id}&sort=-created&limit=${SHOWN}`);
-  const children = useLoaded(path, EVERY_MS).answer;
-  const clients = useLoaded('/owner/mcp-authorisations', EVERY_MS).answer?.authorisations.filter(
+  const children = useLoaded(path, INTERVAL_MS).answer;
+  const clients = useLoaded('/owner/mcp-authorisations', INTERVAL_MS).answer?.authorisations.filter(
     ({ agent, status }) => agent.agent_id === agent_id && status === 'live',
   );
   const more = (children?.total ?? 0) - (children?.agents.length ?? 0);

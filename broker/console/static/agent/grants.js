@@ -12,13 +12,13 @@ import { Link, navigate } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 10_000;
-const SELDOM_MS = 60_000;
+const INTERVAL_MS = 10_000;
+const SLOW_INTERVAL_MS = 60_000;
 
 /** `may`: whether the viewer may change the grants. `wanted`: the platform for which a link opens the grant dialog. The grants of a child agent come from its parent. @param {{ agent: WholeAgent, may: boolean, wanted: string | null }} props */
 export function Grants({ agent, may, wanted }) {
   const path = /** @type {const} */ (`/owner/agents/${agent.agent_id}/grants`);
-  const { answer, error, reload } = useLoaded(path, EVERY_MS);
+  const { answer, error, reload } = useLoaded(path, INTERVAL_MS);
   const [editing, edit] = useState(
     /** @type {{ grant?: OwnedGrant, platform?: string } | undefined} */ (
       may && wanted ? { platform: wanted } : undefined
@@ -82,7 +82,7 @@ function LastUse({ agent: { id }, platform }) {
   const path = /** @type {const} */ (
     `/owner/audit?agent=${id}&platform=${encodeURIComponent(platform)}&kind=action&limit=1`
   );
-  const last = useLoaded(path, SELDOM_MS).answer?.rows[0];
+  const last = useLoaded(path, SLOW_INTERVAL_MS).answer?.rows[0];
   return last ? html`last call there <${Ago} at=${last.created_at} />` : 'no call there lately';
 }
 

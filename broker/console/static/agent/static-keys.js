@@ -17,7 +17,7 @@ import { Ago, exactly } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 
 /** @type {Record<Exclude<StaticKey['status'], 'live'>, Badge>} */
 const OVER = {
@@ -44,7 +44,10 @@ function badgeOfKey({ status, last_used_at }, agent) {
 
 /** @param {{ agent: WholeAgent, may: boolean }} props */
 export function StaticKeys({ agent, may }) {
-  const { answer, reload } = useLoaded(/** @type {const} */ (`/owner/agents/${agent.agent_id}/static-keys`), EVERY_MS);
+  const { answer, reload } = useLoaded(
+    /** @type {const} */ (`/owner/agents/${agent.agent_id}/static-keys`),
+    INTERVAL_MS,
+  );
   const [issuing, issue] = useState(false);
   const [ending, end] = useState(/** @type {StaticKey | undefined} */ (undefined));
   const keys = answer?.static_keys ?? [];
@@ -94,7 +97,7 @@ function EndKey({ agent, one, onClose, onDone }) {
 }
 
 const DAY_S = 24 * 3600;
-const LASTS = /** @type {const} */ ([
+const DURATIONS = /** @type {const} */ ([
   [7 * DAY_S, '7 days'],
   [30 * DAY_S, '30 days'],
   [90 * DAY_S, '90 days'],
@@ -141,7 +144,7 @@ function IssueKey({ agent, onClose, onDone }) {
     <div class="field">
       <label for="key-lasts">For how long</label>
       <select id="key-lasts" onChange=${valueTo(setLasts)}>
-        ${LASTS.map(([seconds, words]) => html`<option key=${words} value=${seconds} selected=${String(seconds) === lasts}>${words}</option>`)}
+        ${DURATIONS.map(([seconds, words]) => html`<option key=${words} value=${seconds} selected=${String(seconds) === lasts}>${words}</option>`)}
       </select>
     </div>
     <${Problem} problem=${problem} />

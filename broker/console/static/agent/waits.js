@@ -8,13 +8,13 @@ import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 10_000;
+const INTERVAL_MS = 10_000;
 const SHOWN = 5;
 
 /** Renders nothing when nothing waits. @param {{ agent: WholeAgent }} props */
 export function Waits({ agent: { agent_id, activity } }) {
   const path = /** @type {const} */ (`/owner/approvals?status=pending&agent=${agent_id}&limit=${SHOWN}`);
-  const { answer } = useLoaded(path, EVERY_MS);
+  const { answer } = useLoaded(path, INTERVAL_MS);
   const { waiting_calls, waiting_requests } = activity;
   if (waiting_calls + waiting_requests === 0) return null;
   const calls = answer?.approvals ?? [];

@@ -17,18 +17,18 @@ import { Ago } from '/console/shell/time.js';
 import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 10_000;
-const SELDOM_MS = 60_000;
+const INTERVAL_MS = 10_000;
+const SLOW_INTERVAL_MS = 60_000;
 /** Number of rows drawn first, and added for each press of the button. */
 const PAGE = 50;
 
 /** @param {{ place: URL }} props */
 export function AgentsPage({ place }) {
   const filters = filtersIn(place, NAMES);
-  const { pages, error, stale, load } = useAgentPages(`/owner/agents?${queryOf(filters, PAGE)}`, EVERY_MS);
-  const policies = useLoaded('/owner/policies', SELDOM_MS).answer?.policies ?? [];
-  const owners = useLoaded('/owner/owners', SELDOM_MS).answer?.owners ?? [];
-  const labels = useLoaded('/owner/agent-labels', SELDOM_MS).answer?.labels ?? [];
+  const { pages, error, stale, load } = useAgentPages(`/owner/agents?${queryOf(filters, PAGE)}`, INTERVAL_MS);
+  const policies = useLoaded('/owner/policies', SLOW_INTERVAL_MS).answer?.policies ?? [];
+  const owners = useLoaded('/owner/owners', SLOW_INTERVAL_MS).answer?.owners ?? [];
+  const labels = useLoaded('/owner/agent-labels', SLOW_INTERVAL_MS).answer?.labels ?? [];
   const owner = useOwner();
   const [moving, setMoving] = useState(/** @type {{ agent: Agent, verb: Verb } | undefined} */ (undefined));
   const names = {

@@ -9,7 +9,7 @@ import { totalWords } from '/console/shell/use-pages.js';
 export const NAMES = /** @type {const} */ (['words', 'state', 'policy', 'owner', 'label', 'sort']);
 /** @typedef {Record<(typeof NAMES)[number], string>} Filters */
 
-const HERE = '/console/agents';
+const PAGE_PATH = '/console/agents';
 /** Delay in which typing continues, hardly noticeable. */
 const PAUSE_MS = 150;
 
@@ -51,7 +51,7 @@ const ORDERS = new Map([
  */
 export function Filter({ filters, total, policies, owners, labels }) {
   const set = (/** @type {keyof Filters} */ name) => (/** @type {string} */ value) =>
-    applyFilters(HERE, { ...filters, [name]: value });
+    applyFilters(PAGE_PATH, { ...filters, [name]: value });
   const { sort: _sort, ...narrowing } = filters;
   return html`
     <div class="filter" role="search">

@@ -132,7 +132,7 @@ export const MOVE = {
 };
 
 /** The maximum number of calls that the broker counts for one agent. */
-const MOST_COUNTED = 2_000;
+const MAX_COUNTED = 2_000;
 
 /**
  * `12 · 1 refused · 2 held`.
@@ -140,7 +140,7 @@ const MOST_COUNTED = 2_000;
  * @param {NonNullable<Agent['activity']>} activity
  */
 export function callsInWords({ calls, refused, held }) {
-  const all = calls >= MOST_COUNTED ? `${MOST_COUNTED.toLocaleString()} or more` : calls.toLocaleString();
+  const all = calls >= MAX_COUNTED ? `${MAX_COUNTED.toLocaleString()} or more` : calls.toLocaleString();
   return [all, refused > 0 && `${refused.toLocaleString()} refused`, held > 0 && `${held.toLocaleString()} held`]
     .filter(Boolean)
     .join(' · ');

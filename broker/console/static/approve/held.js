@@ -8,9 +8,9 @@ import { asError, ask, onOtherOwner, onRoleInDoubt, Refused } from '/console/api
 import { useCallback, useEffect, useRef, useState } from '/console/html.js';
 
 const WAITING_MS = 5_000;
-const UNDER_WAY_MS = 2_000;
+const IN_FLIGHT_POLL_MS = 2_000;
 /** Timeout of one poll. A phone may lose its connection without noticing: a request without a response must not block the next poll. */
-const LOOK_MS = 10_000;
+const POLL_TIMEOUT_MS = 10_000;
 
 /** @typedef {SignedIn & { elsewhere: true }} Stranger The viewer is signed in to another organisation. */
 /** @typedef {SignedIn & { elsewhere?: undefined, details: HeldCall, mayDecide: boolean, passkeys: boolean }} Owner */
@@ -95,7 +95,7 @@ export function useHeld(id) {
       const known = shown.current;
       const path = /** @type {const} */ (`/approve/${id}/request`);
       const answer = known
-        ? await quietly(/** @type {const} */ (`${path}?known=${known.request_hash}`), { withinMs: LOOK_MS })
+        ? await quietly(/** @type {const} */ (`${path}?known=${known.request_hash}`), { withinMs: POLL_TIMEOUT_MS })
         : await quietly(path);
       if (answer.status === 'pending') {
         // A request that is already known is not sent again: it may be large.
@@ -143,7 +143,7 @@ export function useHeld(id) {
 
   useEffect(() => {
     const pause =
-      state.kind === 'waiting' ? WAITING_MS : state.kind === 'over' && state.underWay ? UNDER_WAY_MS : undefined;
+      state.kind === 'waiting' ? WAITING_MS : state.kind === 'over' && state.underWay ? IN_FLIGHT_POLL_MS : undefined;
     if (pause === undefined) return undefined;
     const seen = () => document.visibilityState === 'visible' && look();
     const timer = setTimeout(seen, pause);

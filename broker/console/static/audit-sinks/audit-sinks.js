@@ -12,7 +12,7 @@ import { MadeSecret, Question } from '/console/shell/question.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 5_000;
+const INTERVAL_MS = 5_000;
 
 export function AuditSinksPage() {
   const owner = useOwner();
@@ -33,7 +33,7 @@ export function AuditSinksPage() {
 /** @typedef {{ what: 'add' } | { what: 'change' | 'move' | 'remove', sink: AuditSink } | { what: 'made', name: string, secret: string }} Asked */
 
 function Sinks() {
-  const { answer, error, reload } = useLoaded('/owner/audit-sinks', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/audit-sinks', INTERVAL_MS);
   const kinds = useLoaded('/owner/audit-sink-kinds', 3_600_000).answer?.kinds;
   const [asked, setAsked] = useState(/** @type {Asked | undefined} */ (undefined));
   const sinks = answer?.sinks;

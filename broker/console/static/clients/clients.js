@@ -10,7 +10,7 @@ import { Question } from '/console/shell/question.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 
 /**
  * `?agent=<agent_id>`: only clients that act as this agent.
@@ -18,7 +18,7 @@ const EVERY_MS = 15_000;
  * @param {{ place: URL }} props
  */
 export function ClientsPage({ place }) {
-  const { answer, error, reload } = useLoaded('/owner/mcp-authorisations', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/mcp-authorisations', INTERVAL_MS);
   const owner = useOwner();
   const [leaving, setLeaving] = useState(/** @type {McpAuthorisation | undefined} */ (undefined));
   const agent = place.searchParams.get('agent');

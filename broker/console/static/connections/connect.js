@@ -62,7 +62,7 @@ const Grantable = ({ builtIn: { name, presets, docs } }) => html`
       ${presets.map(
         ({ name: preset, scopes }) => html`<dt><strong>${preset}</strong></dt>
         <dd class="small">${
-          scopes.length > MOST
+          scopes.length > MAX
             ? html`<details><summary>${scopes.length} scopes</summary><${Scopes} scopes=${scopes} /></details>`
             : html`<${Scopes} scopes=${scopes} />`
         }</dd>`,
@@ -71,7 +71,7 @@ const Grantable = ({ builtIn: { name, presets, docs } }) => html`
     ${docs && html`<p class="small"><a href=${docs} target="_blank" rel="noreferrer">The API of ${name}</a></p>`}
   </section>
 `;
-const MOST = 4;
+const MAX = 4;
 
 /** @param {{ scopes: readonly string[] }} props */
 const Scopes = ({ scopes }) =>

@@ -20,7 +20,7 @@ import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { ToolServers } from '/console/tools/tools.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 10_000;
+const INTERVAL_MS = 10_000;
 /** Changes that open a confirmation dialog first. */
 const DIALOGS = { disconnect: Disconnect, replace: Replace, patience: Patience, remove: Remove };
 const RANK = { needs_attention: 0, reauth_needed: 0, not_connected: 1, connected: 2 };
@@ -33,7 +33,7 @@ const rankOf = (one) => RANK[isOfPeople(one) ? 'connected' : one.state];
  * @param {{ place: URL }} props
  */
 export function ConnectionsPage({ place }) {
-  const { answer, error, reload } = useLoaded('/owner/connections', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/connections', INTERVAL_MS);
   const owner = useOwner();
   const announce = useAnnounce();
   const may = mayChange(owner);

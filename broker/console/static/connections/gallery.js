@@ -12,8 +12,8 @@ import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 30_000;
-const SELDOM_MS = 600_000;
+const INTERVAL_MS = 30_000;
+const SLOW_INTERVAL_MS = 600_000;
 
 export const GALLERY = '/console/connections/new';
 
@@ -24,9 +24,9 @@ const OWN = { rest: 'Connect an API of your own', mcp: 'Connect an MCP server' }
 export function GalleryPage({ place }) {
   const owner = useOwner();
   const may = mayChange(owner);
-  const { answer, error, reload } = useLoaded('/owner/built-in-platforms', SELDOM_MS);
-  const platforms = useLoaded('/owner/platforms', EVERY_MS);
-  const connections = useLoaded('/owner/connections', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/built-in-platforms', SLOW_INTERVAL_MS);
+  const platforms = useLoaded('/owner/platforms', INTERVAL_MS);
+  const connections = useLoaded('/owner/connections', INTERVAL_MS);
   const wanted = place.searchParams.get('platform');
   const own = place.searchParams.get('own') ?? '';
   const to = place.searchParams.get('to');

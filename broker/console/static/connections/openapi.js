@@ -46,7 +46,7 @@ export async function readOpenApi(written) {
 }
 
 /** The maximum number of headers in a platform's entry. */
-const MOST_HEADERS = 100;
+const MAX_HEADERS = 100;
 
 /**
  * Returns the documented request headers (such as `X-Dry-Run`) in lower case, which unmodified clients may pass on. Covers parameters of paths and
@@ -73,7 +73,7 @@ function headersOf(document) {
     take(item.parameters);
     for (const method of Object.keys(KIND)) take(record(item[method]).parameters);
   }
-  return [...names].slice(0, MOST_HEADERS);
+  return [...names].slice(0, MAX_HEADERS);
 }
 
 /** @param {string} written */

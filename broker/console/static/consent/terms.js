@@ -7,8 +7,8 @@ import { checkedTo, valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
 /** The maximum number of platforms that the broker accepts in one request. */
-const MOST_PLATFORMS = 20;
-const MOST_SCOPES = 100;
+const MAX_PLATFORMS = 20;
+const MAX_SCOPES = 100;
 
 /** The choice of single scopes. */
 export const SINGLE = 'single';
@@ -25,9 +25,9 @@ const PRESETS = { reads: (one) => one.reads, all: (one) => one.all };
 const chosen = (platforms, scopesOf) =>
   platforms
     .filter(({ connected }) => connected)
-    .map((one) => ({ platformId: one.platform, scopes: scopesOf(one).slice(0, MOST_SCOPES) }))
+    .map((one) => ({ platformId: one.platform, scopes: scopesOf(one).slice(0, MAX_SCOPES) }))
     .filter(({ scopes }) => scopes.length > 0)
-    .slice(0, MOST_PLATFORMS);
+    .slice(0, MAX_PLATFORMS);
 
 /**
  * Returns the grants of a choice other than single scopes.
@@ -131,11 +131,11 @@ export function Terms({
 }
 
 /** The maximum number of names shown in one line. */
-const MOST_NAMES = 3;
+const MAX_NAMES = 3;
 
 const listOf = (/** @type {string[]} */ names) =>
-  names.length > MOST_NAMES
-    ? `${names.slice(0, MOST_NAMES).join(', ')} and ${names.length - MOST_NAMES} more`
+  names.length > MAX_NAMES
+    ? `${names.slice(0, MAX_NAMES).join(', ')} and ${names.length - MAX_NAMES} more`
     : new Intl.ListFormat('en').format(names);
 
 const nameOf = (/** @type {ConsentOffer} */ offer, /** @type {string} */ id) =>

@@ -12,11 +12,11 @@ import { Ago } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 30_000;
+const INTERVAL_MS = 30_000;
 
 /** `goBack` receives the file that undoes an apply. @param {{ goBack: (text: string) => void }} props */
 export function Applies({ goBack }) {
-  const { answer, error, reload } = useLoaded('/owner/governance/applies', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/governance/applies', INTERVAL_MS);
   const owners = useChangers();
   const applies = answer?.applies;
   return html`<section class="stack" aria-labelledby="applies-head">

@@ -28,7 +28,7 @@ const KINDS = {
 };
 
 /** Maximum number of changes shown: a file may change thousands. */
-const MOST = 200;
+const MAX = 200;
 
 /** `3 new, 1 changed, 2 removed`. @param {readonly Change[]} changes */
 export const sumOf = (changes) =>
@@ -42,13 +42,13 @@ export const sumOf = (changes) =>
 export function Changes({ changes, id }) {
   return html`
     <ul role="list" class="changes" id=${id}>
-      ${changes.slice(0, MOST).map(
+      ${changes.slice(0, MAX).map(
         ({ action, kind, name, details }, at) => html`<li key=${at} data-action=${action} data-kind=${kind}>
           <p><span class="badge" data-kind=${ACTIONS[action].kind}>${ACTIONS[action].words}</span> ${KINDS[kind]} ${kind === 'guardrails' ? '' : html`<strong class="theirs">${visibleLine(name)}</strong>`}</p>
           ${details.length > 0 && html`<ul class="small">${details.map((line) => html`<li key=${line} class="theirs">${visibleLine(line)}</li>`)}</ul>`}
         </li>`,
       )}
     </ul>
-    ${changes.length > MOST && html`<p class="quiet">And ${changes.length - MOST} more.</p>`}
+    ${changes.length > MAX && html`<p class="quiet">And ${changes.length - MAX} more.</p>`}
   `;
 }

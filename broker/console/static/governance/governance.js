@@ -20,14 +20,14 @@ import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const USUAL = 'governance.yaml';
+const DEFAULT_NAME = 'governance.yaml';
 
 export function GovernancePage() {
   const owner = useOwner();
   const may = mayChange(owner);
   const announce = useAnnounce();
   const [text, setText] = useState('');
-  const [file, setFile] = useState(USUAL);
+  const [file, setFile] = useState(DEFAULT_NAME);
   const [references, setReferences] = useState(/** @type {readonly Reference[]} */ ([]));
   const [needs, setNeeds] = useState(/** @type {readonly string[]} */ ([]));
   const [values, setValues] = useState(/** @type {Values} */ ({}));
@@ -66,9 +66,9 @@ export function GovernancePage() {
     setPlan(undefined);
   };
   const goBack = (/** @type {string} */ to) => {
-    take(to, USUAL);
+    take(to, DEFAULT_NAME);
     document.getElementById('governance-text')?.focus();
-    show({ text: to, file: USUAL });
+    show({ text: to, file: DEFAULT_NAME });
   };
   const done = (/** @type {GovernanceApplied} */ now) => {
     setApplied(now);
@@ -122,13 +122,13 @@ function Present({ take }) {
       const address = URL.createObjectURL(new Blob([await load()], { type: 'application/yaml' }));
       const link = document.createElement('a');
       link.href = address;
-      link.download = USUAL;
+      link.download = DEFAULT_NAME;
       link.click();
       setTimeout(() => URL.revokeObjectURL(address), 10_000);
     });
   const change = () =>
     run(async () => {
-      take(await load(), USUAL);
+      take(await load(), DEFAULT_NAME);
       document.getElementById('governance-text')?.focus();
     });
   return html`<section class="sheet stack" aria-labelledby="present-head">

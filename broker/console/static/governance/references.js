@@ -4,7 +4,7 @@
 /** The request that plans or applies a file. @typedef {{ text: string, file: string, values: Record<string, string>, keep_secrets: boolean }} Sent */
 
 /** Depth limit: deeper than any real file, and it stops at YAML aliases that refer to themselves. */
-const MOST_DEEP = 20;
+const MAX_DEPTH = 20;
 
 /**
  * Returns each reference once, in the order of the file.
@@ -16,7 +16,7 @@ export function referencesIn(document) {
   /** @type {Map<string, Reference>} */
   const found = new Map();
   const walk = (/** @type {unknown} */ value, /** @type {string} */ name, /** @type {number} */ depth) => {
-    if (typeof value !== 'object' || value === null || depth > MOST_DEEP) return;
+    if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return;
     const [[kind, at] = [], ...others] = Object.entries(value);
     if (others.length === 0 && (kind === 'env' || kind === 'file') && typeof at === 'string') {
       const isKey = name === 'public_key';

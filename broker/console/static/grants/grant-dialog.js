@@ -16,12 +16,12 @@ import { exactly } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const SELDOM_MS = 60_000;
+const SLOW_INTERVAL_MS = 60_000;
 
 /** `grant`: the grant to change; undefined: a new grant, on the platform `wanted` if given. @param {{ agent: WholeAgent, wanted?: string | undefined, grant: OwnedGrant | undefined, grants: readonly OwnedGrant[], onClose: () => void, onDone: () => void }} props */
 export function GrantDialog({ agent, wanted, grant, grants, onClose, onDone }) {
   const id = useId();
-  const { answer, error, reload } = useLoaded('/owner/platforms', SELDOM_MS);
+  const { answer, error, reload } = useLoaded('/owner/platforms', SLOW_INTERVAL_MS);
   const [chosen, choose] = useState(grant?.platform ?? wanted ?? '');
   const [connection, setConnection] = useState(grant?.connection?.label ?? '');
   const platforms = answer?.platforms ?? [];
@@ -74,7 +74,7 @@ function Editor({ agent, platformId, connection, grant, onClose, onDone }) {
     answer: platform,
     error,
     reload,
-  } = useLoaded(/** @type {const} */ (`/owner/platforms/${platformId}`), SELDOM_MS);
+  } = useLoaded(/** @type {const} */ (`/owner/platforms/${platformId}`), SLOW_INTERVAL_MS);
   const [terms, setTerms] = useState(() => termsOf(grant));
   const [saved, setSaved] = useState(/** @type {ChangedGrant | undefined} */ (undefined));
   const { busy, problem, run } = useDoing();

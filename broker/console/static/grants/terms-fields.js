@@ -2,7 +2,7 @@
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
 /** @typedef {import('/console/grants/terms.js').ListName} ListName */
 /** @typedef {import('/console/grants/terms.js').Terms} Terms */
-import { LASTS, listsOn, SAME } from '/console/grants/terms.js';
+import { DURATIONS, listsOn, SAME } from '/console/grants/terms.js';
 import { html, useId } from '/console/html.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
@@ -19,7 +19,7 @@ const LIST_WORDS = {
     hint: 'Addresses, @acme.example, or ids of the platform, one a line. Empty: anybody.',
   },
 };
-const MOST_RULES = 3;
+const MAX_RULES = 3;
 
 /**
  * `lists`: the limits that can be set here. `ends`: when the existing grant expires, in words; undefined for a new grant.
@@ -28,7 +28,7 @@ const MOST_RULES = 3;
  */
 export function TermsFields({ platform, terms, ends, lists = listsOn(platform), change }) {
   const id = useId();
-  const lasts = ends === undefined ? LASTS : [/** @type {const} */ ([SAME, `As now: ${ends}`]), ...LASTS];
+  const lasts = ends === undefined ? DURATIONS : [/** @type {const} */ ([SAME, `As now: ${ends}`]), ...DURATIONS];
   return html`
     <${Scopes} platform=${platform} chosen=${terms.scopes} choose=${(/** @type {readonly string[]} */ scopes) => change({ scopes })} />
     ${lists.map(
@@ -73,7 +73,7 @@ function Scopes({ platform, chosen, choose }) {
       ${[...scopes, ...unknown.map((scope) => ({ scope, rules: ['no longer known to the platform'] }))].map(
         ({ scope, rules }) => html`<label class="choice" key=${scope}>
           <input type="checkbox" name=${scope} checked=${chosen.includes(scope)} onChange=${checkedTo((is) => put(is ? [...chosen, scope] : chosen.filter((one) => one !== scope)))} />
-          <span><code class="theirs">${visibleLine(scope)}</code> <span class="small quiet theirs">${rules.slice(0, MOST_RULES).map(visibleLine).join(', ')}${rules.length > MOST_RULES && ` and ${rules.length - MOST_RULES} more`}</span></span>
+          <span><code class="theirs">${visibleLine(scope)}</code> <span class="small quiet theirs">${rules.slice(0, MAX_RULES).map(visibleLine).join(', ')}${rules.length > MAX_RULES && ` and ${rules.length - MAX_RULES} more`}</span></span>
         </label>`,
       )}
     </div>

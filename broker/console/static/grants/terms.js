@@ -6,7 +6,7 @@ import { visibleLine } from '../visible.js';
 const DAY_S = 24 * 3600;
 
 /** Durations, the safe choice first and "no expiry" last. @type {readonly [value: string, words: string][]} */
-export const LASTS = [
+export const DURATIONS = [
   [String(30 * DAY_S), '30 days'],
   [String(7 * DAY_S), '7 days'],
   [String(DAY_S), '1 day'],
@@ -25,7 +25,7 @@ const LISTS = /** @type {const} */ (['repos', 'refs', 'recipients']);
 /** Returns the terms of the grant, or of a new grant. @param {OwnedGrant | undefined} grant @returns {Terms} */
 export const termsOf = (grant) => ({
   scopes: grant?.scopes ?? [],
-  lasts: grant && !grant.expired ? SAME : (LASTS[0]?.[0] ?? ''),
+  lasts: grant && !grant.expired ? SAME : (DURATIONS[0]?.[0] ?? ''),
   approval: grant?.require_approval ?? false,
   repos: linesOf(grant?.repos),
   refs: linesOf(grant?.refs),
@@ -76,7 +76,7 @@ export function changesInWords(grant, terms) {
   const before = termsOf(grant);
   const added = terms.scopes.filter((one) => !before.scopes.includes(one));
   const gone = before.scopes.filter((one) => !terms.scopes.includes(one));
-  const lasts = LASTS.find(([value]) => value === terms.lasts)?.[1];
+  const lasts = DURATIONS.find(([value]) => value === terms.lasts)?.[1];
   return [
     added.length > 0 && `It gains ${said(added)}.`,
     gone.length > 0 && `It loses ${said(gone)}.`,

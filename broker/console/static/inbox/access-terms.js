@@ -6,7 +6,7 @@ import { visibleLine } from '/console/visible.js';
 
 const DAY_S = 24 * 3600;
 /** @type {[value: string, words: string][]} */
-const LASTS = [
+const DURATIONS = [
   ['same', 'As long as the grant lasts now'],
   [String(3600), '1 hour'],
   [String(DAY_S), '1 day'],
@@ -16,7 +16,7 @@ const LASTS = [
 ];
 
 /** The default duration of a new grant. An agent that needs it longer asks again, or the deciding owner chooses longer. */
-const USUAL_LASTS = String(30 * DAY_S);
+const DEFAULT_DURATION = String(30 * DAY_S);
 
 /** @typedef {Pick<AccessRequest, 'grants' | 'connections'>} Ground */
 /** @typedef {{ scopes: string[], lasts: string, approval: boolean, connection: string }} AccessTerms */
@@ -56,7 +56,7 @@ export function startingTerms(request, connection) {
   const grant = grantOn(request, connection);
   return {
     scopes: request.scope === null ? [] : [request.scope],
-    lasts: grant && !grant.expired ? 'same' : USUAL_LASTS,
+    lasts: grant && !grant.expired ? 'same' : DEFAULT_DURATION,
     approval: grant?.require_approval ?? false,
   };
 }
@@ -89,7 +89,7 @@ export function Terms({ request, terms, change }) {
       <code class="theirs">${visibleLine(each)}</code>
     </label>
   `;
-  const lasts = LASTS.filter(([value]) => value !== 'same' || (grant && !grant.expired));
+  const lasts = DURATIONS.filter(([value]) => value !== 'same' || (grant && !grant.expired));
   return html`
     <section class="part terms">
       <fieldset>

@@ -142,13 +142,13 @@ function ofRequest(request) {
 }
 
 /** Maximum number of listed scopes, so that a screen reader does not read an endless list. */
-const MOST = 8;
+const MAX = 8;
 
 /** @param {ScopesOn} scopes */
 function listed(scopes) {
   const names = namesOf(scopes);
-  const more = names.length > MOST ? ` and ${names.length - MOST} more` : '';
-  return visibleLine(names.slice(0, MOST).join(', ')) + more;
+  const more = names.length > MAX ? ` and ${names.length - MAX} more` : '';
+  return visibleLine(names.slice(0, MAX).join(', ')) + more;
 }
 
 /**

@@ -89,7 +89,7 @@ function Whole({ entry, seen }) {
 // Tracks which of several calls an owner still has to open before all of them are approved: key press and Enter approve nothing
 // that the card of a single call would not allow. Requests with folded or unusual content must be seen first.
 /** Maximum number of concurrent reads. */
-const AT_ONCE = 6;
+const CONCURRENCY = 6;
 
 /**
  * Reads each request once. `wanted`: whether requests have to be seen, as before an approval. `unread`: how many are not read yet; `closed`: keys
@@ -115,7 +115,7 @@ function useUnopened(entries, wanted) {
         setUnread((before) => before - 1);
       }
     };
-    for (let reader = 0; reader < AT_ONCE; reader++) readNext();
+    for (let reader = 0; reader < CONCURRENCY; reader++) readNext();
     return () => {
       gone.current = true;
     };

@@ -4,11 +4,11 @@ import { useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 
 /** Updates only come with a release of the broker. */
-const EVERY_MS = 3_600_000;
+const INTERVAL_MS = 3_600_000;
 
 /** For admins. Renders nothing when no update exists; errors are ignored, since the inbox itself reports an unavailable broker. */
 export function UpdatesWait() {
-  const { answer } = useLoaded('/owner/platforms', EVERY_MS);
+  const { answer } = useLoaded('/owner/platforms', INTERVAL_MS);
   const count = answer?.platforms.filter((one) => one.update_available).length ?? 0;
   if (count === 0) return null;
   return html`<p class="notice" data-kind="wait" id="updates-wait">

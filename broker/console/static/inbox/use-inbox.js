@@ -10,14 +10,14 @@ import { itemOutcome } from '/console/inbox/entry-text.js';
 import { followNews } from '/console/shell/news.js';
 
 /** The maximum pause between two reads after a slow read. */
-const MOST_PAUSE_MS = 2_000;
+const MAX_PAUSE_MS = 2_000;
 /** Maximum number of concurrent requests for outcomes. */
-const ASKED_AT_ONCE = 6;
+const CONCURRENCY = 6;
 /** Interval at which a call in flight is polled. */
-const UNDER_WAY_MS = 1_000;
+const IN_FLIGHT_POLL_MS = 1_000;
 const pause = (/** @type {number} */ ms) => new Promise((over) => setTimeout(over, ms));
 /** The page size: the maximum that the broker returns in one response. */
-const MOST = 200;
+const MAX = 200;
 
 /**
  * Reads all pages of a list.
@@ -29,7 +29,7 @@ async function pagesOf(read) {
   /** @type {T[]} */
   const found = [];
   for (let before = ''; ; ) {
-    const { items, next } = await read(`status=pending&limit=${MOST}${before}`);
+    const { items, next } = await read(`status=pending&limit=${MAX}${before}`);
     found.push(...items);
     if (next === null) return found;
     before = `&before=${next}`;
@@ -93,7 +93,7 @@ export function useInbox(owner) {
         state.again = false;
         const began = performance.now();
         const found = await findWaiting();
-        took = Math.min(MOST_PAUSE_MS, performance.now() - began);
+        took = Math.min(MAX_PAUSE_MS, performance.now() - began);
         setEntries((before) => merge(before ?? [], found));
         setError(undefined);
       }
@@ -120,9 +120,9 @@ export function useInbox(owner) {
   useEffect(() => {
     for (const entry of entries ?? []) {
       const isDue = entry.outcome ? entry.outcome.underWay : entry.gone;
-      if (!isDue || asked.current.has(entry.key) || asked.current.size >= ASKED_AT_ONCE) continue;
+      if (!isDue || asked.current.has(entry.key) || asked.current.size >= CONCURRENCY) continue;
       asked.current.add(entry.key);
-      const asking = entry.outcome ? pause(UNDER_WAY_MS).then(() => find(entry)) : find(entry);
+      const asking = entry.outcome ? pause(IN_FLIGHT_POLL_MS).then(() => find(entry)) : find(entry);
       asking
         .finally(() => asked.current.delete(entry.key))
         .then(

@@ -61,7 +61,7 @@ export function useSeveral({ settle, reload, done }) {
 
 // Decides several held calls: each is confirmed by the hash of the request that was shown, and each result is reported.
 /** The maximum number of calls that the broker decides in one request. */
-const AT_ONCE = 100;
+const BATCH_SIZE = 100;
 
 /** @typedef {{ approval_id: string, request_hash: string }} Item */
 
@@ -77,8 +77,8 @@ const itemOf = (/** @type {CallEntry} */ { id, item }) => ({ approval_id: id, re
  * @param {(results: SettledCall[]) => void} heard
  */
 async function decideSeveral(decision, items, note, heard) {
-  for (let at = 0; at < items.length; at += AT_ONCE) {
-    const body = { decision, items: items.slice(at, at + AT_ONCE), ...(note && { note }) };
+  for (let at = 0; at < items.length; at += BATCH_SIZE) {
+    const body = { decision, items: items.slice(at, at + BATCH_SIZE), ...(note && { note }) };
     const { results } = await ask('POST', '/owner/approvals/decide', body);
     heard(results);
   }
@@ -100,7 +100,7 @@ function settledOutcome({ outcome, approval, decided_by_email }) {
 const MEANT = new Set(['approved', 'denied', 'approved_in_part']);
 
 /** @type {Record<SettledCall['outcome'], string>} */
-const SAID = {
+const OUTCOME_TEXTS = {
   approved: 'approved',
   denied: 'denied',
   approved_in_part: 'approved by you, and waiting until others approve, too',
@@ -121,7 +121,7 @@ function summaryOf(results) {
   /** @type {Map<SettledCall['outcome'], number>} */
   const counts = new Map();
   for (const { outcome } of results) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
-  const sentences = [...counts].map(([outcome, count]) => `${count} ${SAID[outcome]}`);
+  const sentences = [...counts].map(([outcome, count]) => `${count} ${OUTCOME_TEXTS[outcome]}`);
   const approved = results.filter(({ outcome }) => outcome === 'approved').map((one) => settledOutcome(one));
   const underWay = approved.filter((one) => one?.underWay).length;
   const failed = approved.filter((one) => one?.kind !== 'good' && !one?.underWay).length;

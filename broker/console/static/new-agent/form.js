@@ -10,14 +10,14 @@ import { Link } from '/console/shell/router.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const SELDOM_MS = 60_000;
+const SLOW_INTERVAL_MS = 60_000;
 
 /** @typedef {{ platform: string, terms: Terms }} Granting */
 
 /** The form of the invite. `invited` receives the invite with its secret. @param {{ invited: (invite: NewInvite) => void }} props */
 export function Form({ invited }) {
-  const platforms = useLoaded('/owner/platforms', SELDOM_MS).answer?.platforms;
-  const policies = useLoaded('/owner/policies', SELDOM_MS).answer?.policies ?? [];
+  const platforms = useLoaded('/owner/platforms', SLOW_INTERVAL_MS).answer?.platforms;
+  const policies = useLoaded('/owner/policies', SLOW_INTERVAL_MS).answer?.policies ?? [];
   const [name, setName] = useState('');
   const [policy, setPolicy] = useState('');
   const [next, setNext] = useState('');

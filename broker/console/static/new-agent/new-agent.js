@@ -15,12 +15,12 @@ import { Ago, exactly } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 3_000;
+const INTERVAL_MS = 3_000;
 
 export function NewAgentPage() {
   const owner = useOwner();
   const may = mayChange(owner);
-  const { answer, reload } = useLoaded('/owner/invites', EVERY_MS);
+  const { answer, reload } = useLoaded('/owner/invites', INTERVAL_MS);
   const [made, setMade] = useState(/** @type {NewInvite | undefined} */ (undefined));
   const invites = answer?.invites ?? [];
   const now = made && invites.find(({ id }) => id === made.id);

@@ -16,7 +16,7 @@ import { Field, fieldsOf, givenOf, textOf } from '/console/shell/schema-fields.j
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 
 export function Channels() {
   const owner = useOwner();
@@ -30,7 +30,7 @@ export function Channels() {
 /** @typedef {{ what: 'add' } | { what: 'change' | 'remove', channel: Channel } | { what: 'made', name: string, secret: string }} Asked */
 
 function List() {
-  const { answer, error, reload } = useLoaded('/owner/channels', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/channels', INTERVAL_MS);
   const kinds = useLoaded('/owner/channel-kinds', 3_600_000).answer?.kinds;
   const [asked, setAsked] = useState(/** @type {Asked | undefined} */ (undefined));
   const channels = answer?.channels;

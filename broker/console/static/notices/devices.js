@@ -11,10 +11,10 @@ import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 
 export function Devices() {
-  const { answer, error, reload } = useLoaded('/owner/push-subscriptions', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/push-subscriptions', INTERVAL_MS);
   const [mine, setMine] = useState(/** @type {string | undefined} */ (undefined));
   const [asked, setAsked] = useState(
     /** @type {{ what: 'rules' | 'remove', device: PushDevice } | undefined} */ (undefined),

@@ -17,10 +17,10 @@ export const NoticesPage = () => html`
 `;
 
 // Whether a phone could open the links in notices, and how to make the broker reachable.
-const EVERY_MS = 60_000;
+const INTERVAL_MS = 60_000;
 
 function Reach() {
-  const { answer } = useLoaded('/owner/reach', EVERY_MS);
+  const { answer } = useLoaded('/owner/reach', INTERVAL_MS);
   if (!answer) return null;
   const { base_url: base, warnings } = answer;
   const port = new URL(base).port || '3000';

@@ -13,9 +13,9 @@ import { Link } from '/console/shell/router.js';
 import { exactly } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 30_000;
+const INTERVAL_MS = 30_000;
 /** The default range. */
-const USUAL = 'week';
+const DEFAULT_RANGE = 'week';
 
 const RANGES = new Map([
   ['day', 'Last 24 hours, by hour'],
@@ -27,10 +27,10 @@ const RANGES = new Map([
 /** @param {{ place: URL }} props */
 export function OverviewPage({ place }) {
   const asked = place.searchParams.get('range') ?? '';
-  const range = RANGES.has(asked) ? asked : USUAL;
+  const range = RANGES.has(asked) ? asked : DEFAULT_RANGE;
   const zone = useMemo(() => new URLSearchParams({ zone: Intl.DateTimeFormat().resolvedOptions().timeZone }), []);
   const path = /** @type {const} */ (`/owner/stats?range=${range}&${zone}`);
-  const { answer: stats, error, reload } = useLoaded(path, EVERY_MS);
+  const { answer: stats, error, reload } = useLoaded(path, INTERVAL_MS);
   return html`
     <div class="page-head">
       <h1>Overview</h1>

@@ -13,13 +13,13 @@ import { day } from '/console/shell/time.js';
 import { useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
-const SELDOM_MS = 600_000;
+const INTERVAL_MS = 15_000;
+const SLOW_INTERVAL_MS = 600_000;
 
 /** @typedef {typeof Rename | typeof Remove} Question */
 
 export function PasskeysPage() {
-  const { answer, error, reload } = useLoaded('/owner/passkeys', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/passkeys', INTERVAL_MS);
   const [asked, setAsked] = useState(/** @type {{ Ask: Question, passkey: Passkey } | undefined} */ (undefined));
   const provider = useProvider();
   const owner = useOwner();
@@ -46,7 +46,7 @@ export function PasskeysPage() {
 
 /** @param {{ provider: string | null | undefined }} props */
 function About({ provider }) {
-  const setting = useLoaded('/owner/organisation', SELDOM_MS).answer?.passkey_deciders;
+  const setting = useLoaded('/owner/organisation', SLOW_INTERVAL_MS).answer?.passkey_deciders;
   const others =
     setting === 'agents_owner' || (setting === 'default' && provider)
       ? ' From the link alone you decide for agents that you own; for the others you sign in first.'

@@ -9,11 +9,11 @@ import { Question } from '/console/shell/question.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 30_000;
+const INTERVAL_MS = 30_000;
 
 /** @param {{ may: boolean }} props */
 export function Issuers({ may }) {
-  const { answer, error, reload } = useLoaded('/owner/caller-issuers', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/caller-issuers', INTERVAL_MS);
   const [leaving, setLeaving] = useState(/** @type {string | undefined} */ (undefined));
   const issuers = answer?.caller_issuers;
   return html`<section class="sheet" aria-labelledby="issuers-head">

@@ -12,7 +12,7 @@ import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 
-const EVERY_MS = 10_000;
+const INTERVAL_MS = 10_000;
 
 export function PeoplePage() {
   const owner = useOwner();
@@ -29,7 +29,7 @@ export function PeoplePage() {
 
 /** @param {{ may: boolean }} props */
 function ByPlatform({ may }) {
-  const { answer, error, reload } = useLoaded('/owner/people', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/people', INTERVAL_MS);
   const [confirming, setConfirming] = useState(/** @type {PersonTokens | undefined} */ (undefined));
   const [ending, setEnding] = useState(/** @type {Ending | undefined} */ (undefined));
   return html`

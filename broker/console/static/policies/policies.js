@@ -14,9 +14,9 @@ import { Link, navigate } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 /** Number of guardrails shown on this page. */
-const SAID = 5;
+const MAX_SHOWN = 5;
 
 /** @param {{ place: URL }} props */
 export function PoliciesPage({ place }) {
@@ -27,8 +27,8 @@ export function PoliciesPage({ place }) {
 }
 
 function List() {
-  const { answer, error, reload } = useLoaded('/owner/policies', EVERY_MS);
-  const guardrails = useLoaded('/owner/guardrails', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/policies', INTERVAL_MS);
+  const guardrails = useLoaded('/owner/guardrails', INTERVAL_MS);
   const [making, setMaking] = useState(false);
   const owner = useOwner();
   const may = mayChange(owner);
@@ -61,13 +61,13 @@ function Guardrails({ version, guardrails, words, may }) {
           rules.length === 0
             ? html`<p class="first">There are none yet: only the policies decide. ${may && html`<${Link} to=${`${LIST}/${GUARDRAILS}?edit`} id="first-guardrail">Write the first guardrail<//>`}</p>`
             : html`<ul role="list" class="said">
-                ${rules.slice(0, SAID).map(({ name, effect }, at) => {
+                ${rules.slice(0, MAX_SHOWN).map(({ name, effect }, at) => {
                   const { kind, words: badge } = effectOf(effect);
                   return html`<li key=${name}><span class="badge" data-kind=${kind}>${badge}</span> <span class="theirs"><strong>${visibleLine(name ?? '')}</strong>: ${visibleLine(words[at] ?? '')}</span></li>`;
                 })}
               </ul>`
         }
-        ${rules.length > SAID && html`<p class="small"><${Link} to=${`${LIST}/${GUARDRAILS}`}>All ${rules.length} guardrails<//></p>`}
+        ${rules.length > MAX_SHOWN && html`<p class="small"><${Link} to=${`${LIST}/${GUARDRAILS}`}>All ${rules.length} guardrails<//></p>`}
       </div>
     </section>
   `;

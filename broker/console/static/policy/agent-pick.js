@@ -7,7 +7,7 @@ import { valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
 const PAGE = 20;
-const AFTER_MS = 150;
+const DEBOUNCE_MS = 150;
 
 /** `policyId`: an agent under this policy is preselected, if one exists. @param {{ policyId: string | undefined, agent: Agent | undefined, choose: (agent: Agent | undefined) => void }} props */
 export function AgentPick({ policyId, agent, choose }) {
@@ -17,7 +17,7 @@ export function AgentPick({ policyId, agent, choose }) {
     const timer = setTimeout(async () => {
       const { agents } = await ask('GET', `/owner/agents?${new URLSearchParams({ q: text, limit: String(PAGE) })}`);
       setFound(agents);
-    }, AFTER_MS);
+    }, DEBOUNCE_MS);
     return () => clearTimeout(timer);
   }, [text]);
   useEffect(() => {

@@ -8,12 +8,12 @@ import { Failed } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 
-const EVERY_MS = 30_000;
+const INTERVAL_MS = 30_000;
 const PAGE = 20;
 
 /** @param {{ subject: Subject, may: boolean, changed: () => void }} props */
 export function AgentsUnder({ subject, may, changed }) {
-  const { pages, error, load } = useAgentPages(`/owner/agents?policy=${subject.id}&limit=${PAGE}`, EVERY_MS);
+  const { pages, error, load } = useAgentPages(`/owner/agents?policy=${subject.id}&limit=${PAGE}`, INTERVAL_MS);
   const [assigning, setAssigning] = useState(false);
   const assigned = () => {
     load(undefined);

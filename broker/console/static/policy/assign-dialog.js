@@ -10,7 +10,7 @@ import { Failed } from '/console/shell/loaded.js';
 import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 60_000;
+const INTERVAL_MS = 60_000;
 const PAGE = 20;
 
 /** @param {{ subject: Subject, onClose: () => void, onDone: () => void }} props */
@@ -18,7 +18,7 @@ export function AssignDialog({ subject, onClose, onDone }) {
   const [words, setWords] = useState('');
   const { pages, error, load } = useAgentPages(
     `/owner/agents?${new URLSearchParams({ q: words, limit: String(PAGE) })}`,
-    EVERY_MS,
+    INTERVAL_MS,
   );
   const [chosen, setChosen] = useState(/** @type {ReadonlyMap<string, Agent>} */ (new Map()));
   const [busy, setBusy] = useState(false);

@@ -15,7 +15,7 @@ import { valueTo } from '/console/shell/fields.js';
 /** Number of cards drawn first, and added for each press of the button. */
 const DRAWN = 50;
 const SOUGHT_FROM = 8;
-const MOST = 500;
+const MAX = 500;
 
 /** @param {{ kind: Kind, cards: readonly Card[], known: Known, problems: Problems, change: (to: (before: Draft) => Partial<Draft>) => void }} props */
 export function Cards({ kind, cards, known, problems, change }) {
@@ -90,9 +90,9 @@ export function Cards({ kind, cards, known, problems, change }) {
     </ul>
     ${fitting.length > drawn && html`<p class="more"><button type="button" id="more-cards" onClick=${() => setDrawn(drawn + DRAWN)}>Show more (${fitting.length - drawn} not shown)</button></p>`}
     ${
-      cards.length < MOST
+      cards.length < MAX
         ? html`<div class="buttons"><button type="button" id="add-rule" onClick=${() => add({ effect: 'require_approval' })}>Add a ${kind === 'policy' ? 'rule' : 'guardrail'}</button></div>`
-        : html`<p class="small quiet">There are ${MOST} rules, which is the maximum. Take one out, or let one match more.</p>`
+        : html`<p class="small quiet">There are ${MAX} rules, which is the maximum. Take one out, or let one match more.</p>`
     }
   `;
 }

@@ -22,7 +22,7 @@ const draftOf = ({ name, version, rules }) => ({
   text: '',
 });
 
-const KEPT_AFTER_MS = 200;
+const SAVE_DELAY_MS = 200;
 
 /**
  * Returns the draft of a subject; `restored`: it was loaded from this tab's storage. `forget` deletes it, after saving or discarding.
@@ -42,7 +42,7 @@ export function useDraft(subject) {
     if (latest.current.touched) keepAt(key, latest.current.draft);
   };
   useEffect(() => {
-    const timer = setTimeout(keep, KEPT_AFTER_MS);
+    const timer = setTimeout(keep, SAVE_DELAY_MS);
     return () => clearTimeout(timer);
   }, [draft, touched]);
   useEffect(() => {

@@ -6,7 +6,7 @@ import { ask } from '/console/api.js';
 import { useEffect, useState } from '/console/html.js';
 
 const OPERATION = /^(GET|POST|PUT|PATCH|DELETE) (\/\S*)/;
-const MOST_WORDS = 3;
+const MAX_WORDS = 3;
 
 /** Reads the platforms once; while they are missing, the fields work without suggestions. @returns {Known} */
 export function useKnown() {
@@ -54,7 +54,7 @@ export function scopeOptions(known, { platforms }) {
 
 /** @param {readonly string[]} rules */
 const rulesInWords = (rules) =>
-  rules.slice(0, MOST_WORDS).join(', ') + (rules.length > MOST_WORDS ? ` and ${rules.length - MOST_WORDS} more` : '');
+  rules.slice(0, MAX_WORDS).join(', ') + (rules.length > MAX_WORDS ? ` and ${rules.length - MAX_WORDS} more` : '');
 
 /** Returns the endpoints of the rule's scopes and methods. @param {Known} known @param {{ platforms?: string[], scopes?: string[], methods?: string[] }} rule @returns {Option[]} */
 export function endpointOptions(known, { platforms, scopes, methods }) {

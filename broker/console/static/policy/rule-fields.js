@@ -56,7 +56,7 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
       effect === 'require_approval' &&
       html`<div class="field" data-field="approvers">
         <label for=${`${id}-approvers`}>People who have to approve</label>
-        <input id=${`${id}-approvers`} type="number" min="1" max=${MOST_APPROVERS} value=${rule.approvers ?? 1} onInput=${valueTo((value) => set({ approvers: Number(value) > 1 ? Number(value) : undefined }))} />
+        <input id=${`${id}-approvers`} type="number" min="1" max=${MAX_APPROVERS} value=${rule.approvers ?? 1} onInput=${valueTo((value) => set({ approvers: Number(value) > 1 ? Number(value) : undefined }))} />
         <p class="hint">Each of them with a role that may decide. One denial denies.</p>
         <${Wrongs} problems=${wrongs('approvers')} />
       </div>`
@@ -72,7 +72,7 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
   `;
 }
 
-const MOST_APPROVERS = 5;
+const MAX_APPROVERS = 5;
 
 /** Whether a rule with this effect stops calls or holds them. @param {string} effect */
 const isStopping = (effect) => effect !== 'allow' && effect !== 'mask';

@@ -9,7 +9,7 @@ import { ask } from '/console/api.js';
 import { GUARDRAILS } from '/console/policies/place.js';
 import { useLoaded } from '/console/shell/loaded.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 
 /**
  * @param {string} named the last segment of the address: `guardrails`, the name of a policy, or its id
@@ -19,7 +19,7 @@ export function useSubject(named) {
   const path = /** @type {'/owner/policies/x' | '/owner/guardrails'} */ (
     named === GUARDRAILS ? '/owner/guardrails' : `/owner/policies/${encodeURIComponent(named)}`
   );
-  const { answer, error, reload } = useLoaded(path, EVERY_MS);
+  const { answer, error, reload } = useLoaded(path, INTERVAL_MS);
   return { subject: answer && subjectOf(answer), error, reload };
 }
 

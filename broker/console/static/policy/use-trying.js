@@ -51,7 +51,7 @@ export function useTrying({ subject, rules, as, refused }) {
 /** @typedef {ReturnType<typeof useTrying>} Trying */
 
 /** Results of calls under rules, in words. @type {Readonly<Record<Recorded['changes'][number]['before'], string>>} */
-const FATES = {
+const RESULT_TEXTS = {
   allow: 'made',
   require_approval: 'waits for a person',
   deny: 'refused',
@@ -60,7 +60,7 @@ const FATES = {
 
 /** A result as a badge. @param {{ effect: Recorded['changes'][number]['before'] }} props */
 export const Fate = ({ effect }) =>
-  html`<span class="badge" data-kind=${EFFECTS[effect]?.kind ?? ''}>${FATES[effect]}</span>`;
+  html`<span class="badge" data-kind=${EFFECTS[effect]?.kind ?? ''}>${RESULT_TEXTS[effect]}</span>`;
 
 /**
  * The counts of a try, on one line.

@@ -10,7 +10,7 @@ import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
 import { visible, visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 const PAGE = 50;
 
 /** @type {Record<OneReport['severity'], { kind: string, words: string }>} */
@@ -28,7 +28,7 @@ export function ReportsPage({ place }) {
   const path = /** @type {const} */ (
     `/owner/diagnostics?limit=${PAGE}${agent ? `&agent=${encodeURIComponent(agent)}` : ''}`
   );
-  const { answer, error, reload } = useLoaded(path, EVERY_MS);
+  const { answer, error, reload } = useLoaded(path, INTERVAL_MS);
   const [older, setOlder] = useState(/** @type {Older | undefined} */ (undefined));
   useEffect(() => setOlder(undefined), [path]);
   const next = older ? older.next : answer?.next;

@@ -9,8 +9,8 @@ export const MORE = 200;
 /** Characters: longer texts and names start folded. */
 const LONG = 1_000;
 /** Rows: up to this size all parts can be opened together; a larger body is shown as text. */
-const MOST_ROWS = 1_500;
-const MOST_CHARACTERS = 60_000;
+const MAX_ROWS = 1_500;
+const MAX_CHARACTERS = 60_000;
 
 /** Number of recipients shown at first. */
 export const FIRST_RECIPIENTS = 12;
@@ -50,7 +50,7 @@ export function readBody(body) {
   const weights = new Map();
   const rows = weigh(body, weights);
   const text = JSON.stringify(body, null, 2);
-  return { body, rows, weights, text, tooMuch: rows > MOST_ROWS || text.length > MOST_CHARACTERS };
+  return { body, rows, weights, text, tooMuch: rows > MAX_ROWS || text.length > MAX_CHARACTERS };
 }
 
 /**

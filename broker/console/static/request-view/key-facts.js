@@ -6,9 +6,9 @@ import { CallTitle } from '/console/request-view/call-title.js';
 import { counted, suspendedText, uploadInWords } from '/console/request-view/text.js';
 import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 
-const MOST_MEMBERS = 6;
-const MOST_RECIPIENTS = 3;
-const LONGEST = 90;
+const MAX_MEMBERS = 6;
+const MAX_RECIPIENTS = 3;
+const MAX_LENGTH = 90;
 
 /** Joins a text of several lines into one: each break is marked, as in the view of the complete request. */
 const inOneLine = (/** @type {string} */ text) =>
@@ -17,7 +17,7 @@ const inOneLine = (/** @type {string} */ text) =>
     .map(visibleLine)
     .join(' ↵ ');
 
-const cut = (/** @type {string} */ text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+const cut = (/** @type {string} */ text) => (text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH)}…` : text);
 
 /**
  * Returns a member's value on one line; members of an object or array are counted.
@@ -41,7 +41,7 @@ function membersOf(body) {
     return { members: body === null ? [] : [['body', body]], more: 0 };
   const all = Object.entries(body);
   const parts = (/** @type {[string, unknown]} */ [, value]) => Number(typeof value === 'object' && value !== null);
-  const members = all.sort((a, b) => parts(a) - parts(b)).slice(0, MOST_MEMBERS);
+  const members = all.sort((a, b) => parts(a) - parts(b)).slice(0, MAX_MEMBERS);
   return { members, more: all.length - members.length };
 }
 
@@ -60,8 +60,8 @@ export function KeyFacts({ held }) {
       html`<dl class="facts small">
         ${
           recipients.length > 0 &&
-          html`<dt>Recipients</dt><dd class="theirs">${recipients.slice(0, MOST_RECIPIENTS).map(cut).map(visibleLine).join(', ')}${
-            recipients.length > MOST_RECIPIENTS && ` and ${recipients.length - MOST_RECIPIENTS} more`
+          html`<dt>Recipients</dt><dd class="theirs">${recipients.slice(0, MAX_RECIPIENTS).map(cut).map(visibleLine).join(', ')}${
+            recipients.length > MAX_RECIPIENTS && ` and ${recipients.length - MAX_RECIPIENTS} more`
           }</dd>`
         }
         ${members.map(

@@ -12,10 +12,10 @@ import { Ago, exactly } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 
 export function RestoredPage() {
-  const organisation = useLoaded('/owner/organisation', EVERY_MS);
+  const organisation = useLoaded('/owner/organisation', INTERVAL_MS);
   const { answer, error, reload } = organisation;
   const owner = useOwner();
   return html`
@@ -32,7 +32,7 @@ export function RestoredPage() {
 
 /** @param {{ onDone: () => void }} props */
 function Review({ onDone }) {
-  const { answer, error, reload } = useLoaded('/owner/restored', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/restored', INTERVAL_MS);
   if (error) return html`<${Failed} error=${error} again=${reload} />`;
   if (!answer?.restored) return html`<${Loading} />`;
   const { restored, agents, owners, pipelines, workloads, passkeys, static_keys: keys, person_tokens: tokens } = answer;

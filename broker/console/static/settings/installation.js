@@ -6,15 +6,15 @@ import { useOwner } from '/console/shell/owner.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-const SELDOM_MS = 600_000;
-const EVERY_MS = 15_000;
+const SLOW_INTERVAL_MS = 600_000;
+const INTERVAL_MS = 15_000;
 
 const STORES = { sqlite: 'SQLite, in its data folder', postgres: 'PostgreSQL' };
 
 export function Installation() {
   const { base_url, sign_in } = useOwner();
-  const version = useLoaded('/version', SELDOM_MS).answer;
-  const runs = useLoaded('/owner/installation', EVERY_MS).answer;
+  const version = useLoaded('/version', SLOW_INTERVAL_MS).answer;
+  const runs = useLoaded('/owner/installation', INTERVAL_MS).answer;
   return html`<section class="sheet" aria-labelledby="installation">
     <h2 id="installation">This installation</h2>
     <dl class="facts">

@@ -16,10 +16,10 @@ import { Ago } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 30_000;
+const INTERVAL_MS = 30_000;
 
 export function SettingsPage() {
-  const { answer, error, reload } = useLoaded('/owner/organisation', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/organisation', INTERVAL_MS);
   const owner = useOwner();
   const may = mayChange(owner);
   return html`
@@ -56,7 +56,7 @@ export function SettingsPage() {
 }
 
 // The keys of the installation: the current one, its age, and the command that rotates it.
-const SELDOM_MS = 600_000;
+const SLOW_INTERVAL_MS = 600_000;
 
 const USES = {
   evidence: { title: 'Receipts', words: 'signs each receipt; a new one is published 2 hours before it signs' },
@@ -74,7 +74,7 @@ const USES = {
 };
 
 function Keys() {
-  const keys = useLoaded('/owner/keys', SELDOM_MS).answer?.in_force;
+  const keys = useLoaded('/owner/keys', SLOW_INTERVAL_MS).answer?.in_force;
   return html`<section class="sheet" aria-labelledby="keys">
     <h2 id="keys">Keys</h2>
     <p class="small quiet">They belong to the installation, not to one organisation, so its operator rotates them, on its machine. Each command can be repeated safely. <a href="/docs/operations#signing-keys" target="_blank" rel="noreferrer">What to do first</a>.</p>
@@ -91,15 +91,15 @@ function Keys() {
 }
 
 // The setting of how many refused calls suspend an agent automatically.
-const USUAL = { refusals: 100, within_seconds: 600 };
+const DEFAULTS = { refusals: 100, within_seconds: 600 };
 
 /** Fractions are possible: a governance file may set any number of seconds. */
 const inMinutes = (/** @type {number} */ seconds) => String(Math.round((seconds / 60) * 100) / 100);
 
 /** @param {{ rule: Organisation['auto_suspend'], may: boolean, changed: () => void }} props */
 function AutoSuspend({ rule, may, changed }) {
-  const [refusals, setRefusals] = useState(String((rule ?? USUAL).refusals));
-  const [minutes, setMinutes] = useState(inMinutes((rule ?? USUAL).within_seconds));
+  const [refusals, setRefusals] = useState(String((rule ?? DEFAULTS).refusals));
+  const [minutes, setMinutes] = useState(inMinutes((rule ?? DEFAULTS).within_seconds));
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   const set = async (/** @type {Organisation['auto_suspend']} */ next) => {

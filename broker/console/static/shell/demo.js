@@ -8,7 +8,7 @@ import { useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 
-const SELDOM_MS = 60_000;
+const SLOW_INTERVAL_MS = 60_000;
 const HOW = '/docs/console#empty-pages';
 
 /**
@@ -20,7 +20,7 @@ export function Demo({ shown, of }) {
   const owner = useOwner();
   const announce = useAnnounce();
   const { busy, problem, run } = useDoing();
-  const { answer } = useLoaded('/owner/demo', SELDOM_MS);
+  const { answer } = useLoaded('/owner/demo', SLOW_INTERVAL_MS);
   if (!answer || (of !== undefined && of !== answer.agent_id)) return null;
   if (answer.why_not !== null)
     return html`<p class="quiet small" id="no-demo">${answer.why_not} <a href=${HOW} target="_blank" rel="noreferrer">See this page live in one<//></p>`;

@@ -1,8 +1,8 @@
 // Updates of the inbox, over one event stream shared by all tabs: a browser opens few connections to a site, and a stream
 // in each of many tabs would use all of them.
-const EVERY_MS = 5_000;
+const INTERVAL_MS = 5_000;
 /** Also polls at every twelfth interval while the stream is live: a machine that slept may not have noticed that its connection is lost. */
-const ANYWAY_EVERY = 12;
+const POLL_EVERY_TICKS = 12;
 
 /** @typedef {{ kind: 'hello' | 'changed' } | { kind: 'live', value: boolean }} Message */
 
@@ -23,7 +23,7 @@ export function followNews(name, { changed, live }) {
   };
   let leave = share(name, hear, () => isLive);
   let rounds = 0;
-  const asking = setInterval(() => (!isLive || ++rounds % ANYWAY_EVERY === 0) && changed(), EVERY_MS);
+  const asking = setInterval(() => (!isLive || ++rounds % POLL_EVERY_TICKS === 0) && changed(), INTERVAL_MS);
   const seen = () => document.visibilityState === 'visible' && changed();
   // A page in the back/forward cache keeps its connections: the stream has to be released.
   const hidden = () => leave();
@@ -99,7 +99,7 @@ function listen(tell, signal) {
         // The broker refused the stream: the browser does not retry. Meanwhile polling reports the error.
         if (opened.readyState !== EventSource.CLOSED) return;
         clearTimeout(again);
-        again = setTimeout(open, EVERY_MS);
+        again = setTimeout(open, INTERVAL_MS);
       });
     };
     open();

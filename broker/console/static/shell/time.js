@@ -41,7 +41,7 @@ export function Ago({ at }) {
 
 const SOON_MS = 10 * MINUTE;
 /** With more time left, the remaining time is not shown in the list: an open entry shows its deadline. */
-const SAID_FROM_MS = 60 * MINUTE;
+const SHOWN_BELOW_MS = 60 * MINUTE;
 
 /**
  * The remaining time to decide, in the last hour. `deadline`: milliseconds by this machine's clock.
@@ -53,7 +53,7 @@ export function Left({ deadline }) {
   const now = useNow(close ? 1_000 : 15_000);
   const left = deadline - now;
   if (!close && left < 2 * MINUTE) setClose(true);
-  if (left >= SAID_FROM_MS) return null;
+  if (left >= SHOWN_BELOW_MS) return null;
   return html`<span class="left" data-kind=${left < SOON_MS ? 'wait' : ''}>
     ${left > 0 ? `${inWords(left)} left` : 'expired'}
   </span>`;

@@ -45,14 +45,14 @@ export function useAgentPages(path, everyMs) {
 }
 
 /** The broker does not count further (`total` of `GET /owner/agents`). */
-const MOST_COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 
 /** @param {number} total */
-export const totalWords = (total) => `${total}${total < MOST_COUNTED ? '' : ' or more'}`;
+export const totalWords = (total) => `${total}${total < MAX_COUNTED ? '' : ' or more'}`;
 
 /** Returns how many agents are on none of the pages. @param {Pages} pages */
 export const notShown = ({ total, agents }) =>
-  total < MOST_COUNTED ? `${total - agents.length}` : `${Math.max(1, total - agents.length)} or more`;
+  total < MAX_COUNTED ? `${total - agents.length}` : `${Math.max(1, total - agents.length)} or more`;
 
 /** @param {Agent[]} first @param {Agent[]} then */
 function joined(first, then) {

@@ -14,7 +14,7 @@ const SPANS = [
   { seconds: 7 * 86_400, words: '7 days' },
   { seconds: 30 * 86_400, words: '30 days' },
 ];
-const MOST_SHOWN = 80;
+const MAX_SHOWN = 80;
 
 /**
  * `hear` receives the standing approval to send with the approval; undefined when none is wanted. `wrong`: the input is invalid.
@@ -100,7 +100,7 @@ function Member({ one, limit, set }) {
   return html`<div class="standing-member">
     <label class="choice"><input type="checkbox" id=${id} checked=${limit !== undefined}
       onChange=${checkedTo((checked) => set(checked ? String(one.at_most ?? '') : undefined))} />
-      <span><code>${name}</code> <span class="quiet small theirs">now ${visibleLine(value.slice(0, MOST_SHOWN).replaceAll(/\s*\n\s*/g, ' ↵ '))}${value.length > MOST_SHOWN ? '…' : ''}</span></span></label>
+      <span><code>${name}</code> <span class="quiet small theirs">now ${visibleLine(value.slice(0, MAX_SHOWN).replaceAll(/\s*\n\s*/g, ' ↵ '))}${value.length > MAX_SHOWN ? '…' : ''}</span></span></label>
     ${
       one.at_most !== null &&
       limit !== undefined &&

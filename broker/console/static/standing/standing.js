@@ -11,12 +11,12 @@ import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 const PAGE = 100;
 
 export function StandingPage() {
   const path = /** @type {const} */ (`/owner/standing-approvals?limit=${PAGE}`);
-  const { answer, error, reload } = useLoaded(path, EVERY_MS);
+  const { answer, error, reload } = useLoaded(path, INTERVAL_MS);
   const [older, setOlder] = useState(
     /** @type {{ rows: StandingApproval[], next: string | null } | undefined} */ (undefined),
   );

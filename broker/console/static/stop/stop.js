@@ -11,11 +11,11 @@ import { Ago } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 10_000;
+const INTERVAL_MS = 10_000;
 
 /** Returns whether all agents are stopped, for `StopButton` and `Stopped`; and whether the store was restored. */
 export function useStop() {
-  const { answer, reload } = useLoaded('/owner/organisation', EVERY_MS);
+  const { answer, reload } = useLoaded('/owner/organisation', INTERVAL_MS);
   const [asking, ask] = useState(false);
   return { stopped: answer?.agents_stopped ?? null, restored: answer?.restored ?? null, reload, asking, ask };
 }
@@ -102,7 +102,7 @@ const Resuming = () => html`
 
 /** Renders nothing when there are no platforms. */
 function Platforms() {
-  const { answer, reload } = useLoaded('/owner/platforms', EVERY_MS);
+  const { answer, reload } = useLoaded('/owner/platforms', INTERVAL_MS);
   const announce = useAnnounce();
   const { problem, run } = useDoing();
   const platforms = answer?.platforms ?? [];

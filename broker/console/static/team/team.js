@@ -17,7 +17,7 @@ import { HandOver } from '/console/team/hand-over.js';
 import { ROLE_RIGHTS, ROLES } from '/console/team/roles.js';
 import { visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 15_000;
+const INTERVAL_MS = 15_000;
 /** Actions that open a dialog first. */
 const DIALOGS = { link: LinkFor, role: RoleOf, remove: RemoveMember, agents: HandOver };
 /** @typedef {keyof typeof DIALOGS} Doing */
@@ -25,7 +25,7 @@ const DIALOGS = { link: LinkFor, role: RoleOf, remove: RemoveMember, agents: Han
 export function TeamPage() {
   const owner = useOwner();
   const may = mayChange(owner);
-  const { answer, error, reload } = useLoaded('/owner/owners', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/owners', INTERVAL_MS);
   const options = useLoaded('/owner/sign-in-options', 600_000).answer;
   const [doing, setDoing] = useState(/** @type {{ what: Doing, member: Member } | undefined} */ (undefined));
   const Ask = doing && DIALOGS[doing.what];
@@ -138,7 +138,7 @@ function AddMember({ members, provider, added }) {
 
 /** Pipelines that plan or apply governance files: not people, but their files take effect like those of an admin. @param {{ may: boolean }} props */
 function Pipelines({ may }) {
-  const { answer, error, reload } = useLoaded('/owner/pipelines', EVERY_MS);
+  const { answer, error, reload } = useLoaded('/owner/pipelines', INTERVAL_MS);
   const [removing, setRemoving] = useState(/** @type {Pipeline | undefined} */ (undefined));
   if (error) return html`<${Failed} error=${error} again=${reload} />`;
   if (!answer?.pipelines.length) return null;

@@ -13,7 +13,7 @@ import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { EFFECT } from '/console/tools/effects.js';
 import { visible, visibleLine } from '/console/visible.js';
 
-const EVERY_MS = 10_000;
+const INTERVAL_MS = 10_000;
 const RANK = { changed: 0, new: 1, accepted: 2 };
 /** @type {Record<OneTool['state'], { kind: string, words: string }>} */
 const STATE = {
@@ -23,7 +23,7 @@ const STATE = {
 };
 
 export function ToolServers() {
-  const { answer } = useLoaded('/owner/platforms', EVERY_MS);
+  const { answer } = useLoaded('/owner/platforms', INTERVAL_MS);
   const servers = answer?.platforms.filter(({ kind }) => kind === 'mcp') ?? [];
   return servers.map((platform) => html`<${ToolServer} key=${platform.platform_id} platform=${platform} />`);
 }
@@ -31,7 +31,7 @@ export function ToolServers() {
 /** @param {{ platform: Pick<Platform, 'platform_id' | 'name'> }} props */
 export function ToolServer({ platform: { platform_id: id, name } }) {
   const path = /** @type {const} */ (`/owner/platforms/${id}/tools`);
-  const { answer, error, reload } = useLoaded(path, EVERY_MS);
+  const { answer, error, reload } = useLoaded(path, INTERVAL_MS);
   const [looking, setLooking] = useState(/** @type {OneTool | undefined} */ (undefined));
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();

@@ -45,7 +45,7 @@ const OF_ROWS = {
 export const WITHOUT_RECEIPT = ['breaker_opened', 'breaker_closed', 'connection_connected', 'connection_disconnected'];
 
 /** Maximum number of problems that are reported individually. */
-const MOST = 100;
+const MAX = 100;
 
 /** SHA-256 by WebCrypto. @type {Digest} */
 export const webDigest = async (bytes) =>
@@ -74,7 +74,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
     ) {
       before.last = /** @type {number} */ (last);
       before.detail = `Rows ${before.first} to ${last} ${OF_ROWS[/** @type {keyof typeof OF_ROWS} */ (kind)]}.`;
-    } else if (problems.length >= MOST) more++;
+    } else if (problems.length >= MAX) more++;
     else problems.push({ kind, detail, ...(first !== undefined && { first }), ...(last !== undefined && { last }) });
   };
   const counts = { rows: 0, purged: 0, receipts: 0, withoutReceipt: 0, uncompared: 0 };

@@ -1,6 +1,6 @@
 /** Decides several held calls, each of which the owner was shown. */
 import { z } from 'zod';
-import { decideMany, MOST_DECIDED, type SettledItem } from '../../../approvals/decide-many.ts';
+import { decideMany, MAX_DECIDED, type SettledItem } from '../../../approvals/decide-many.ts';
 import { Note, RequestHash } from '../../decision-answers.ts';
 import { REPLAY_WAIT_MS, stated } from '../../held-call.ts';
 import { HeldCallStated } from '../../held-call-schema.ts';
@@ -47,14 +47,14 @@ export const decideManyApprovals = route({
   auth: 'owner',
   role: 'approver',
   capability: 'owner.approvals.decide_many',
-  summary: `Approves or denies up to ${MOST_DECIDED} held calls, and returns the result of each.`,
+  summary: `Approves or denies up to ${MAX_DECIDED} held calls, and returns the result of each.`,
   body: z.strictObject({
     decision: z.enum(['approve', 'deny']),
     note: Note.optional(),
     items: z
       .array(Item)
       .min(1)
-      .max(MOST_DECIDED, `at most ${MOST_DECIDED}`)
+      .max(MAX_DECIDED, `at most ${MAX_DECIDED}`)
       .refine((items) => new Set(items.map((one) => one.approval_id)).size === items.length, 'names a call twice')
       .describe('in the order in which they are decided'),
   }),

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { correctHeld } from '../../../admin/correct-held.ts';
 import { decideHeld } from '../../../approvals/decide.ts';
-import { DENIED_AT_ONCE, denyWaiting } from '../../../approvals/deny-waiting.ts';
+import { denyWaiting, MAX_DENIED } from '../../../approvals/deny-waiting.ts';
 import { prepareStanding } from '../../../approvals/make-standing.ts';
 import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
 import { platformMessage } from '../../../approvals/platform-message.ts';
@@ -152,7 +152,7 @@ export const denyApprovals = route({
   auth: 'owner',
   role: 'approver',
   capability: 'owner.approvals.deny_all',
-  summary: `Denies the pending calls of an agent, oldest first, ${DENIED_AT_ONCE} at most.`,
+  summary: `Denies the pending calls of an agent, oldest first, ${MAX_DENIED} at most.`,
   body: z.strictObject({
     agent: AUDIT_FILTER.agent.unwrap(),
     platform: Page.shape.platform,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { keysInForce } from '../../../admin/keys-in-force.ts';
 import { rotateMasterKey } from '../../../master-key-rotation.ts';
 import { rotateLogKey } from '../../../receipt-log/log-keys.ts';
-import { OPENS_ON_MS, rotateSecretKey } from '../../../secret-keys.ts';
+import { DECRYPTION_GRACE_MS, rotateSecretKey } from '../../../secret-keys.ts';
 import { Refusal } from '../../errors.ts';
 import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -93,7 +93,7 @@ export const rotateKeys = route({
     if (body.use === 'secrets') {
       const now = broker.clock();
       const kid = await rotateSecretKey(broker, now);
-      return json(200, { use: 'secrets', kid, opens_until: new Date(now + OPENS_ON_MS).toISOString() });
+      return json(200, { use: 'secrets', kid, opens_until: new Date(now + DECRYPTION_GRACE_MS).toISOString() });
     }
     if (body.use === 'log') return json(200, { use: 'log', kid: await rotateLogKey(broker) });
     const { kid, activatesAt } = await broker.keys.rotate(body.use, broker.clock());

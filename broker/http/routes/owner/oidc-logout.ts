@@ -5,7 +5,7 @@ import { bytesOf } from '../../request-pieces.ts';
 import { route } from '../../route.ts';
 
 /** Enough for a signed JWT of a few claims. */
-const MOST_BYTES = 16 * 1024;
+const MAX_BYTES = 16 * 1024;
 
 /** POST /console/oidc/logout (OpenID Connect Back-Channel Logout 1.0 section 2.5) */
 export const oidcLogout = route({
@@ -27,7 +27,7 @@ export const oidcLogout = route({
   handle: async ({ services, request, correlationId }) => {
     const { broker, provider } = services;
     if (!provider) throw new Refusal('not_found', 'Owners sign in by links here: no identity provider is configured.');
-    const form = new URLSearchParams((await bytesOf(request, MOST_BYTES)).toString('utf8'));
+    const form = new URLSearchParams((await bytesOf(request, MAX_BYTES)).toString('utf8'));
     const [token, more] = form.getAll('logout_token');
     if (token === undefined || more !== undefined)
       throw new Refusal('invalid_request', 'Send one logout_token, as a form (application/x-www-form-urlencoded).');

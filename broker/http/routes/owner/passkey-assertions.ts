@@ -1,7 +1,7 @@
 /** Signs owners in by passkey, and decides held calls by passkey without a session. */
 import { z } from 'zod';
 import { type AssertionAsk, beginAssertion } from '../../../approvals/passkey-assertion.ts';
-import { NOBODY } from '../../../approvals/passkey-challenge.ts';
+import { UNKNOWN_PERSON } from '../../../approvals/passkey-challenge.ts';
 import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
 import { assertOnce } from '../../../approvals/passkey-once.ts';
 import { hashOfStanding } from '../../../approvals/standing-request.ts';
@@ -186,7 +186,7 @@ export const finishPasskeyAssertion = route({
       return json(200, await afterDeciding(services, await decideByPasskey(services, response, by, { correlationId })));
     }
     expectLocalSignIn(services);
-    const subject = { purpose: 'sign-in', id: NOBODY } as const;
+    const subject = { purpose: 'sign-in', id: UNKNOWN_PERSON } as const;
     const who = await assertOnce(services, body.response, { subject }, { correlationId });
     if (who.kind === 'asserted') return await signedIn(context, who.owner, 'passkey');
     throw assertionRefused(who, 'Sign in with a link, remove it');

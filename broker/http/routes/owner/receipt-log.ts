@@ -8,7 +8,7 @@ import { wholeNumber } from '../../query.ts';
 import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
-const MOST = 2 ** 48;
+const MAX = 2 ** 48;
 
 /** GET /owner/log */
 export const ownerLog = route({
@@ -61,7 +61,7 @@ export const exportOwnerLog = route({
   description:
     'One JSON object a line: the checkpoint, then rows in the order of the log, after every 256 their hashes, and the hashes above them. `agent-broker verify export` checks it, and so does the page `/verify`.',
   query: z.object({
-    first: wholeNumber(0, MOST)
+    first: wholeNumber(0, MAX)
       .default(0)
       .describe('go on from here: the index of the first row; the tile that it is in comes whole'),
   }),
@@ -86,10 +86,10 @@ export const ownerLogConsistency = route({
   capability: 'owner.log.consistency',
   summary: 'Proof that one tree of the receipt log is the beginning of another (RFC 9162 section 2.1.4).',
   query: z.object({
-    first: wholeNumber(1, MOST)
+    first: wholeNumber(1, MAX)
       .optional()
       .describe('size of the smaller tree; that of the larger one unless said otherwise'),
-    second: wholeNumber(1, MOST)
+    second: wholeNumber(1, MAX)
       .optional()
       .describe('size of the larger tree; that of the log now unless said otherwise'),
   }),

@@ -6,7 +6,7 @@ import {
   loadRegistrationByToken,
   readRegistration,
 } from '../../../admin/read-registration.ts';
-import { decideRegistration, REJECTED_AT_ONCE, rejectNetwork } from '../../../admin/registration-decision.ts';
+import { decideRegistration, MAX_REJECTED, rejectNetwork } from '../../../admin/registration-decision.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import {
   ApprovedRegistration,
@@ -151,7 +151,7 @@ export const rejectRegistrations = route({
   auth: 'owner',
   role: 'approver',
   capability: 'owner.registrations.reject_all',
-  summary: `Rejects the pending registrations from one network, oldest first, ${REJECTED_AT_ONCE} at most.`,
+  summary: `Rejects the pending registrations from one network, oldest first, ${MAX_REJECTED} at most.`,
   body: z.strictObject({
     network: z.string().min(1).max(64).describe('of a registration that waits, as the list has it'),
   }),
