@@ -16,7 +16,7 @@ import { PROGRAM } from './program-name.ts';
 import { askLine } from './terminal/prompt.ts';
 
 /** `asks`: a person is asked to approve, otherwise the demo approves. `tell` is called with one or more lines at a time. */
-type Telling = { tell(text: string): void; asks: boolean; stop?: AbortSignal | undefined };
+type DemoOutput = { tell(text: string): void; asks: boolean; stop?: AbortSignal | undefined };
 type Story = { seconds: number; steps: Record<string, unknown>[] };
 
 /** How long a person has to decide. */
@@ -26,7 +26,7 @@ const MAX_WAIT_SECONDS = 900;
  * Runs broker, platform and agent in `folder` (the caller removes it), and returns each step as a value. Throws CommandFailed when a
  * step does not do what it must.
  */
-export async function runDemo(folder: string, telling: Telling): Promise<Story> {
+export async function runDemo(folder: string, telling: DemoOutput): Promise<Story> {
   const started = performance.now();
   const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: folder });
   const sandbox = await startSandboxPlatform(folder);
@@ -50,7 +50,7 @@ export async function runDemo(folder: string, telling: Telling): Promise<Story> 
   }
 }
 
-async function tellStory(folder: string, url: string, telling: Telling): Promise<Story['steps']> {
+async function tellStory(folder: string, url: string, telling: DemoOutput): Promise<Story['steps']> {
   const { tell } = telling;
   const profile = readProfile({}, sandboxProfile(folder));
   const agent = connectAgent({ ...profile, url });
@@ -113,7 +113,7 @@ async function decide(
   folder: string,
   agent: AgentClient,
   approvalId: string,
-  { tell, asks, stop }: Telling,
+  { tell, asks, stop }: DemoOutput,
 ): Promise<Approval> {
   const approve = async () => {
     const owner = await connectAsOwner({ data: folder });
@@ -164,7 +164,7 @@ async function receiptOf(
   keys: string,
   what: string,
   auditId: string | undefined,
-  tell: Telling['tell'],
+  tell: DemoOutput['tell'],
 ): Promise<Record<string, unknown>> {
   const fetched = await agent.receipt(String(auditId));
   if (!fetched.ok) throw wentWrong(`the receipt of ${what} could not be read: ${fetched.error.message}`);

@@ -1,5 +1,5 @@
 /** Checks what an agent needs to call the broker, in order; each failed check includes advice. */
-import { inWords as durationInWords } from '../broker/console/static/shell/duration.js';
+import { formatDuration } from '../broker/console/static/shell/duration.js';
 import { addressWarning } from '../broker/reach.ts';
 import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
@@ -185,7 +185,7 @@ async function examineGrants(profile: Profile): Promise<Check> {
       detail: 'the agent may do nothing yet',
       advice: 'Ask an owner for a grant, under a policy that allows it; or ask with POST /v1/access-request.',
     };
-  const detail = platforms.map(inWords).join('; ');
+  const detail = platforms.map(describePlatform).join('; ');
   const unconnected = platforms.filter(isUnconnected).map(({ platformId }) => platformId);
   if (unconnected.length > 0)
     return {
@@ -219,9 +219,15 @@ async function examineGrants(profile: Profile): Promise<Check> {
 const isUnconnected = ({ connections }: Platform): boolean =>
   connections?.every(({ status }) => status === 'not_connected') ?? false;
 
-function inWords({ platformId, scopes, requireApproval, approvalScopes = [], expiresInSeconds }: Platform): string {
+function describePlatform({
+  platformId,
+  scopes,
+  requireApproval,
+  approvalScopes = [],
+  expiresInSeconds,
+}: Platform): string {
   const held = requireApproval ? scopes.length : approvalScopes.length;
-  const until = expiresInSeconds === undefined ? '' : `, for ${durationInWords(expiresInSeconds * 1000)} more`;
+  const until = expiresInSeconds === undefined ? '' : `, for ${formatDuration(expiresInSeconds * 1000)} more`;
   return `${platformId}: ${scopes.length} ${scopes.length === 1 ? 'scope' : 'scopes'}${held > 0 ? `, ${held} of them wait for a person` : ''}${until}`;
 }
 

@@ -5,7 +5,7 @@ import { parseExpiry } from '../broker/config-file/expiry.ts';
 export type Lasting = number | 'never';
 
 /** Parses a lifetime to seconds from now: a span such as `30d`, `12h` or `45m`, a moment (RFC 3339), or `never`. Throws InvalidArgumentError. */
-export function lastingSeconds(text: string): Lasting {
+export function lifetimeSeconds(text: string): Lasting {
   if (text === 'never') return text;
   const expiry = parseExpiry(text);
   const milliseconds = expiry && (expiry.kind === 'after' ? expiry.milliseconds : expiry.moment - Date.now());

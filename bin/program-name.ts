@@ -4,13 +4,13 @@ import { delimiter, join } from 'node:path';
 import { ownScript, SERVER_NAME } from './server-entry.ts';
 
 /** What the name depends on. `path`: the PATH variable. `script`: the running launcher. */
-export type Surroundings = { path: string | undefined; script: string; platform: NodeJS.Platform };
+export type ProgramContext = { path: string | undefined; script: string; platform: NodeJS.Platform };
 
 /**
  * Returns `agent-broker` where that name on the PATH is this installation, otherwise `npx agent-broker`, which finds the one of a checkout or
  * project, or fetches it. Folders that npx and npm add to the PATH exist only for the programs they start, and are ignored.
  */
-export function programName({ path = '', script, platform }: Surroundings): string {
+export function programName({ path = '', script, platform }: ProgramContext): string {
   const isOwn = (folder: string): boolean => {
     // On Windows npm puts a script of its own there instead of a link.
     if (platform === 'win32') return existsSync(join(folder, `${SERVER_NAME}.cmd`));

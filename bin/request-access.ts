@@ -14,7 +14,7 @@ import { printJson } from './terminal/output.ts';
 export type RequestOptions = { reason?: string; wait: number; profile?: string; json?: boolean };
 
 /** `granted`: access exists already, or an owner granted it; `other`: an owner granted something else. */
-type Told = {
+type AccessAnswer = {
   status: 'granted' | 'other' | Exclude<AccessStatus['status'], 'approved'>;
   detail: string;
   note?: string | undefined;
@@ -55,7 +55,7 @@ async function ask(
   client: AgentClient,
   asked: Asked,
   { wait, isRun }: { wait: number; isRun: boolean },
-): Promise<Told> {
+): Promise<AccessAnswer> {
   const what = asked.scope === undefined ? asked.platform : `${asked.scope} on ${asked.platform}`;
   const opened = await client.requestAccess(asked);
   // Without a scope the broker itself chooses the missing one.

@@ -76,7 +76,7 @@ export async function startStoreClock(
     offsetMs = off;
     report(
       Math.abs(off) > MAX_CLOCK_DIFFERENCE_MS + halfWay
-        ? `the clock of this machine is ${differenceInWords(off)} the clock of PostgreSQL`
+        ? `the clock of this machine is ${formatDifference(off)} the clock of PostgreSQL`
         : undefined,
     );
     return off;
@@ -93,7 +93,7 @@ export async function startStoreClock(
     anchor = { ...present, at: Math.abs(off) > REFUSED_MS ? expected : followed };
     report(
       off > REFUSED_MS || off < -MAX_CLOCK_DIFFERENCE_MS
-        ? `the clock of this machine was set: it is ${differenceInWords(off)} the elapsed time`
+        ? `the clock of this machine was set: it is ${formatDifference(off)} the elapsed time`
         : undefined,
     );
     await storeNewestHeartbeat(store.db, Math.trunc(anchor.at));
@@ -103,14 +103,14 @@ export async function startStoreClock(
     const off = await readPostgres();
     if (Math.abs(off) > REFUSED_MS)
       throw new ClockRefused(
-        `The clock of this machine is ${differenceInWords(off)} the clock of PostgreSQL, so nothing was started. Set them (NTP), then start again.`,
+        `The clock of this machine is ${formatDifference(off)} the clock of PostgreSQL, so nothing was started. Set them (NTP), then start again.`,
       );
   } else {
     const beat = accept ? undefined : await findNewestHeartbeat(store.db);
     const behind = (beat ?? 0) - Date.now();
     if (behind > REFUSED_MS)
       throw new ClockRefused(
-        `The clock of this machine is ${differenceInWords(-behind)} the newest heartbeat in the store, so nothing was started. Set it, then start again. If it is right, and was wrong before, start once with --accept-clock.`,
+        `The clock of this machine is ${formatDifference(-behind)} the newest heartbeat in the store, so nothing was started. Set it, then start again. If it is right, and was wrong before, start once with --accept-clock.`,
       );
     anchor = anchored(Math.max(beat ?? 0, Date.now()));
     await readMachine();
@@ -135,7 +135,7 @@ export async function startStoreClock(
 }
 
 /** Returns the difference in words, such as `2 h ahead of` or `4 min behind`. */
-function differenceInWords(ms: number): string {
+function formatDifference(ms: number): string {
   const seconds = Math.abs(ms) / 1000;
   const length =
     seconds >= 7200

@@ -3,8 +3,8 @@ import type { AuditRow } from '../../broker/console/answers.ts';
 import { eventText } from '../../broker/console/static/activity/event-text.js';
 import {
   actorOf,
-  callInWords,
-  reasonInWords,
+  describeReason,
+  formatCall,
   requesterOf,
   resultOf,
 } from '../../broker/console/static/activity/row-labels.js';
@@ -32,13 +32,13 @@ function whatOf(row: AuditRow, names: Names): Line {
   if (row.kind === 'event' && !row.method)
     return line`${agent}${eventText(row)}${row.platform_name ? ` · ${row.platform_name}` : ''}`;
   // Without a template the sentence only repeats method and path.
-  const what = row.sentence?.template ? `${who ? 'asked to ' : ''}${row.sentence.text}` : callInWords(row);
+  const what = row.sentence?.template ? `${who ? 'asked to ' : ''}${row.sentence.text}` : formatCall(row);
   return line`${agent}${what}${row.platform_name ? ` on ${row.platform_name}` : ''}`;
 }
 
 /** Returns the reason for the result of a call; for a change or a decision, who made it. */
 function whyOf(row: AuditRow, names: Names): Line {
-  if (row.kind === 'action') return styled('quiet', line`: ${reasonInWords(row, actorOf(row, names))}`);
+  if (row.kind === 'action') return styled('quiet', line`: ${describeReason(row, actorOf(row, names))}`);
   const by = requesterOf(row.flags, names);
   const whom = row.agent_public_id && names.get(row.agent_public_id);
   return by && by !== whom ? styled('quiet', line`, by ${by}`) : line``;

@@ -2,7 +2,7 @@
 import type { Agent, OwnedGrant, WholeAgent } from '../../broker/console/answers.ts';
 import { CONTAINED, STATUS } from '../../broker/console/static/agents/status-labels.js';
 import { limitOf } from '../../broker/console/static/policies/effects.js';
-import { inWords } from '../../broker/console/static/shell/duration.js';
+import { formatDuration } from '../../broker/console/static/shell/duration.js';
 import { readNames, readRows } from '../activity/read-rows.ts';
 import { lineOfRow } from '../activity/row-line.ts';
 import type { ConnectionOptions } from '../connection.ts';
@@ -64,8 +64,8 @@ export async function showAgent(given: string, options: ConnectionOptions & { js
       width,
     ),
     ...grantFacts(grants, width),
-    ...limits.flatMap((limit, i) => fieldLines(i === 0 ? 'Limits' : '', limitInWords(limit), width)),
-    ...earlier.flatMap((one, i) => fieldLines(i === 0 ? 'Applies' : '', earlierInWords(one), width)),
+    ...limits.flatMap((limit, i) => fieldLines(i === 0 ? 'Limits' : '', describeLimit(limit), width)),
+    ...earlier.flatMap((one, i) => fieldLines(i === 0 ? 'Applies' : '', describeEarlier(one), width)),
     ...waiting.flatMap(({ short, what }, i) => fieldLines(i === 0 ? 'Waits' : '', `${short}  ${what}`, width)),
     ...children.flatMap((child, i) =>
       fieldLines(
@@ -85,10 +85,10 @@ function grantFacts(grants: readonly OwnedGrant[], width: number): Line[] {
   return grants.flatMap(grantLines).flatMap((each, i) => fieldLines(i === 0 ? 'Granted' : '', each, width));
 }
 
-const limitInWords = (limit: WholeAgent['limits'][number]): string =>
+const describeLimit = (limit: WholeAgent['limits'][number]): string =>
   `${limit.rule} (${limit.source}): ${limit.used} of ${limitOf(limit)} used, until ${localTime(limit.resets_at)}`;
 
-const earlierInWords = (one: WholeAgent['earlier'][number]): string =>
+const describeEarlier = (one: WholeAgent['earlier'][number]): string =>
   `${one.rule} (${one.source}) until ${localTime(one.until)}, because ${one.audit_id === null ? 'the store was restored' : `of the call ${one.audit_id}`}`;
 
 function statusOf(agent: Agent): string {
@@ -98,14 +98,14 @@ function statusOf(agent: Agent): string {
   const contained = agent.contained ? `; ${CONTAINED[agent.contained].words}` : '';
   const breakers = agent.breakers.map(
     ({ cause, about, retry_after_seconds: left }) =>
-      `; calls${about ? ` to ${about}` : ''} are refused for ${inWords(left * 1000)} (${cause.replaceAll('_', ' ')})`,
+      `; calls${about ? ` to ${about}` : ''} are refused for ${formatDuration(left * 1000)} (${cause.replaceAll('_', ' ')})`,
   );
   return `${words}${since}${why}${contained}${breakers.join('')}`;
 }
 
 function keyOf(fingerprint: string | null, since: string | null): string {
   if (fingerprint === null) return 'none';
-  return `${fingerprint}${since ? `, for ${inWords(Math.max(0, Date.now() - Date.parse(since)))}` : ''}`;
+  return `${fingerprint}${since ? `, for ${formatDuration(Math.max(0, Date.now() - Date.parse(since)))}` : ''}`;
 }
 
 async function waitingOf(api: OwnerApi, agent: Agent): Promise<{ id: string; short: string; what: string }[]> {

@@ -21,7 +21,7 @@ export async function setWorkload(given: string, options: WorkloadOptions): Prom
   const agentId = await agentIdOf(api, given);
   const workload = await api.ask('POST', pathOf(agentId), meantBy(options));
   const { agent_id } = await api.ask('GET', `/owner/agents/${encodeURIComponent(agentId)}`);
-  print(options, workload, () => inWords(agent_id, workload, givenUrl(options)));
+  print(options, workload, () => describeWorkload(agent_id, workload, givenUrl(options)));
 }
 
 export async function removeWorkload(given: string, options: Options): Promise<void> {
@@ -42,14 +42,18 @@ export async function createWithWorkload(name: string, options: WorkloadOptions 
   const made = await broker.ask('POST', '/owner/agents', asked);
   const { agent_id, owner_id, workload } = made as { agent_id: string; owner_id: string; workload: Workload };
   print(options, { name, agent_id, owner_id, workload }, () =>
-    [`${name} (${agent_id}) has no key.`, inWords(agent_id, workload, givenUrl(options))].join('\n'),
+    [`${name} (${agent_id}) has no key.`, describeWorkload(agent_id, workload, givenUrl(options))].join('\n'),
   );
 }
 
 type Workload = NonNullable<WholeAgent['workload']>;
 
 /** Without a given address, the agent gets the broker's public one: the command itself may have connected over loopback. */
-const inWords = (agentId: string, { subject, issuer, audience }: Workload, url = new URL(audience).origin): string =>
+const describeWorkload = (
+  agentId: string,
+  { subject, issuer, audience }: Workload,
+  url = new URL(audience).origin,
+): string =>
   [
     `The broker accepts tokens of ${subject} of ${issuer} for it, issued for the audience`,
     `  ${audience}`,

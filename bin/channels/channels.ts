@@ -38,7 +38,7 @@ export async function listChannels(options: Options): Promise<void> {
     styled('bold', one.name),
     line`${one.kind}`,
     line`${one.last_error === null ? one.status : `${one.status}: ${one.last_error}`}`,
-    line`${rulesInWords(one.rules)}`,
+    line`${describeRules(one.rules)}`,
   ]);
   printResult(options, channels, () =>
     rows.length === 0
@@ -49,7 +49,7 @@ export async function listChannels(options: Options): Promise<void> {
   );
 }
 
-function rulesInWords({ events, agents, platforms, quiet }: Channel['rules']): string {
+function describeRules({ events, agents, platforms, quiet }: Channel['rules']): string {
   return [
     events?.join(', ') ?? 'everything',
     ...(agents ? [`of ${agents.join(', ')}`] : []),

@@ -30,11 +30,11 @@ export function addAddMcpCommand(program: Command): void {
     .action(async (address: string, options: AddMcpOptions) => {
       const { addMcpServer } = await import('../add-mcp.ts');
       const added = await addMcpServer(address, options, (text) => process.stderr.write(`${text}\n`));
-      print(options, added, () => inWords(added, options));
+      print(options, added, () => describeAdded(added, options));
     });
 }
 
-const inWords = ({ platform, base_url, connection, scope, test }: AddedMcp, options: AddMcpOptions): string =>
+const describeAdded = ({ platform, base_url, connection, scope, test }: AddedMcp, options: AddMcpOptions): string =>
   [
     `Added ${platform} (an MCP server at ${base_url}), connection "${connection}". ${test.detail}`,
     '',

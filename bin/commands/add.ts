@@ -44,14 +44,17 @@ export function addAddCommand(program: Command): void {
       const elsewhere = platform === 'github' ? process.env.GITHUB_API_URL : undefined;
       const given = { ...(elsewhere && { baseUrl: elsewhere }), ...options };
       const added = await addPlatform(platform, given, (text) => process.stderr.write(`${text}\n`));
-      print(options, added, () => inWords(added, options));
+      print(options, added, () => describeAdded(added, options));
     });
 }
 
 /** Most missing scopes that are listed by name; the rest are counted. */
 const MAX = 6;
 
-function inWords({ builtin, platform, base_url, connection, made, test, presets }: Added, options: AddOptions): string {
+function describeAdded(
+  { builtin, platform, base_url, connection, made, test, presets }: Added,
+  options: AddOptions,
+): string {
   const { account, expires_at, granted_scopes, lacking } = test;
   const short = (scope: string) => scope.slice(scope.indexOf(':') + 1);
   const more = lacking.length > MAX ? `, and ${lacking.length - MAX} more` : '';

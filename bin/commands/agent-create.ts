@@ -58,10 +58,12 @@ async function create(name: string, options: Options): Promise<void> {
   const machine = { platform: process.platform, environment: process.env, home: homedir(), cwd: process.cwd() };
   const clients = options.client && [options.client];
   const snippets = await mcpSnippets(path, { machine, launcher: ownLauncher(), ...(clients && { clients }) });
-  print(options, { name, ...made, profile: path, snippets }, () => inWords(name, made, path, clients ? snippets : []));
+  print(options, { name, ...made, profile: path, snippets }, () =>
+    describeCreated(name, made, path, clients ? snippets : []),
+  );
 }
 
-function inWords(
+function describeCreated(
   name: string,
   { agent_id: agentId, grants }: MadeAgent,
   path: string,

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { StaticKeyOptions } from '../agents/static-keys.ts';
 import { type ConnectionOptions, withConnection } from '../connection.ts';
-import { lastingSeconds } from '../duration.ts';
+import { lifetimeSeconds } from '../duration.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
 
@@ -16,7 +16,7 @@ export function addStaticKeyCommands(agent: Command): void {
   )
     .requiredOption('--connection <name>', 'the connection that the key is valid for, by label or id')
     .requiredOption('--label <text>', 'label, such as the name of the client')
-    .option('--expires <when>', 'expiry: 7d, 12h, or a time; at most 90d, default 30d', lastingSeconds)
+    .option('--expires <when>', 'expiry: 7d, 12h, or a time; at most 90d, default 30d', lifetimeSeconds)
     .option('--json', 'print JSON')
     .action(async (given: string, options: StaticKeyOptions) => (await load()).issueStaticKey(given, options));
 

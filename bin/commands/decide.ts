@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { withConnection } from '../connection.ts';
-import { type Lasting, lastingSeconds, listed, wholeNumber } from '../duration.ts';
+import { type Lasting, lifetimeSeconds, listed, wholeNumber } from '../duration.ts';
 import { WrongUsage } from '../failure.ts';
 import type { CorrectOptions } from '../inbox/correct.ts';
 import type { DecideOptions } from '../inbox/decide.ts';
@@ -31,13 +31,13 @@ export function addDecideCommands(program: Command): void {
       'what to grant: of an access request instead of what it asks for, of an agent that registers itself fewer of them',
       listed,
     )
-    .option('--expires <when>', 'for an access request: expiry of the grant, such as 30d, or never', lastingSeconds)
+    .option('--expires <when>', 'for an access request: expiry of the grant, such as 30d, or never', lifetimeSeconds)
     .option('--approval', 'for an access request: every call with the grant needs an approval')
     .option('--connection <name>', 'for an access request: the connection whose grant is extended')
     .option('--name <name>', 'for an agent registration: its name')
     .option('--policy <name>', 'for an agent registration: its policy')
     .option('--next <n>', 'of a call: also lets the next ones pass that are like it, so many', wholeNumber(1, MAX_USES))
-    .option('--for <when>', 'with --next: expiry, such as 1h, 7d or a time; at most 30d', lastingSeconds)
+    .option('--for <when>', 'with --next: expiry, such as 1h, 7d or a time; at most 30d', lifetimeSeconds)
     .option('--session', 'with --next: only in the session of this call, 12 h at most')
     .option(
       '--free <member...>',

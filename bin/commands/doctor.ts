@@ -23,7 +23,7 @@ export function addDoctorCommand(program: Command): void {
       if (words.length > 0 || options.metadata) throw new WrongUsage('A command and --metadata go with --exposure.');
       const checks = await examineAll(options.profile);
       const ok = checks.every(({ result }) => result !== 'failed');
-      process.stdout.write(options.json ? `${JSON.stringify({ ok, checks }, null, 2)}\n` : inWords(checks, ok));
+      process.stdout.write(options.json ? `${JSON.stringify({ ok, checks }, null, 2)}\n` : formatChecks(checks, ok));
       if (!ok) process.exitCode = 1;
     });
 }
@@ -55,7 +55,7 @@ async function examineAll(file: string | undefined): Promise<Check[]> {
   }
 }
 
-function inWords(checks: readonly Check[], ok: boolean): string {
+function formatChecks(checks: readonly Check[], ok: boolean): string {
   const lines = checks.flatMap(({ check, result, detail, advice }) => [
     `${MARKS[result]}  ${check.padEnd(8)} ${detail}`,
     ...(advice === undefined ? [] : [`               ${advice}`]),

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { withConnection } from '../connection.ts';
-import { lastingSeconds, listed } from '../duration.ts';
+import { lifetimeSeconds, listed } from '../duration.ts';
 import type { GrantOptions } from '../grants/grants.ts';
 
 const withTerms = (command: Command): Command =>
@@ -12,7 +12,7 @@ const withTerms = (command: Command): Command =>
       'only these recipients; @acme.example for all of a domain; anybody: no limit',
       listed,
     )
-    .option('--expires <when>', 'expiry: 30d, 12h, a time such as 2027-01-31T18:00:00Z, or never', lastingSeconds)
+    .option('--expires <when>', 'expiry: 30d, 12h, a time such as 2027-01-31T18:00:00Z, or never', lifetimeSeconds)
     .option('--approval', 'every call needs an approval')
     .option('--no-approval', 'no approval by the grant; only rules hold calls')
     .option('--connection <name>', 'the connection of the grant')

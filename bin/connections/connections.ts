@@ -1,7 +1,7 @@
 /** Lists the connections to platforms, tests them, and sets their time limits. */
 import type { Connection } from '../../broker/console/answers.ts';
-import { badgeOf, isOfPeople, testInWords } from '../../broker/console/static/connections/connection-labels.js';
-import { agoInWords } from '../../broker/console/static/shell/duration.js';
+import { badgeOf, describeTest, isOfPeople } from '../../broker/console/static/connections/connection-labels.js';
+import { formatAgo } from '../../broker/console/static/shell/duration.js';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { findConnection } from '../find-named.ts';
@@ -39,13 +39,13 @@ const failureOf = ({ label, failing }: Connection): Line[] =>
   failing === null
     ? []
     : [
-        line`${styled('bold', label)} has got no token (first failure ${agoInWords(Math.max(0, Date.now() - Date.parse(failing.since)))}): ${failing.detail}`,
+        line`${styled('bold', label)} has got no token (first failure ${formatAgo(Math.max(0, Date.now() - Date.parse(failing.since)))}): ${failing.detail}`,
       ];
 
 /** Formats the same badge as the console's. */
 function stateOf(connection: Connection): Line {
   const { at, ...badge } = badgeOf(connection);
-  const ago = at === undefined ? '' : ` ${agoInWords(Math.max(0, Date.now() - Date.parse(at)))}`;
+  const ago = at === undefined ? '' : ` ${formatAgo(Math.max(0, Date.now() - Date.parse(at)))}`;
   return line`${badgeLine(badge)}${ago}`;
 }
 
@@ -65,9 +65,9 @@ export async function changeTimeouts(given: string, options: TimeoutOptions): Pr
     ...(wait !== undefined && { wait_seconds: told(wait) }),
   };
   const now = await api.ask('POST', `/owner/connections/${id}/settings`, body);
-  const inWords = (value: number | null, otherwise: number) => `${value ?? otherwise} seconds`;
+  const formatSeconds = (value: number | null, otherwise: number) => `${value ?? otherwise} seconds`;
   printResult(options, now, () => [
-    line`On ${styled('bold', label)} an answer may be silent for ${inWords(now.idle_seconds, 60)}, and a request waits for a person for ${inWords(now.wait_seconds, 25)} if it does not say.`,
+    line`On ${styled('bold', label)} an answer may be silent for ${formatSeconds(now.idle_seconds, 60)}, and a request waits for a person for ${formatSeconds(now.wait_seconds, 25)} if it does not say.`,
   ]);
 }
 
@@ -91,7 +91,7 @@ export async function testConnections(given: readonly string[], options: Options
     const result = await api.ask('POST', `/owner/connections/${id}/test`, {});
     results.push({ id, label, platform, ...result });
     if (!result.ok) process.exitCode = 1;
-    const badge = badgeLine(testInWords(result));
+    const badge = badgeLine(describeTest(result));
     if (!options.json) printLines([line`${styled('bold', label)} (${platform})  ${badge}: ${result.detail}`]);
   }
   if (options.json) printJson(results);

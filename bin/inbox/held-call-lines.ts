@@ -1,15 +1,15 @@
 /** Formats a held call in full, as the approval page shows it to the person who decides. */
 import type { ExactRequest, HeldCall } from '../../broker/console/answers.ts';
 import { heldBy } from '../../broker/console/static/inbox/entry-text.js';
-import { approversInWords } from '../../broker/console/static/request-view/approvers.js';
+import { describeApprovers } from '../../broker/console/static/request-view/approvers.js';
 import { forWhom } from '../../broker/console/static/request-view/person.js';
 import {
   counted,
+  describeUpload,
   fromBase64,
   readEndpoint,
   sized,
   suspendedText,
-  uploadInWords,
 } from '../../broker/console/static/request-view/text.js';
 import { oddities, oddRecipient } from '../../broker/console/static/visible.js';
 import { foreignText, invisibleCharacters, warnings, wrapped } from '../terminal/foreign-text.ts';
@@ -28,7 +28,7 @@ export function fieldLines(name: string, value: Line | string, width: number): L
 export function heldCallLines(held: HeldCall, width: number): Line[] {
   const { request, agent, platform, platform_name: name, connection, reason } = held;
   const suspended = suspendedText(held);
-  const approvers = approversInWords(held);
+  const approvers = describeApprovers(held);
   const parent = agent.parent ? line` (a child of ${agent.parent.name})` : line``;
   const head = [
     line`${styled('bold', agent.name)}${parent} wants to`,
@@ -61,7 +61,7 @@ export function heldCallLines(held: HeldCall, width: number): Line[] {
     ...(request.caller ? fieldLines('On behalf', forWhom(request.caller), width) : []),
     line``,
     ...(request.upload
-      ? [line`Body`, ...foreignText(`${uploadInWords(request.upload)}, SHA-256 ${request.upload.sha256}`, width)]
+      ? [line`Body`, ...foreignText(`${describeUpload(request.upload)}, SHA-256 ${request.upload.sha256}`, width)]
       : bodyLines(request.body, width)),
     ...originalLines(held, width),
     ...headerLines(request.headers, width),

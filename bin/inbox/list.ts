@@ -1,4 +1,4 @@
-import { inWords } from '../../broker/console/static/shell/duration.js';
+import { formatDuration } from '../../broker/console/static/shell/duration.js';
 import type { ConnectionOptions } from '../connection.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
@@ -45,6 +45,6 @@ const linesOf = ({ command }: OwnerApi, waiting: readonly Waiting[]): Line[] => 
 function leftOf({ kind, item }: Waiting): Line {
   const seconds = kind === 'person' ? null : item.expires_in_seconds;
   if (seconds === null) return line`-`;
-  const words = inWords(seconds * 1000);
+  const words = formatDuration(seconds * 1000);
   return seconds < SOON ? styled('wait', `${words}!`) : line`${words}`;
 }

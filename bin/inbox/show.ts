@@ -1,7 +1,7 @@
 /** Shows one item of the inbox in full. */
 import type { AccessRequest, HeldCall, Registration } from '../../broker/console/answers.ts';
-import { askedScope, lackInWords, namesOf } from '../../broker/console/static/inbox/entry-text.js';
-import { inWords } from '../../broker/console/static/shell/duration.js';
+import { askedScope, describeLack, namesOf } from '../../broker/console/static/inbox/entry-text.js';
+import { formatDuration } from '../../broker/console/static/shell/duration.js';
 import { oddities } from '../../broker/console/static/visible.js';
 import type { ConnectionOptions } from '../connection.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
@@ -41,7 +41,7 @@ export async function readWaitingItem(api: OwnerApi, one: Waiting): Promise<Wait
 /** Formats an item for the person who decides. `width`: columns of the terminal; `baseUrl`: of the broker, for browsers. */
 export function formatItem(entry: WaitingItem, width: number, baseUrl: string): Line[] {
   const left = entry.kind === 'person' ? null : entry.item.expires_in_seconds;
-  const end = left === null ? [] : fieldLines('Time left', inWords(left * 1000), width);
+  const end = left === null ? [] : fieldLines('Time left', formatDuration(left * 1000), width);
   if (entry.kind === 'approval')
     return [...heldCallLines(entry.item, width), ...end, ...fieldLines('Page', entry.item.approve_url, width)];
   if (entry.kind === 'access') return [...accessLines(entry.item, width), ...end];
@@ -62,7 +62,7 @@ function accessLines(asked: AccessRequest, width: number): Line[] {
     line`${styled('bold', asked.agent.name)} asks for ${styled('bold', askedScope(asked))} on ${styled('bold', asked.platform_name)}.`,
     ...warnings(oddities(asked.agent.name)),
     line``,
-    ...fieldLines('Why not yet', lackInWords(asked.reason_code), width),
+    ...fieldLines('Why not yet', describeLack(asked.reason_code), width),
     ...(granted.length === 0 ? ['nothing on this platform'] : granted).flatMap((each, i) =>
       fieldLines(i === 0 ? 'Has now' : '', each, width),
     ),

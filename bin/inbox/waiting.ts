@@ -6,7 +6,7 @@ import type {
   Me,
   PersonTokens,
 } from '../../broker/console/answers.ts';
-import { askedScope, heldBy, lackInWords, nameWithParent } from '../../broker/console/static/inbox/entry-text.js';
+import { askedScope, describeLack, heldBy, nameWithParent } from '../../broker/console/static/inbox/entry-text.js';
 import { forWhom } from '../../broker/console/static/request-view/person.js';
 import { oddities } from '../../broker/console/static/visible.js';
 import { CommandFailed } from '../failure.ts';
@@ -83,7 +83,7 @@ export function titleOf({ kind, item }: Waiting): Line {
 /** Returns the reason why the item waits. */
 export function reasonOf({ kind, item }: Waiting): Line {
   if (kind === 'approval') return line`${heldBy(item.held_because)}`;
-  if (kind === 'access') return line`${lackInWords(item.reason_code)}`;
+  if (kind === 'access') return line`${describeLack(item.reason_code)}`;
   return line`${kind === 'person' ? 'nobody confirmed whose it is' : 'nobody checked who it is'}`;
 }
 

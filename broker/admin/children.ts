@@ -26,7 +26,7 @@ export const MAX_LIVE_CHILDREN = 50;
 /** Lifetime of a child, in seconds. */
 export const CHILD_TTL = { default: 3600, most: 24 * 3600 } as const;
 
-export type ChildWish = { name: string | undefined; ttlSeconds: number; grants: readonly ChildGrantRequest[] };
+export type ChildRequest = { name: string | undefined; ttlSeconds: number; grants: readonly ChildGrantRequest[] };
 
 export type IssuedChild = { agentId: string; token: Secret; expiresAt: Instant; granted: readonly ChildGrant[] };
 
@@ -53,7 +53,7 @@ const MAX_ATTEMPTS = 200;
 export async function issueChild(
   services: Changing & Uses<'config' | 'baseUrl' | 'did' | 'keys'> & { compiled: Pick<Compiled, 'platform'> },
   who: AgentPrincipal,
-  wish: ChildWish,
+  wish: ChildRequest,
   correlationId: string,
 ): Promise<Issued> {
   const { broker } = services;
@@ -113,7 +113,7 @@ function issuingKey({ broker }: Uses<'log' | 'keys'>, now: Instant): SigningKey 
 function newChild(
   { broker }: Uses<'baseUrl' | 'did'>,
   parent: FactsRow,
-  wish: ChildWish,
+  wish: ChildRequest,
   key: SigningKey,
   now: Instant,
 ) {

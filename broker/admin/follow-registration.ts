@@ -13,7 +13,7 @@ type Followed = Pick<RegistrationTable, 'id' | 'token_hash'>;
  * The state of a registration when it is reported. `expires_at`: the deadline of the decision, also when it has passed; after an approval the deadline
  * for collecting the key, null when no key is left to collect. Null after a rejection, which has no deadline.
  */
-export type RegistrationNews = Pick<RegistrationTable, 'status' | 'agent_id'> & { expires_at: Instant | null };
+export type RegistrationState = Pick<RegistrationTable, 'status' | 'agent_id'> & { expires_at: Instant | null };
 
 /**
  * Calls `tell` with the state of a registration, now and after each change, possibly repeatedly with the same state, until the state is final or the
@@ -22,7 +22,7 @@ export type RegistrationNews = Pick<RegistrationTable, 'status' | 'agent_id'> & 
 export function followRegistration(
   { broker, changes }: Uses<'clock' | 'log' | 'store'> & { changes: ApprovalChanges },
   { id, token_hash }: Followed,
-  tell: (news: RegistrationNews) => void,
+  tell: (news: RegistrationState) => void,
   over: () => void,
 ): () => void {
   const watch = changes.watch(id);

@@ -84,7 +84,7 @@ export async function refuseDuplicateName(
 export const newIds = () => ({ id: uuidv4(), agent_id: newAgentId() });
 
 /** The values of an agent that are known before it is created. `status`: `pending` until its key is collected. */
-type Birth = Pick<
+type NewAgentValues = Pick<
   AgentTable,
   'organisation_id' | 'id' | 'agent_id' | 'name' | 'owner_id' | 'policy_id' | 'origin' | 'status'
 >;
@@ -93,7 +93,7 @@ type OwnKey = Pick<AgentPublicKey, 'pem' | 'fingerprint'>;
 
 /** Builds the row of a new agent that is not a child. `key`: undefined when it has none of its own, or not yet. */
 export const agentRow = (
-  birth: Birth,
+  birth: NewAgentValues,
   agent_type: AgentTable['agent_type'],
   key: OwnKey | undefined,
   now: Instant,
@@ -138,7 +138,7 @@ export async function checkNewAgent(
  */
 export async function makeAgent(
   db: Db,
-  birth: Birth,
+  birth: NewAgentValues,
   identity: OwnKey | 'mcp_client' | 'workload',
   grants: readonly GrantedOn[],
   now: Instant,

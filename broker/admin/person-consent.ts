@@ -115,7 +115,7 @@ export const isBrowserOf = ({ browser_hash: hash }: PersonConsentTable, browserH
 export async function whyConsentEnded(
   { broker }: Pick<Consenting, 'broker'>,
   { token_hash: tokenHash }: PersonConsentTable,
-  { browserHash, goesOn }: Goer,
+  { browserHash, goesOn }: RedirectedBrowser,
 ): Promise<ChangeRefused> {
   const now = await findPersonConsent(broker.store.db, tokenHash);
   const hash = (now?.status === 'pending' ? now.browser_hash : null) ?? browserHash;
@@ -169,13 +169,13 @@ export async function goOn(
 }
 
 /** The browser that is redirected. `goesOn`: it has begun the consent already, and may continue only if no other browser has begun it since. */
-type Goer = { browserHash: string; goesOn: boolean };
+type RedirectedBrowser = { browserHash: string; goesOn: boolean };
 
 /** Redirects to the platform, which asks the person. @throws ChangeRefused */
 export async function toPlatform(
   services: Consenting & Uses<'vault'>,
   consent: PersonConsentTable,
-  by: Goer,
+  by: RedirectedBrowser,
 ): Promise<string> {
   const { broker } = services;
   const { connection, manifest } = await loadForPeople(broker, consent);
@@ -197,7 +197,7 @@ export const flowPlace = ({ organisation_id: organisationId, id }: PersonConsent
 async function putFlow(
   services: Consenting & Uses<'vault'>,
   consent: PersonConsentTable,
-  at: Goer & { stateHash: string },
+  at: RedirectedBrowser & { stateHash: string },
   flow: Flow,
 ): Promise<void> {
   const { broker } = services;

@@ -114,8 +114,9 @@ async function makeRoom(
   };
   if (mine.length >= MAX_OPEN_PER_NETWORK) return refuse('network', MAX_OPEN_PER_NETWORK, mine);
   const rejected = organisationId ? await listRejectedSources(tx, { organisationId, ownerId, now }) : [];
-  const turnedAway = rejected.filter(isMine);
-  if (turnedAway.length >= MAX_REJECTED_PER_NETWORK) return refuse('network', MAX_REJECTED_PER_NETWORK, turnedAway);
+  const refusalOfRegistration = rejected.filter(isMine);
+  if (refusalOfRegistration.length >= MAX_REJECTED_PER_NETWORK)
+    return refuse('network', MAX_REJECTED_PER_NETWORK, refusalOfRegistration);
   if (open.length < MAX_OPEN_REGISTRATIONS) return [];
   const most = largestNetwork(open);
   const newest = most.at(-1);

@@ -6,7 +6,7 @@ import type { PersonTokenTable } from '../store/tables/people.ts';
 import type { ReadConnection } from './find-connection.ts';
 
 /** Limits the wait: an unreachable server must not delay an owner once per person. */
-const TIMEOUT = { atOnce: 8, patienceMs: 20_000 };
+const TIMEOUT = { concurrency: 8, timeoutMs: 20_000 };
 
 /**
  * Returns how many were revoked; never rejects. Failures are logged.

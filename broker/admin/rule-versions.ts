@@ -20,7 +20,7 @@ export type RuleVersion = {
 
 type Stored = { version: number; rules: string; created_at: number };
 /** The policy whose rules they are, or the guardrails. */
-type Whose = { policy: { id: string; name: string } } | 'guardrails';
+type RulesOf = { policy: { id: string; name: string } } | 'guardrails';
 
 export const describeRules = (rules: readonly RuleSource[]): string[] => rules.map(describeRule);
 
@@ -28,7 +28,7 @@ export const describeRules = (rules: readonly RuleSource[]): string[] => rules.m
 export async function readVersions(
   db: Db,
   organisationId: string,
-  whose: Whose,
+  whose: RulesOf,
   found: readonly Stored[],
 ): Promise<RuleVersion[]> {
   const versions: RuleVersion[] = [];
@@ -57,13 +57,13 @@ const Noted = AuditFlags.extend({
 });
 
 /** Whether a line such as `create policy careful` or `update guardrails guardrails` is about these rules. */
-const isLineOf = (line: string, whose: Whose): boolean =>
+const isLineOf = (line: string, whose: RulesOf): boolean =>
   whose === 'guardrails' ? /^\w+ guardrails /.test(line) : line.replace(/^\w+ /, '') === `policy ${whose.policy.name}`;
 
 async function findMaker(
   db: Db,
   organisationId: string,
-  whose: Whose,
+  whose: RulesOf,
   { version, created_at }: Pick<Stored, 'version' | 'created_at'>,
 ): Promise<MadeBy | null> {
   for (const row of await findVersionEvents(db, organisationId, created_at)) {

@@ -32,7 +32,7 @@ export type SettledItem = {
 
 /**
  * Decides each call in the given order, as a single decision would, each with its own audit row and receipt. Approved calls run a few at a time. The
- * result waits for them up to `patienceMs`; after that they continue in the background and no further call is approved. `stillMay`: whether the owner
+ * result waits for them up to `timeoutMs`; after that they continue in the background and no further call is approved. `stillMay`: whether the owner
  * may still decide; checked before each call, because earlier calls take time. When the store becomes unavailable after a call was decided, the rest
  * stays undecided; before that, its error is thrown.
  */
@@ -40,11 +40,11 @@ export async function decideMany(
   services: Changing & { replays: Replays } & Uses<'vault' | 'storeOutage'>,
   { owner, how, correlationId }: ChangingOwner & { how: 'console' | 'api' },
   { status, note, items }: Pick<OwnerDecision, 'status' | 'note'> & { items: readonly ShownCall[] },
-  { patienceMs, stillMay }: { patienceMs: number; stillMay: () => Promise<boolean> },
+  { timeoutMs, stillMay }: { timeoutMs: number; stillMay: () => Promise<boolean> },
 ): Promise<SettledItem[]> {
   const { store, storeOutage } = services.broker;
   const began = performance.now();
-  const left = () => Math.max(0, patienceMs - (performance.now() - began));
+  const left = () => Math.max(0, timeoutMs - (performance.now() - began));
   const kinds = new Map<string, SettledItem['kind']>();
   const made = new Map<string, HeldCall>();
   const running = new Set<Promise<void>>();

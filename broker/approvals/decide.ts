@@ -188,15 +188,15 @@ async function decideAsRead(
 }
 
 /**
- * Returns a decided call after its replay has finished or `patienceMs` have passed (the replay then continues), and what else waits in its
+ * Returns a decided call after its replay has finished or `timeoutMs` have passed (the replay then continues), and what else waits in its
  * organisation. While the store is unavailable: the call as decided, which is on record, and `waiting` null.
  */
 export async function afterReplay(
   { broker }: Uses<'clock' | 'store' | 'storeOutage'>,
   { approval, replayed }: Pick<Extract<Decided, { kind: 'decided' }>, 'approval' | 'replayed'>,
-  patienceMs: number,
+  timeoutMs: number,
 ): Promise<{ approval: ApprovalTable; waiting: Awaited<ReturnType<typeof waitingIn>> | null }> {
-  await withTimeout(replayed, patienceMs);
+  await withTimeout(replayed, timeoutMs);
   const { organisation_id: organisationId, id } = approval;
   try {
     const found = await findApproval(broker.store.db, organisationId, id);

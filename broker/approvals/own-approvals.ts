@@ -8,12 +8,12 @@ import type { AgentTable } from '../store/tables/agents.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { openRequest, openResult } from './sealed.ts';
 
-type Whose = Pick<AgentTable, 'organisation_id' | 'id'>;
+type OwnAgent = Pick<AgentTable, 'organisation_id' | 'id'>;
 
 /** Finds a held call of this agent; undefined when the agent has none with this id. */
 export async function findOwnApproval(
   { store }: Pick<Broker, 'store'>,
-  { organisation_id, id: agentUuid }: Whose,
+  { organisation_id, id: agentUuid }: OwnAgent,
   id: string,
 ): Promise<ApprovalTable | undefined> {
   const found = await findApproval(store.db, organisation_id, id);
@@ -23,7 +23,7 @@ export async function findOwnApproval(
 /** Whether any of these ids is a held call of the agent that is a read. */
 export const ownsHeldRead = (
   { store }: Pick<Broker, 'store'>,
-  { organisation_id, id: agentUuid }: Whose,
+  { organisation_id, id: agentUuid }: OwnAgent,
   ids: readonly string[],
 ): Promise<boolean> => holdsRead(store.db, organisation_id, agentUuid, ids);
 
@@ -68,7 +68,7 @@ type Listed = Awaited<ReturnType<typeof listApprovalsOf>>;
 /** Lists pending calls, and those decided or expired within 24 hours; newest first. `status`: the current one. */
 export async function listOwnApprovals(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
-  { organisation_id, id }: Whose,
+  { organisation_id, id }: OwnAgent,
 ): Promise<{ pending: Listed; completed: Listed }> {
   const now = clock();
   const window = { since: now - DAY_MS, now, limit: MAX_LISTED };

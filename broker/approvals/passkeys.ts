@@ -8,22 +8,22 @@ import { RolledBack, rollback } from '../store/transaction.ts';
 import { passkeyFacts } from './passkey-enrolment.ts';
 import { transportsOf } from './passkey-options.ts';
 
-type Whose = Pick<OwnerTable, 'id' | 'organisation_id'>;
+type PasskeyOwner = Pick<OwnerTable, 'id' | 'organisation_id'>;
 
-const refOf = ({ id, organisation_id }: Whose) => ({ organisationId: organisation_id, ownerId: id });
+const refOf = ({ id, organisation_id }: PasskeyOwner) => ({ organisationId: organisation_id, ownerId: id });
 
 const readPasskey = (row: PasskeyTable) => ({ ...row, transports: transportsOf(row) });
 export type ReadPasskey = ReturnType<typeof readPasskey>;
 
 /** Lists the owner's passkeys, oldest first, disabled ones included. */
-export async function listPasskeys({ store }: Pick<Broker, 'store'>, owner: Whose): Promise<ReadPasskey[]> {
+export async function listPasskeys({ store }: Pick<Broker, 'store'>, owner: PasskeyOwner): Promise<ReadPasskey[]> {
   return (await listStored(store.db, refOf(owner))).map(readPasskey);
 }
 
 /** Renames a passkey. Returns undefined when the owner has no such passkey. */
 export async function renamePasskey(
   { store }: Pick<Broker, 'store'>,
-  owner: Whose,
+  owner: PasskeyOwner,
   id: string,
   deviceName: string,
 ): Promise<ReadPasskey | undefined> {

@@ -58,8 +58,8 @@ export type Replays = {
   isRunning(id: string): boolean;
   /** Starts no more replays: pending ones are left to another process, or to the next start. */
   stop(): void;
-  /** Resolves when no replay is in progress, or after `patienceMs`. */
-  settled(patienceMs: number): Promise<void>;
+  /** Resolves when no replay is in progress, or after `timeoutMs`. */
+  settled(timeoutMs: number): Promise<void>;
 };
 
 export function makeReplays(services: ReplayServices & Uses<'vault'>, make: MakeReplay): Replays {
@@ -89,8 +89,8 @@ export function makeReplays(services: ReplayServices & Uses<'vault'>, make: Make
     stop: () => {
       isStopped = true;
     },
-    settled: async (patienceMs) => {
-      await withTimeout(Promise.all(running.values()), patienceMs);
+    settled: async (timeoutMs) => {
+      await withTimeout(Promise.all(running.values()), timeoutMs);
     },
   };
 }

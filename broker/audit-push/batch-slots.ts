@@ -6,11 +6,11 @@ import { makeSemaphore, makeSharedSemaphore } from '../runtime/semaphore.ts';
 import type { SinkWithLog } from '../store/audit-sinks.ts';
 
 /** Slots for sinks whose last batch succeeded quickly; an organisation may have twenty sinks. */
-const WORKING = { inAll: 6, ofOrganisation: 2 };
+const WORKING = { overall: 6, ofOrganisation: 2 };
 /** Slots for sinks whose last batch succeeded slowly. */
-const SLOW = { inAll: 4, ofOrganisation: 1 };
+const SLOW = { overall: 4, ofOrganisation: 1 };
 /** Slots for sinks whose last batch failed. */
-const FAILING = { inAll: 6, ofOrganisation: 1 };
+const FAILING = { overall: 6, ofOrganisation: 1 };
 /** Slots for files: one, because the folder of all files may hang. */
 const FILES = 1;
 /** A receiver that takes longer than this for a batch is slow. */
@@ -27,9 +27,9 @@ export type BatchSlots = {
 
 /** Creates the limits. Which sinks are slow is kept in memory only, and learnt again after a restart. */
 export function makeBatchSlots(): BatchSlots {
-  const working = makeSharedSemaphore(WORKING.inAll, WORKING.ofOrganisation);
-  const slow = makeSharedSemaphore(SLOW.inAll, SLOW.ofOrganisation);
-  const failing = makeSharedSemaphore(FAILING.inAll, FAILING.ofOrganisation);
+  const working = makeSharedSemaphore(WORKING.overall, WORKING.ofOrganisation);
+  const slow = makeSharedSemaphore(SLOW.overall, SLOW.ofOrganisation);
+  const failing = makeSharedSemaphore(FAILING.overall, FAILING.ofOrganisation);
   const files = makeSemaphore(FILES);
   const slowSinks = new Set<string>();
   return {

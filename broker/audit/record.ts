@@ -223,8 +223,8 @@ export function makeRecorder(
     isFailing: late.isFailing,
     backlog: () => ({ waiting: queue.waiting(), late: late.kept() }),
     retryLate: () => late.retry().finally(reads.tidy),
-    settled: async (patienceMs) => {
-      const until = performance.now() + patienceMs;
+    settled: async (timeoutMs) => {
+      const until = performance.now() + timeoutMs;
       while (inFlight.size > 0 && performance.now() < until) await pause(10);
       await queue.empty();
     },

@@ -93,8 +93,8 @@ export type Recorder = {
   backlog(): { waiting: number; late: number };
   /** Retries deferred outcomes. Returns how many are still pending. */
   retryLate(): Promise<number>;
-  /** Resolves when no call is in flight and all rows are written, or after `patienceMs`. */
-  settled(patienceMs: number): Promise<void>;
+  /** Resolves when no call is in flight and all rows are written, or after `timeoutMs`. */
+  settled(timeoutMs: number): Promise<void>;
   /** Closes the journal of reads in flight. Entries whose row is not durable yet are kept for recovery on restart. */
   close(): Promise<void>;
 };

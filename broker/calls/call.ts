@@ -17,7 +17,7 @@ import type { Action } from '../wire/action.ts';
 import type { ActionBody } from './action-body.ts';
 import type { GitRequest } from './git-request.ts';
 import type { RawRequest } from './raw-request.ts';
-import type { StreamTaker } from './streamed.ts';
+import type { StreamConsumer } from './streamed.ts';
 
 /** A parsed request: it has an endpoint, and only headers that may be sent. Immutable. */
 export type Call = {
@@ -32,7 +32,7 @@ export type Call = {
   /** The call's lease on the budget; begun before the platform is contacted. */
   readonly lease: CallLease;
   /** Receives the answer piece by piece, when it is streamed. */
-  readonly taker?: StreamTaker | undefined;
+  readonly taker?: StreamConsumer | undefined;
   /** Only for git requests. */
   readonly git?: GitRequest | undefined;
   /** Only for an operation that takes another kind of body than its platform does. */

@@ -2,7 +2,7 @@ import type { CallLease } from '../egress/call-lease.ts';
 import type { Identify } from './caller.ts';
 import type { GitRequest } from './git-request.ts';
 import type { RawRequest } from './raw-request.ts';
-import type { StreamTaker } from './streamed.ts';
+import type { StreamConsumer } from './streamed.ts';
 
 /** What an entry point (/v1, /proxy, /git, /mcp) may pass beside the action. */
 export type EntryPointInput = {
@@ -12,7 +12,7 @@ export type EntryPointInput = {
    */
   lease?: CallLease | undefined;
   /** Only for entry points that stream answers. */
-  taker?: StreamTaker | undefined;
+  taker?: StreamConsumer | undefined;
   /** Only for git requests, which also have a taker. */
   git?: GitRequest | undefined;
   /** Only for /proxy: the request as its client wrote it; its scope is inferred from the endpoint. */

@@ -14,7 +14,7 @@ import { GONE } from './forward.ts';
 import { openStream, passOn, timeoutsOf } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
 import type { GitRequest, ReadsReport } from './git-request.ts';
-import type { StreamedPart, StreamTaker } from './streamed.ts';
+import type { StreamConsumer, StreamedPart } from './streamed.ts';
 
 /** GitHub's user name for token authentication. Other hosts accept any name beside a token, or the manifest names theirs. */
 const DEFAULT_USER = 'x-access-token';
@@ -59,7 +59,7 @@ export async function forwardGit(
 
 /** Wraps a taker so that the report of a push is parsed from the answer on the way. */
 const withReport =
-  (report: ReadsReport, taker: StreamTaker): StreamTaker =>
+  (report: ReadsReport, taker: StreamConsumer): StreamConsumer =>
   (part) =>
     taker({ ...part, body: readingReport(report, part.body) });
 

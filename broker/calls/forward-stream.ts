@@ -18,7 +18,7 @@ import { type Call, familyOf, holderOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
 import { type MaskedStream, maskStream, readWhole } from './mask-stream.ts';
-import type { StreamedPart, StreamTaker } from './streamed.ts';
+import type { StreamConsumer, StreamedPart } from './streamed.ts';
 
 /** Hop-by-hop headers (RFC 9110 §7.6.1). */
 const HOP_BY_HOP = new Set([
@@ -34,7 +34,7 @@ const HOP_BY_HOP = new Set([
 const MAX_REFUSAL_BYTES = 1024 * 1024;
 
 /** A streamed call: its taker, and the credential that was injected. */
-export type Streaming = { outbound: Outbound; call: Call; taker: StreamTaker; credential: Credential };
+export type Streaming = { outbound: Outbound; call: Call; taker: StreamConsumer; credential: Credential };
 
 /** Returns the idle timeout of a streamed answer: the connection's, the platform's, or the default. */
 export const timeoutsOf = (

@@ -5,7 +5,7 @@ import { type JsonObject, UnreadBody } from '../policy/facts.ts';
 import type { NameList } from '../policy/names.ts';
 import type { BodyKind } from '../policy/platform-rules.ts';
 import { LONG_BODY, NO_ROOM, type Parsing, UNLIMITED } from '../runtime/long-bodies.ts';
-import { atOnce, inSlices } from '../runtime/pace.ts';
+import { inSlices, runToEnd } from '../runtime/pace.ts';
 import { isUtf8Name } from '../wire/media-type.ts';
 import { methodMember } from './method-json.ts';
 import { isTakenForForm, isTakenForJson, methodField, whyNotSent } from './method-search.ts';
@@ -84,11 +84,11 @@ const isFile = ({ kinds = [] }: BodyOf): boolean =>
  * refused field in a part that is not judged or cannot be searched. `detail`: a sentence for a 400.
  */
 export function judgeBody(headers: BodyHeaders, bytes: Buffer, of: BodyOf = {}, count = UNLIMITED.count): JudgedBody {
-  const judged = atOnce(judgeUnlessJson(headers, bytes, of));
+  const judged = runToEnd(judgeUnlessJson(headers, bytes, of));
   if (typeof judged !== 'string') return judged;
   const parsed = parseStrictJson(judged);
   if (parsed.ok) count(parsed.bytes);
-  return atOnce(judgeJson(parsed, typeOf(headers, of), of));
+  return runToEnd(judgeJson(parsed, typeOf(headers, of), of));
 }
 
 /** In bytes. Parsing a name of a form costs several times as much as a name in JSON. */

@@ -12,7 +12,7 @@ const CHARSET = /charset\s*=\s*"?([^\s";]*)/gi;
 const MAX_BYTES = 10 * 1024 * 1024;
 
 type Opened = Received['headers'];
-type Coming = { status: number; headers: Opened; body: AsyncIterable<Buffer> };
+type UnmaskedAnswer = { status: number; headers: Opened; body: AsyncIterable<Buffer> };
 
 /**
  * A masked answer. `received`: the bytes passed on so far. `hasAny`: whether anything is masked; for events and lines, that something may
@@ -34,7 +34,7 @@ export type MaskedStream = {
  * @throws StreamBroken when the answer breaks off
  */
 export async function maskStream(
-  { status, headers, body }: Coming,
+  { status, headers, body }: UnmaskedAnswer,
   mask: Mask,
   { read, count }: { read: (whole: Received) => Promise<ReadAnswer<string | Buffer>>; count: (bytes: number) => void },
 ): Promise<MaskedStream | undefined> {

@@ -6,7 +6,7 @@ import { namesMethod, refusedParameter } from '../policy/endpoint.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { isListed, type NameList } from '../policy/names.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
-import { atOnce, inSlices } from '../runtime/pace.ts';
+import { inSlices, runToEnd } from '../runtime/pace.ts';
 
 const METHOD = /^\s{0,9}(?:get|head|post|put|patch|delete|options|trace|connect)\s{0,9}$/i;
 /** Whether the value of such a member is a method. */
@@ -138,7 +138,7 @@ export const methodMemberInTurns = (
 ): string | undefined | Promise<string | undefined> =>
   hasManyMembers(object)
     ? parsing.inTurn((rest) => inSlices(methodMember(object, refused), rest))
-    : atOnce(methodMember(object, refused));
+    : runToEnd(methodMember(object, refused));
 
 function hasManyMembers(object: JsonObject): boolean {
   let count = 0;

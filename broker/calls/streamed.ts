@@ -24,7 +24,7 @@ export type StreamedPart = {
  * point ends the answer once the call is recorded, and breaks it off when it cannot be. `blocked`: nothing was written, because the
  * buffered body is not clean. Throws when the client has disconnected.
  */
-export type StreamTaker = (part: StreamedPart) => Promise<'blocked' | undefined>;
+export type StreamConsumer = (part: StreamedPart) => Promise<'blocked' | undefined>;
 
 /**
  * How a stream ended: `received` is what was passed on, `sent` the request body. `redacted`: the credential was removed. `masked`: how many

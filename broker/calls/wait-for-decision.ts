@@ -34,7 +34,7 @@ export class HeldUnread extends Error {
 }
 
 /** Runs `work` on a held call; throws HeldUnread in place of a store outage. */
-export async function orHeldUnread<T>(approvalId: string, work: () => Promise<T>): Promise<T> {
+export async function orThrowHeldUnread<T>(approvalId: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -103,7 +103,7 @@ async function waitForDecision(
     return found;
   };
   try {
-    return await orHeldUnread(approvalId, async () => {
+    return await orThrowHeldUnread(approvalId, async () => {
       if (openUntil !== undefined) await openHeldJoin(broker.store.db, place, openUntil);
       const { end, found } = await readSettled(services, approvalId, read, {
         waitMs: leave === undefined ? 0 : wait.ms,

@@ -6,7 +6,7 @@ import { parseOperation } from '../policy/operation.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
 import { canBeInRepositories } from '../policy/repos.ts';
 import { didYouMean, similarNames } from '../runtime/did-you-mean.ts';
-import { atOnce } from '../runtime/pace.ts';
+import { runToEnd } from '../runtime/pace.ts';
 import type { Checked } from './check-document.ts';
 import { checkHeaders } from './check-headers.ts';
 import { checkOperations } from './check-operations.ts';
@@ -17,7 +17,7 @@ import type { GovernanceDocument } from './schema.ts';
 import type { GrantTerms } from './terms.ts';
 
 /** What will exist once the document is applied; undefined where only the store has the answer. */
-export type Surroundings = {
+export type ReferenceTargets = {
   platforms: ReadonlyMap<string, Manifest> | undefined;
   /** By name: the platform, and whether the connection is its default. */
   connections: ReadonlyMap<string, { platform: string; isDefault: boolean }> | undefined;
@@ -40,12 +40,12 @@ export function documentConnections(
   );
 }
 
-export function checkReferences(document: GovernanceDocument, around: Surroundings): Checked {
-  return atOnce(referencesOf(document, around));
+export function checkReferences(document: GovernanceDocument, around: ReferenceTargets): Checked {
+  return runToEnd(referencesOf(document, around));
 }
 
 /** Checks all references. A generator that yields between policies and between agents, of which there may be thousands. */
-export function* referencesOf(document: GovernanceDocument, around: Surroundings): Generator<void, Checked> {
+export function* referencesOf(document: GovernanceDocument, around: ReferenceTargets): Generator<void, Checked> {
   const found: Checked = { problems: [], warnings: [] };
   const unknown = (path: Path, what: string, name: string, known: Iterable<string>, at?: 'key') => {
     const names = [...known];
@@ -189,7 +189,13 @@ function checkRecipients(
   });
 }
 
-function checkConnection(terms: GrantTerms, platform: string, path: Path, around: Surroundings, found: Checked): void {
+function checkConnection(
+  terms: GrantTerms,
+  platform: string,
+  path: Path,
+  around: ReferenceTargets,
+  found: Checked,
+): void {
   const { connections } = around;
   if (connections === undefined) return;
   const ofPlatform = [...connections].filter(([, connection]) => connection.platform === platform);

@@ -110,11 +110,11 @@ const isOvertaken = async ({ organisationId, options }: Applying, db: Db): Promi
   options?.plannedFor !== undefined && options.plannedFor !== (await governanceVersion(db, organisationId));
 
 /** Whether applying the plan makes a difference that has to be recorded. */
-const hasChange = (planned: Planned): planned is Good =>
+const hasChange = (planned: Planned): planned is Applicable =>
   planned.result.ok && planned.result.plan.changes.length + planned.result.adopted > 0;
 
-type Good = { planning: Planning; result: ApplyResult & { ok: true } };
-type Planned = Good | { planning: Planning; result: ApplyResult & { ok: false } };
+type Applicable = { planning: Planning; result: ApplyResult & { ok: true } };
+type Planned = Applicable | { planning: Planning; result: ApplyResult & { ok: false } };
 
 /** Returns undefined after a concurrent change of governance; then nothing was done. */
 async function applyPlanned(applying: Applying, transact: Transact): Promise<ApplyResult | undefined> {
@@ -198,10 +198,10 @@ async function prepareRows(
 }
 
 /** Returns the state before the apply, as a file: the state that the plan was made on, which stays in force until the transaction. */
-const fileBefore = async (db: Db, { planning: { present, now } }: Good): Promise<Uint8Array | null> =>
+const fileBefore = async (db: Db, { planning: { present, now } }: Applicable): Promise<Uint8Array | null> =>
   await keptFile(await exportPresent(db, present, now));
 
-async function make(db: Db, planned: Good, rows: Rows, fileBefore: Uint8Array | null): Promise<ApplyResult> {
+async function make(db: Db, planned: Applicable, rows: Rows, fileBefore: Uint8Array | null): Promise<ApplyResult> {
   const { steps, stepsOfAgents, organisationId, adopted, newRows } = planned.planning;
   const made: Made = { tokens: [], trusting: [...newRows.trusting], ended: [], former: [], removedChannels: [] };
   const rest = pacer();

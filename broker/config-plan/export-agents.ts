@@ -20,16 +20,16 @@ const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
  * `remarks`: lines about agents that are left out of the file, or differ in it; `comments`: texts beside a value, by its path in the
  * document.
  */
-export type Said = { remarks: string[]; comments: { path: Path; text: string }[] };
+export type ExportRemarks = { remarks: string[]; comments: { path: Path; text: string }[] };
 
 /** `rest`: awaited between agents, to keep the process responsive. */
 export async function exportAgents(
   present: Present,
   now: Instant,
   rest: () => Promise<void>,
-): Promise<Said & { agents: Agents }> {
+): Promise<ExportRemarks & { agents: Agents }> {
   const agents: Agents = {};
-  const notes: Said = { remarks: [], comments: [] };
+  const notes: ExportRemarks = { remarks: [], comments: [] };
   const { remarks } = notes;
   const policies = new Map([...present.policies].map(([name, { id }]) => [id, name]));
   const shown = present.agents
@@ -56,7 +56,7 @@ function exportAgent(
   present: Present,
   { agent, policy }: { agent: AgentTable; policy: string | undefined },
   said: string,
-  notes: Said,
+  notes: ExportRemarks,
   now: Instant,
 ): Agents[string] {
   const { remarks } = notes;
@@ -94,7 +94,7 @@ function exportGrants(
   present: Present,
   agent: AgentTable,
   said: string,
-  { remarks, comments }: Said,
+  { remarks, comments }: ExportRemarks,
   now: Instant,
 ): Record<string, Terms | Terms[]> {
   const label = (id: string | null) => present.connections.find((connection) => connection.id === id)?.label;

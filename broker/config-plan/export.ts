@@ -100,11 +100,11 @@ async function inParts(
   rest: () => Promise<void>,
   adorn: (part: Document, name: string) => void = () => {},
 ): Promise<string[]> {
-  const atOnce = BATCH_SIZE[section];
+  const batchSize = BATCH_SIZE[section];
   const texts: string[] = [];
   const names = Object.keys(entries);
-  for (let at = 0; at === 0 || at < names.length; at += atOnce) {
-    const some = names.slice(at, at + atOnce);
+  for (let at = 0; at === 0 || at < names.length; at += batchSize) {
+    const some = names.slice(at, at + batchSize);
     const part = new Document({ [section]: Object.fromEntries(some.map((name) => [name, entries[name]])) }, AS_YAML);
     for (const name of some) adorn(part, name);
     const text = textOf(part);

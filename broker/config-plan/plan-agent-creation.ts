@@ -12,13 +12,13 @@ import { addNew, type Planning } from './planning.ts';
 export const SUSPENDED_DETAIL = 'Suspended by the governance file.';
 
 /** The resolved names of an agent's entry. */
-export type Meant = { ownerId: string; policyId: string; key: AgentKey | undefined };
+export type ResolvedNames = { ownerId: string; policyId: string; key: AgentKey | undefined };
 
 export function newAgent(
   planning: Planning,
   { suspended, labels = [], workload }: AgentEntry,
   name: string,
-  { ownerId, policyId, key }: Meant,
+  { ownerId, policyId, key }: ResolvedNames,
 ): AgentTable {
   const status = suspended ? 'suspended' : key || workload ? 'active' : 'pending_bind';
   const meant = { name, owner_id: ownerId, policy_id: policyId, origin: 'governance', status } as const;

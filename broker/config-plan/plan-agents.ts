@@ -11,7 +11,7 @@ import { revokeChildren } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
 import { readLabels } from '../store/stored-terms.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
-import { type Meant, newAgent, planCreation, SUSPENDED_DETAIL } from './plan-agent-creation.ts';
+import { newAgent, planCreation, type ResolvedNames, SUSPENDED_DETAIL } from './plan-agent-creation.ts';
 import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
 import { keyOf, mint, planKey } from './plan-keys.ts';
 import { planWorkload, willHaveWorkload } from './plan-workloads.ts';
@@ -110,7 +110,12 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
   planGrants(planning, agent, entry.grants, known !== undefined);
 }
 
-function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { ownerId, policyId, key }: Meant): void {
+function planUpdate(
+  planning: Planning,
+  known: AgentTable,
+  entry: AgentEntry,
+  { ownerId, policyId, key }: ResolvedNames,
+): void {
   const { now, organisationId } = planning;
   const { suspended, labels } = entry;
   const returns = known.status === 'revoked';
@@ -163,7 +168,7 @@ const listed = (labels: string | null, id: string) => (labels === null ? undefin
 function reassign(
   { together }: Planning,
   id: string,
-  { ownerId, policyId }: Pick<Meant, 'ownerId' | 'policyId'>,
+  { ownerId, policyId }: Pick<ResolvedNames, 'ownerId' | 'policyId'>,
 ): void {
   const key = `${ownerId} ${policyId}`;
   const group = together.reassigned.get(key) ?? { change: { owner_id: ownerId, policy_id: policyId }, ids: [] };

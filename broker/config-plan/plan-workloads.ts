@@ -8,12 +8,12 @@ import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import { deleteWorkload } from '../store/workloads.ts';
 import { addConflict, addNew, addStep, type Planning } from './planning.ts';
 
-type Said = Pick<WorkloadTable, 'issuer' | 'subject' | 'jwks_uri'>;
+type WorkloadIdentity = Pick<WorkloadTable, 'issuer' | 'subject' | 'jwks_uri'>;
 
-const saidOf = ({ workload }: AgentEntry): Said | undefined =>
+const identityOf = ({ workload }: AgentEntry): WorkloadIdentity | undefined =>
   workload && { issuer: workload.issuer, subject: workload.subject, jwks_uri: workload.jwks_uri ?? null };
 
-const FIELDS = ['issuer', 'subject', 'jwks_uri'] as const satisfies (keyof Said)[];
+const FIELDS = ['issuer', 'subject', 'jwks_uri'] as const satisfies (keyof WorkloadIdentity)[];
 
 /** Whether the agent will have a workload: the one of the file, or one that an owner set. */
 export const willHaveWorkload = ({ present }: Planning, known: AgentTable, { workload }: AgentEntry): boolean =>
@@ -31,7 +31,7 @@ export function planWorkload(
   { isNew = false }: { isNew?: boolean } = {},
 ): void {
   const { now, present } = planning;
-  const said = saidOf(entry);
+  const said = identityOf(entry);
   const before = isNew ? undefined : present.workloads.get(agent.id);
   if (said === undefined) {
     if (before?.origin === 'governance') planRemoval(planning, agent, before, entry);

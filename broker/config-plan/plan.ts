@@ -1,7 +1,7 @@
 /** The difference between a governance file and the store, in the order in which `apply` executes it. */
 
 import type { Broker } from '../broker.ts';
-import { documentConnections, referencesOf, type Surroundings } from '../config-file/check-references.ts';
+import { documentConnections, type ReferenceTargets, referencesOf } from '../config-file/check-references.ts';
 import type { Governance } from '../config-file/governance.ts';
 import { type Problem, placeFindings } from '../config-file/problems.ts';
 import { type Resolved, secretReferences } from '../config-file/secrets.ts';
@@ -187,7 +187,7 @@ async function checkNames(planning: Planning, present: Present, rest: () => Prom
     (connection) =>
       [connection.label, { platform: connection.platform_id, isDefault: connection.is_default === 1 }] as const,
   );
-  const around: Surroundings = {
+  const around: ReferenceTargets = {
     platforms,
     connections: documentConnections(document) ?? new Map(stored),
     policies: new Set(document.policies ? Object.keys(document.policies) : present.policies.keys()),

@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { isPrivatePlace, type Surroundings } from '../runtime/private-place.ts';
+import { isPrivatePlace, type ProcessContext } from '../runtime/private-place.ts';
 import { syncFolder } from '../runtime/sync-file.ts';
 import { generateMasterKey, type MasterKey, MasterKeyError, type MasterKeys, parseMasterKey } from './master-key.ts';
 
@@ -57,7 +57,7 @@ export function readMasterKeys(
  * Returns a warning about unsafe permissions of the key file's folder; undefined when there is none, or no folder. Unsafe permissions of the file itself are
  * an error; write permission on the folder only allows removing the file, and container volumes are often world-writable, so that is a warning.
  */
-export function keyFolderWarning(path: string, surroundings?: Surroundings): string | undefined {
+export function keyFolderWarning(path: string, surroundings?: ProcessContext): string | undefined {
   const folder = dirname(path);
   if (!isPrivatePlace(path, surroundings))
     return `Other users of this machine may be able to read the key file: Windows keeps them out of your profile alone, and ${folder} is not in it. Set AGENT_BROKER_DATA to a folder of your profile.`;

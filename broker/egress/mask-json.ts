@@ -1,6 +1,6 @@
 /** Masks members and values in JSON text. Unmasked parts keep their original text, so that numbers keep their digits. */
 import { JsonTokens, type Token } from '../../json/tokens.ts';
-import type { Led, MemberMask } from '../policy/mask-members.ts';
+import type { MatchState, MemberMask } from '../policy/mask-members.ts';
 import { type ValueKind, valuesOf } from '../policy/value-kinds.ts';
 
 /** Replaces a masked text; any other masked value becomes null. */
@@ -24,7 +24,7 @@ const MAX_NESTED = 4;
 const MAX_DEPTH = 256;
 
 const WHOLE: MaskedText = { text: MASKED, count: 1 };
-const NOWHERE: Led = Object.freeze([]);
+const NOWHERE: MatchState = Object.freeze([]);
 
 /** Whether a text may be a JSON object or list. */
 export const looksLikeJson = (text: string): boolean => /^\s*[[{]/.test(text);
@@ -63,7 +63,7 @@ class JsonMasker {
   /** Names and indexes from the root to the current value. */
   readonly #path: (string | number)[] = [];
   /** By level, for the object or list there: progress of the masked paths that lead to it. */
-  readonly #led: Led[];
+  readonly #led: MatchState[];
   readonly #out: string[] = [];
   #copied = 0;
   #count = 0;

@@ -8,7 +8,7 @@ import { createParser } from 'eventsource-parser';
 import { objectMembers } from '../../json/member-texts.ts';
 import { JsonTokens } from '../../json/tokens.ts';
 import { LONG_BODY } from '../runtime/long-bodies.ts';
-import { atOnce, inSlices } from '../runtime/pace.ts';
+import { inSlices, runToEnd } from '../runtime/pace.ts';
 import { essenceOf } from '../wire/media-type.ts';
 import type { Answer, Enough } from './buffered-exchange.ts';
 import { isHeaderValue } from './outbound-request.ts';
@@ -41,7 +41,7 @@ const MAX_MEMBERS = 10_000;
 /** Reads the response to the request with this id, a long one in slices. `takesTasks`: as the request declared. Never throws. */
 export async function readRpc(answer: Answer, id: string, takesTasks = false): Promise<RpcAnswer> {
   const isLong = answer.kind === 'answer' && answer.body.length > LONG_BODY;
-  return isLong ? await inSlices(readingRpc(answer, id, takesTasks)) : atOnce(readingRpc(answer, id, takesTasks));
+  return isLong ? await inSlices(readingRpc(answer, id, takesTasks)) : runToEnd(readingRpc(answer, id, takesTasks));
 }
 
 /** The same as a generator, which yields between slices. */
@@ -194,7 +194,7 @@ const isNotice = (message: Members): boolean =>
  */
 function isNoticeText(text: string): boolean {
   if (text.length <= MAX_OF_NOTICE) {
-    const message = atOnce(objectMembers(text, MAX_MEMBERS));
+    const message = runToEnd(objectMembers(text, MAX_MEMBERS));
     return message !== undefined && message !== 'unclear' && isNotice(message);
   }
   const tokens = new JsonTokens(text.slice(0, MAX_OF_NOTICE));

@@ -5,7 +5,7 @@
  */
 import { objectMembers } from '../../json/member-texts.ts';
 import { LONG_BODY } from '../runtime/long-bodies.ts';
-import { atOnce, inSlices } from '../runtime/pace.ts';
+import { inSlices, runToEnd } from '../runtime/pace.ts';
 import { type CallTime, mayPass } from './mcp-ask-again.ts';
 import type { RpcAnswer } from './mcp-rpc.ts';
 import { unreachable } from './unreachable.ts';
@@ -130,7 +130,7 @@ async function outcomeOf(
 /** Undefined when the text is not an object, or readers could read it differently. */
 async function membersOf(text: string): Promise<ReadonlyMap<string, string> | undefined> {
   const work = objectMembers(text, MAX_MEMBERS);
-  const members = text.length > LONG_BODY ? await inSlices(work) : atOnce(work);
+  const members = text.length > LONG_BODY ? await inSlices(work) : runToEnd(work);
   return members === 'unclear' ? undefined : members;
 }
 

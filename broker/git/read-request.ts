@@ -220,7 +220,7 @@ const malformed = (detail: string): BodyRefusal => ({ ok: false, code: 'invalid_
 const tooLarge = (limit: number): BodyRefusal => ({
   ok: false,
   code: 'git_request_too_large',
-  detail: `The request is larger than ${inWords(limit)}, which GIT_MAX_REQUEST_BYTES of the broker allows. Nothing was sent: push in smaller steps, or ask its operator.`,
+  detail: `The request is larger than ${formatSize(limit)}, which GIT_MAX_REQUEST_BYTES of the broker allows. Nothing was sent: push in smaller steps, or ask its operator.`,
 });
 
 const NO_ROOM: BodyRefusal = {
@@ -230,7 +230,7 @@ const NO_ROOM: BodyRefusal = {
     'There is no room for another large request just now. Nothing was sent: try again, and ask the operator of the broker whether its disk is full where that does not help.',
 };
 
-function inWords(bytes: number): string {
+function formatSize(bytes: number): string {
   const [mib, gib] = [bytes / 1024 ** 2, bytes / 1024 ** 3];
   if (Number.isInteger(gib)) return `${gib} GiB`;
   return Number.isInteger(mib) ? `${mib} MiB` : `${bytes} bytes`;

@@ -28,7 +28,7 @@ const WHO: Record<Auth, readonly string[]> = {
 /** Whether unauthenticated requests are served, too, with less content. */
 const isOptional = ({ auth }: Route): boolean => auth === 'anyone';
 
-const whoInWords = (route: Route): string =>
+const describePrincipals = (route: Route): string =>
   [...WHO[route.auth], ...(isOptional(route) ? ['without authentication'] : [])].join(' or ') || 'no authentication';
 
 /** Well-known addresses of documents. Only those that are served are listed. */
@@ -99,7 +99,11 @@ export function llmsText(
     const those = routes.filter((route) => AGENT_TAGS.of(route) === name);
     if (those.length === 0) return [];
     const lines = those.map((route) =>
-      link(`${route.method} ${route.path}`, `/docs#${route.capability}`, `${route.summary} (${whoInWords(route)})`),
+      link(
+        `${route.method} ${route.path}`,
+        `/docs#${route.capability}`,
+        `${route.summary} (${describePrincipals(route)})`,
+      ),
     );
     return [`### ${name}`, '', description, '', ...lines, ''];
   });

@@ -5,7 +5,7 @@ import { readBasic } from '../auth/basic.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { holderOf } from '../calls/call.ts';
 import { type GitCallRequest, perform } from '../calls/perform.ts';
-import type { StreamTaker } from '../calls/streamed.ts';
+import type { StreamConsumer } from '../calls/streamed.ts';
 import type { CallLease } from '../egress/call-lease.ts';
 import {
   endpointOf,
@@ -60,7 +60,7 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
       looksThrough: false,
       head: ({ auditId }) => ({ status: 200, headers: headersOf(target, auditId) }),
     });
-    const taker: StreamTaker = (part) => writer.take(part);
+    const taker: StreamConsumer = (part) => writer.take(part);
     const call: GitCallRequest = { ...asked, ...sentBy(context), lease, taker, left };
     let outcome: GitOutcome | undefined;
     await perform(services, who, call, (ended) => {

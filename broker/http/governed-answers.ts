@@ -52,7 +52,7 @@ const ReportHint = z
   .describe('ready to be sent to POST /v1/agents/self/diagnostics')
   .meta({ id: 'ReportHint' });
 
-const LimitTold = z
+const LimitAnswer = z
   .object({
     rule: z.string(),
     most: z.number(),
@@ -85,7 +85,7 @@ export const ActionDenied = z
         'what the grant does not allow: addresses, domains, owner/repo, full names of refs, push options (`-o name`)',
       ),
     constraint: z.object({ kind: z.literal('repos'), reason: z.string(), violating: z.array(z.string()) }).optional(),
-    limit: LimitTold.optional().describe('of the rule that denies, where the call is beyond it'),
+    limit: LimitAnswer.optional().describe('of the rule that denies, where the call is beyond it'),
     report_hint: ReportHint,
     _meta: EnvelopeMeta.optional(),
   })
@@ -117,7 +117,7 @@ export const PlatformAnswer = z
         .object({ count: z.int(), rules: z.array(z.string()) })
         .optional()
         .describe('how many members and values of the answer rules mask, and which rules'),
-      limits: z.array(LimitTold).optional().describe('the limits that count the call'),
+      limits: z.array(LimitAnswer).optional().describe('the limits that count the call'),
       standing_approval: z
         .object({ id: z.guid(), left: z.int() })
         .optional()
@@ -133,7 +133,7 @@ export const PendingApproval = z
     message: z.string(),
     approval_url: z.url().describe('the page on which an owner decides'),
     sentence: z.string().describe('what the call does, as shown to the person who decides'),
-    limit: LimitTold.optional().describe('of the rule that holds it, where the call is beyond it'),
+    limit: LimitAnswer.optional().describe('of the rule that holds it, where the call is beyond it'),
     expires_at: moment,
     _meta: EnvelopeMeta.extend(CallNotes).catchall(z.unknown()),
   })

@@ -35,7 +35,7 @@ export function reserveRequestSlot(
   if (!messages.some(isRequest)) return;
   const holder = { key: agent.id, organisation: agent.organisation_id };
   takePlace(limits, '/mcp open', { perKey: MAX_OPEN }, holder, response, TOO_MANY_OPEN);
-  takePlace(limits, '/mcp bytes', { inAll: WAITING_BYTES }, { ...holder, amount: bytes }, response, TOO_MANY_BYTES);
+  takePlace(limits, '/mcp bytes', { overall: WAITING_BYTES }, { ...holder, amount: bytes }, response, TOO_MANY_BYTES);
 }
 
 /** Counts the messages beyond the first, which the route has counted already. Throws Refusal when the limit is exceeded. */

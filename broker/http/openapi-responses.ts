@@ -142,7 +142,7 @@ export const errorsOf = (route: Route): ErrorCode[] => [...new Set([...route.err
 
 const codesByStatus = (route: Route): Map<number, ErrorCode[]> => Map.groupBy(errorsOf(route), (code) => ERRORS[code]);
 
-function impliedErrors({ auth, body, query, limit, strangers, atOnce }: Route): ErrorCode[] {
+function impliedErrors({ auth, body, query, limit, strangers, concurrency }: Route): ErrorCode[] {
   const owners = auth.includes('owner');
   const agents = auth.includes('agent') || auth === 'git';
   const anyone = auth === 'anyone';
@@ -156,7 +156,7 @@ function impliedErrors({ auth, body, query, limit, strangers, atOnce }: Route): 
     // The owner's role does not suffice, or the request comes from a page of another site.
     ['forbidden', owners],
     ['rate_limited', agents || anyone || limit !== undefined || strangers !== undefined],
-    ['too_many_streams', atOnce !== undefined],
+    ['too_many_streams', concurrency !== undefined],
   ];
   return given.flatMap(([code, applies]) => (applies ? [code] : []));
 }

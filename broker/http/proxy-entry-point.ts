@@ -7,7 +7,7 @@ import { holderOf } from '../calls/call.ts';
 import { joinOf } from '../calls/held-raw.ts';
 import { perform, type StreamCallRequest } from '../calls/perform.ts';
 import { type RawRequest, rawAction } from '../calls/raw-request.ts';
-import { HeldUnread, orHeldUnread, type Waited } from '../calls/wait-for-decision.ts';
+import { HeldUnread, orThrowHeldUnread, type Waited } from '../calls/wait-for-decision.ts';
 import type { CallLease } from '../egress/call-lease.ts';
 import { namedByManifest, unsentHeaders } from '../egress/client-headers.ts';
 import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
@@ -94,7 +94,7 @@ async function answer(
   const ended = await call(context, response, lease, { ...asked, who }, read, join);
   if (ended === 'answered') return undefined;
   return ended.kind === 'waited'
-    ? await orHeldUnread(ended.approvalId, () => answerHeld({ ...context, who }, response, asked, ended))
+    ? await orThrowHeldUnread(ended.approvalId, () => answerHeld({ ...context, who }, response, asked, ended))
     : outcomeRefusal(context, ended);
 }
 

@@ -40,7 +40,7 @@ export const waitWithin = (limits: RateLimits, { agent }: AgentPrincipal, ms: nu
     for (const entered of [
       () => limits.enter('waits of an agent', { perKey: MAX_PER_AGENT }, place),
       () => limits.enter('waits for a call', { perKey: MAX_PER_CALL }, { key: approvalId }),
-      () => limits.enter('bytes of waits', { inAll: WAITING_BYTES }, { ...place, amount: bytes }),
+      () => limits.enter('bytes of waits', { overall: WAITING_BYTES }, { ...place, amount: bytes }),
     ]) {
       const one = entered();
       if (!one) {

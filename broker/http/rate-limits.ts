@@ -23,11 +23,11 @@ export type LimitResult = {
  * Limits of concurrent answers: per client address of an organisation, in total (with a reserve, runtime/shared-limit.ts), per token where the path
  * names one, and per agent.
  */
-export type AtOnce = { perAddress: number; inAll: number; perToken?: number; perAgent?: number };
+export type ConcurrencyLimits = { perAddress: number; overall: number; perToken?: number; perAgent?: number };
 
 /** Limits of slots: of one key, and in total with a reserve for other organisations; either may be absent. */
-export type Slots = { perKey?: number; inAll?: number | SharedLimit };
-/** Who takes a slot. `organisation`: its id; undefined: none is known. `amount`: how much of `inAll` it takes; default 1. */
+export type Slots = { perKey?: number; overall?: number | SharedLimit };
+/** Who takes a slot. `organisation`: its id; undefined: none is known. `amount`: how much of `overall` it takes; default 1. */
 export type SlotHolder = { key: string; organisation?: string | undefined; amount?: number };
 
 const MIB = 1024 * 1024;
@@ -71,10 +71,10 @@ export function makeRateLimits(factor: number, counts: WindowCounts, { refused }
         },
       };
     },
-    enter: (name, { perKey = Number.POSITIVE_INFINITY, inAll }, { key, organisation = '', amount = 1 }) => {
+    enter: (name, { perKey = Number.POSITIVE_INFINITY, overall }, { key, organisation = '', amount = 1 }) => {
       const mine = `${name} ${organisation} ${key}`;
       if ((taken.get(mine) ?? 0) >= perKey) return undefined;
-      const all = inAll === undefined ? undefined : (inUse.get(name) ?? new SharedUse(limitOf(inAll)));
+      const all = overall === undefined ? undefined : (inUse.get(name) ?? new SharedUse(limitOf(overall)));
       const share = all?.of(organisation);
       if (all && share && !all.hasRoom(share, amount)) return undefined;
       const count = (by: 1 | -1) => {
@@ -93,4 +93,5 @@ export function makeRateLimits(factor: number, counts: WindowCounts, { refused }
   };
 }
 
-const limitOf = (inAll: number | SharedLimit): SharedLimit => (typeof inAll === 'number' ? withReserve(inAll) : inAll);
+const limitOf = (overall: number | SharedLimit): SharedLimit =>
+  typeof overall === 'number' ? withReserve(overall) : overall;

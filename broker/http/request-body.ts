@@ -67,7 +67,7 @@ export function bytesReader(
     });
     if (error === undefined) return undefined;
     if (error.status === 413)
-      return { status: 413, detail: `The body is too large: ${sizeInWords(limit)} at most.`, isCut: false };
+      return { status: 413, detail: `The body is too large: ${formatSize(limit)} at most.`, isCut: false };
     if (error.status === undefined || error.status >= 500) throw error;
     return { status: 400, detail: describeBodyError(error), isCut: wasCut(error) };
   };
@@ -82,7 +82,7 @@ const isJson = ({ 'content-type': type }: IncomingHttpHeaders): boolean => essen
 /** Errors thrown by raw-body and zlib. */
 type BodyError = Error & { type?: string; status?: number; code?: string };
 
-const sizeInWords = (bytes: number): string =>
+const formatSize = (bytes: number): string =>
   bytes < MAX_BODY_BYTES ? `${bytes / KIB} KiB` : `${bytes / MAX_BODY_BYTES} MiB`;
 
 const wasCut = ({ type }: BodyError): boolean => type === 'request.aborted' || type === 'request.size.invalid';

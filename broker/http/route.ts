@@ -8,7 +8,7 @@ import type { ALL_PLATFORMS, JsonObject } from '../policy/facts.ts';
 import type { Services } from '../services.ts';
 import type { ErrorCode } from './errors.ts';
 import type { AnswerHeader } from './openapi-headers.ts';
-import type { AtOnce, Limit, RateLimits } from './rate-limits.ts';
+import type { ConcurrencyLimits, Limit, RateLimits } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 
 /**
@@ -130,7 +130,7 @@ export type Route<
   /** For `anyone`: the limit for requests without a bearer, by address, in place of the other. */
   strangers?: Limit;
   /** Limits of concurrent answers. */
-  atOnce?: AtOnce;
+  concurrency?: ConcurrencyLimits;
   /** For a path with a token and no principal: returns the organisation in whose share these answers count. Throws what `handle` would throw. */
   organisationOf?: (services: Services, token: string) => Promise<string | undefined>;
   /** The platforms whose facts are loaded with the authentication of an agent; default: the one that the body names, if any. */

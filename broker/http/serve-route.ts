@@ -76,7 +76,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       }
       const facts = route.factsOf?.(request) ?? route.facts ?? (readBody ? askedPlatform : '');
       who = await authenticate(route, by, request, facts, source);
-      if (route.atOnce) await enter(base, route, request, response, { source, who });
+      if (route.concurrency) await enter(base, route, request, response, { source, who });
       if (!isLong) await takeAgentsLimit();
       if (route.inTurn && mayBeLong(request)) endTurn = await takeTurn(services, who);
       if (readBody && !parsed) {
@@ -179,10 +179,10 @@ async function enter(
   response: Response,
   { source, who }: { source: string; who: Principal | undefined },
 ): Promise<void> {
-  const { perAddress, inAll, perToken, perAgent } = present(route.atOnce, 'limit of streams');
+  const { perAddress, overall, perToken, perAgent } = present(route.concurrency, 'limit of streams');
   const token = `${params.token}`;
   const organisation = organisationOf(who) ?? (await route.organisationOf?.(services, token));
-  takePlace(limits, route.path, { perKey: perAddress, inAll }, { key: source, organisation }, response);
+  takePlace(limits, route.path, { perKey: perAddress, overall }, { key: source, organisation }, response);
   if (perToken !== undefined) takePlace(limits, `${route.path} token`, { perKey: perToken }, { key: token }, response);
   if (perAgent !== undefined && who?.kind === 'agent')
     takePlace(limits, `${route.path} agent`, { perKey: perAgent }, { key: who.agent.id }, response);

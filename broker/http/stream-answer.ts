@@ -49,7 +49,7 @@ export class AnswerWriter {
     });
   }
 
-  /** Acts as a StreamTaker: writes neither the end nor anything that is held back. */
+  /** Acts as a StreamConsumer: writes neither the end nor anything that is held back. */
   async take(part: StreamedPart): Promise<undefined | 'blocked'> {
     this.#head = this.#for.head(part);
     const { body, makeDurable, isClean } = part;

@@ -14,7 +14,7 @@ import {
   type ParentFacts,
   type STANDING_CHECKS,
 } from './facts.ts';
-import { type Check, deny, type Finding, type Matter, PASS } from './finding.ts';
+import { type Check, type CheckInput, deny, type Finding, PASS } from './finding.ts';
 import { haltOf } from './halt.ts';
 import { classify } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
@@ -38,7 +38,7 @@ export const standingChecks: readonly Check<(typeof STANDING_CHECKS)[number]>[] 
 const BREAKER_OPEN = 'a circuit breaker of the agent is open';
 
 /** The checks by which every call of the agent is refused, whatever it asks for: its status, a breaker that halts it, or the same of its parent. */
-export const agentChecks: readonly (readonly [CheckName, (at: Pick<Matter, 'facts' | 'now'>) => Finding])[] = [
+export const agentChecks: readonly (readonly [CheckName, (at: Pick<CheckInput, 'facts' | 'now'>) => Finding])[] = [
   ['status', checkStatus],
   [
     'breaker',
@@ -54,7 +54,7 @@ export const agentChecks: readonly (readonly [CheckName, (at: Pick<Matter, 'fact
 const agentWide = (breakers: readonly BreakerFacts[] = []) =>
   breakers.filter(({ platformId }) => platformId === undefined);
 
-function checkStatus({ facts: { agent }, now }: Pick<Matter, 'facts' | 'now'>): Finding {
+function checkStatus({ facts: { agent }, now }: Pick<CheckInput, 'facts' | 'now'>): Finding {
   if (agent.status === 'active' && (agent.expiresAt === null || agent.expiresAt > now)) return PASS;
   const halt = haltOf(agent, [], now);
   if (halt === undefined) {
@@ -66,7 +66,7 @@ function checkStatus({ facts: { agent }, now }: Pick<Matter, 'facts' | 'now'>): 
   return deny('agent_revoked', expired ? 'the agent expired' : 'the agent is revoked', { halt });
 }
 
-function checkGrant(matter: Matter): Finding {
+function checkGrant(matter: CheckInput): Finding {
   const { facts, grant, question } = matter;
   const { platform, grants } = facts;
   const { ask } = question;
@@ -102,12 +102,12 @@ function nameOneOf(choices: readonly Grant[], platformId: string): string {
   return `the agent has grants on several connections of ${platformId} and none on its default connection: say in connection_id which is meant, one of ${named}${more}`;
 }
 
-function checkTtl({ grant, now }: Matter): Finding {
+function checkTtl({ grant, now }: CheckInput): Finding {
   if (grant === undefined || grant.expiresAt === null || grant.expiresAt > now) return PASS;
   return deny('grant_expired', 'the grant has expired');
 }
 
-function checkBreaker({ facts: { agent, breakers }, now }: Matter): Finding {
+function checkBreaker({ facts: { agent, breakers }, now }: CheckInput): Finding {
   const until = refusedUntil(breakers, now);
   if (until === undefined) return PASS;
   const halt = haltOf(agent, breakers, now);
@@ -136,7 +136,7 @@ function refusedPlatform(breakers: readonly BreakerFacts[], now: Instant): { ref
 const secondsUntil = (until: Instant, now: Instant): number => Math.ceil((until - now) / 1000);
 
 /** The parent's halt is not the child's: no `halt` (specification, ActionDenied). */
-function checkChildLiveness({ facts: { agent }, now }: Matter): Finding {
+function checkChildLiveness({ facts: { agent }, now }: CheckInput): Finding {
   return checkParent(agent.parent, now);
 }
 
@@ -155,7 +155,7 @@ function checkParent(parent: ParentFacts | undefined, now: Instant, breakers = p
   return deny('agent_revoked', 'the parent agent is no longer active');
 }
 
-function checkScope(matter: Matter): Finding {
+function checkScope(matter: CheckInput): Finding {
   if (matter.grant?.scopes.includes(matter.question.ask.scope)) return PASS;
   return denyUnknown(matter, 'scope_not_granted', 'the grant does not include this scope');
 }
@@ -168,7 +168,7 @@ export const concreteChecks: readonly Check<(typeof CONCRETE_CHECKS)[number]>[] 
 ];
 
 /** Denies a GraphQL call that cannot be parsed, too; a caller that must answer 400 instead classifies the call beforehand. */
-function checkEndpoint({ facts: { platform }, grant, question: { ask, classified } }: Matter): Finding {
+function checkEndpoint({ facts: { platform }, grant, question: { ask, classified } }: CheckInput): Finding {
   const { rules } = present(platform, 'platform');
   const call = present(ask.call, 'call');
   const found = present(classified(), 'classification');
@@ -188,7 +188,7 @@ function checkEndpoint({ facts: { platform }, grant, question: { ask, classified
   return deny('endpoint_scope_mismatch', `the scope does not cover ${name(call)}${other}`);
 }
 
-function checkRecipients({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
+function checkRecipients({ facts: { platform }, grant, question: { ask } }: CheckInput): Finding {
   const allowed = present(grant, 'grant').constraints.recipients;
   if (allowed === undefined) return PASS;
   const refused = refuseRecipients(allowed, present(platform, 'platform').rules, present(ask.call, 'call'));
@@ -196,7 +196,7 @@ function checkRecipients({ facts: { platform }, grant, question: { ask } }: Matt
 }
 
 /** A refused ref has the reason of a refused repository: the specification's list of reasons is closed. */
-function checkReach({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
+function checkReach({ facts: { platform }, grant, question: { ask } }: CheckInput): Finding {
   const { constraints } = present(grant, 'grant');
   const call = present(ask.call, 'call');
   const { rules } = present(platform, 'platform');

@@ -14,7 +14,7 @@ import {
   STANDING_CHECKS,
   type Verdict,
 } from './facts.ts';
-import type { Finding, Matter } from './finding.ts';
+import type { CheckInput, Finding } from './finding.ts';
 import { maskOfCall } from './mask-checks.ts';
 import type { Rule } from './rule.ts';
 import { questionOf } from './rule-selection.ts';
@@ -39,7 +39,7 @@ const BREAKER = NAMES.indexOf('breaker');
  * @param now milliseconds since the epoch.
  */
 export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
-  const matter: Matter = { facts, now, question: questionOf(facts, ask, now), grant: effectiveGrant(facts, ask) };
+  const matter: CheckInput = { facts, now, question: questionOf(facts, ask, now), grant: effectiveGrant(facts, ask) };
   const count = ask.call === undefined ? standingChecks.length : CHECKS.length;
   let matched = NO_RULES;
   let conditional = false;
@@ -116,7 +116,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
   };
 }
 
-const check = (i: number, matter: Matter): Finding => present(CHECKS[i], 'check')[1](matter);
+const check = (i: number, matter: CheckInput): Finding => present(CHECKS[i], 'check')[1](matter);
 
 /**
  * Returns the refusal of an agent that is halted, contained by its parent, or not set up yet; undefined for one that may call. Used for malformed requests,
@@ -146,7 +146,7 @@ export function decideAgent(facts: Facts, now: Instant): Extract<Verdict, { kind
 }
 
 function commonFields(
-  { grant, question: { further } }: Matter,
+  { grant, question: { further } }: CheckInput,
   last: number,
   detail: string,
   matched: readonly MatchedRule[],

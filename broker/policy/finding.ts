@@ -6,7 +6,7 @@ import type { Question } from './rule-selection.ts';
 import type { Hold } from './standing-terms.ts';
 
 /** The input of the checks. */
-export type Matter = {
+export type CheckInput = {
   facts: Facts;
   now: Instant;
   question: Question;
@@ -32,7 +32,7 @@ export type Finding = {
   | ({ kind: 'deny'; reason: DenyReason; detail: string } & More)
 );
 
-export type Check<Name extends CheckName> = readonly [name: Name, check: (matter: Matter) => Finding];
+export type Check<Name extends CheckName> = readonly [name: Name, check: (matter: CheckInput) => Finding];
 
 export const PASS: Extract<Finding, { kind: 'pass' }> = Object.freeze({ kind: 'pass' });
 

@@ -7,13 +7,13 @@ type Name = readonly string[];
 type Step = Name | '**';
 
 /** The state of matching paths at a value: indexes of the steps that come next, for all paths together. */
-export type Led = readonly number[];
+export type MatchState = readonly number[];
 
 export type MemberMask = {
   /** The state at the root, before the first step. */
-  start: Led;
+  start: MatchState;
   /** Advances by one step. `isMasked`: a path ends here, or the name is masked at any depth. Costs as much as there are paths, at any depth. */
-  step(from: Led, key: string | number): { led: Led; isMasked: boolean };
+  step(from: MatchState, key: string | number): { led: MatchState; isMasked: boolean };
   /** Whether a name is masked at any depth. */
   isNamed(name: string): boolean;
   /** Whether text that is not JSON contains a member that may be masked: a quoted name before a colon that is masked by name, or is the last name of a path. */

@@ -3,14 +3,14 @@
 import { present } from '../runtime/present.ts';
 import { describeEarlier } from './earlier.ts';
 import type { DenyReason, MatchedRule } from './facts.ts';
-import { deny, type Finding, type Matter, PASS } from './finding.ts';
+import { type CheckInput, deny, type Finding, PASS } from './finding.ts';
 import { describeLimitUse, type ReportedLimit, reportedLimit } from './limit.ts';
 import { whyNotMasked } from './mask-checks.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { earlierOf, matchRules, type RuleFinding } from './rules.ts';
 import type { Hold } from './standing-terms.ts';
 
-export function checkGuardrails(matter: Matter): Finding {
+export function checkGuardrails(matter: CheckInput): Finding {
   const { facts, question } = matter;
   const found = matchRules(facts.guardrails.rules, 'guardrail', question);
   const { matched, conditional, rule } = found;
@@ -49,7 +49,7 @@ export function checkGuardrails(matter: Matter): Finding {
   }
 }
 
-export function checkPolicy(matter: Matter): Finding {
+export function checkPolicy(matter: CheckInput): Finding {
   const { policy } = matter.facts;
   if (policy === undefined)
     return deny('no_policy_assigned', 'the agent has no policy, and nothing is allowed without one');
@@ -93,7 +93,7 @@ function requires({ rule }: Pick<RuleFinding, 'rule'>): string {
 function masksOf(
   { masking, matched }: RuleFinding,
   { who, reason }: { who: string; reason: DenyReason },
-  { question }: Matter,
+  { question }: CheckInput,
 ): Extract<Finding, { kind: 'pass' | 'deny' }> {
   const [first] = masking;
   if (first === undefined) return PASS;
@@ -103,7 +103,12 @@ function masksOf(
 }
 
 /** Returns a refusal of something not granted or not allowed; when the platform or the scope does not exist, the detail states it. */
-export function denyUnknown(matter: Matter, reason: DenyReason, detail: string, more: { unread?: true } = {}): Finding {
+export function denyUnknown(
+  matter: CheckInput,
+  reason: DenyReason,
+  detail: string,
+  more: { unread?: true } = {},
+): Finding {
   const { facts, grant, question } = matter;
   const { platformId, scope } = question.ask;
   const { platform } = facts;
@@ -118,7 +123,7 @@ export function denyUnknown(matter: Matter, reason: DenyReason, detail: string, 
 }
 
 /** Returns the further scopes of a call, as the end of a sentence; empty for a call that needs one scope. */
-function besides({ question: { ask, others } }: Matter): string {
+function besides({ question: { ask, others } }: CheckInput): string {
   const further = new Set(others.map((one) => one.ask.scope).filter((scope) => scope !== ask.scope));
   return further.size === 0 ? '' : `, which also needs ${[...further].join(' and ')}`;
 }
@@ -132,14 +137,14 @@ const unreadOf = ({ unread }: RuleFinding): { unread?: true } => (unread ? { unr
 function limitOf(
   { rule }: RuleFinding,
   source: MatchedRule['source'],
-  { question: { ask }, now }: Matter,
+  { question: { ask }, now }: CheckInput,
 ): { limit?: ReportedLimit } {
   const charge = rule?.limit && ask.call?.charges?.find((one) => one.source === source && one.rule === rule.name);
   return charge ? { limit: reportedLimit(charge, now) } : {};
 }
 
 /** Returns why the deciding rule applies, beyond its text: the used part of its limit, or the agent's earlier call. */
-function whyRuleApplies(found: RuleFinding, source: MatchedRule['source'], matter: Matter): string {
+function whyRuleApplies(found: RuleFinding, source: MatchedRule['source'], matter: CheckInput): string {
   const { rule } = found;
   const { limit } = limitOf(found, source, matter);
   const earlier = rule?.after && earlierOf(rule, source, matter.question.ask);

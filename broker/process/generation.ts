@@ -69,7 +69,7 @@ export async function nextGeneration(store: Store, places: Places, log: Log): Pr
 }
 
 /** Returns the background job that advances the generation once an hour. */
-export function generationChore({ store, config, log }: { store: Store; config: Places; log: Log }) {
+export function generationJob({ store, config, log }: { store: Store; config: Places; log: Log }) {
   let last: number | undefined;
   return async (now: number): Promise<void> => {
     last ??= now;

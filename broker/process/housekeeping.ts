@@ -40,7 +40,7 @@ const UNUSABLE_AFTER_MS = 3600 * 1000;
 /** Limit of registrations at owners that do not exist: anybody can create one, at some 1 KiB a row, kept for two days. */
 const MAX_WITHOUT_OWNER = 10_000;
 
-type Chores = Record<string, (now: Instant) => Promise<void>>;
+type Jobs = Record<string, (now: Instant) => Promise<void>>;
 
 /**
  * Runs the jobs here, and `more`, every `everyMs` until stopped. While the time is in doubt, runs only jobs that neither expire nor delete
@@ -48,13 +48,13 @@ type Chores = Record<string, (now: Instant) => Promise<void>>;
  */
 export function startHousekeeping(
   broker: Pick<Broker, 'clock' | 'storeClock' | 'log' | 'metrics' | 'store' | 'storeOutage' | 'keys'>,
-  more: Chores = {},
+  more: Jobs = {},
   everyMs: number = INTERVAL_MS,
 ): { stop(): Promise<void> } {
   const { store, storeClock, storeOutage, keys, log, metrics } = broker;
   const { db } = store;
-  const harmless: Chores = { 'reading the signing keys again': () => keys.refresh() };
-  const chores: Chores = {
+  const harmless: Jobs = { 'reading the signing keys again': () => keys.refresh() };
+  const chores: Jobs = {
     'retiring signing keys': (now) => retireFollowedKeys(store, keys, now),
     'deleting idempotency keys': (now) => purgeIdempotencyKeys(db, now),
     'ending pauses of a clock that was ahead': (now) => endFutureTimes(db, now),

@@ -83,7 +83,7 @@ export async function openListener(
     handle(request, response);
   });
   await new Promise<void>((resolve, reject) => {
-    const failed = (error: NodeJS.ErrnoException) => reject(inWords(error, host, port));
+    const failed = (error: NodeJS.ErrnoException) => reject(listenError(error, host, port));
     server.once('error', failed);
     server.listen(port, host, () => {
       server.off('error', failed);
@@ -189,7 +189,7 @@ function reachable(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-function inWords(error: NodeJS.ErrnoException, host: string, port: number): Error {
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
   if (error.code === 'EADDRINUSE')
     return new Error(
       `Port ${port} on ${host} is in use: another broker, or another program, listens there. Choose another with PORT.`,

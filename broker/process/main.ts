@@ -19,7 +19,7 @@ import { makeApp } from '../http/app.ts';
 import { makeLog } from '../log/log.ts';
 import { startSender } from '../notify/sender.ts';
 import { announceLogKey } from '../receipt-log/announce-key.ts';
-import { purgeChore } from '../receipt-log/purge.ts';
+import { purgeJob } from '../receipt-log/purge.ts';
 import { startSequencer } from '../receipt-log/sequencer.ts';
 import { makeWitnesses } from '../receipt-log/witnesses.ts';
 import { pause } from '../runtime/waits.ts';
@@ -28,7 +28,7 @@ import { makeAuditPartitions } from '../store/audit-partitions.ts';
 import { givenClock, startStoreClock } from '../store-clock.ts';
 import { close, type Open } from './close.ts';
 import { addGauges } from './gauges.ts';
-import { generationChore } from './generation.ts';
+import { generationJob } from './generation.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { openListener, ownAddresses } from './listener.ts';
 import { runFile } from './run-file.ts';
@@ -123,8 +123,8 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'expiring registrations': (now: number) => expireRegistrations(broker, services.changes, now),
       'revoking agents whose keys nobody collected': (now: number) => revokeUncollected(services, now),
       'writing when tokens of people were used last': () => services.tokenUses.write(),
-      'remembering how far the store is': generationChore(broker),
-      'deleting audit rows that are kept no longer': purgeChore(services),
+      'remembering how far the store is': generationJob(broker),
+      'deleting audit rows that are kept no longer': purgeJob(services),
       'keeping the partitions of the audit': (now: number) => keepAuditPartitions(broker, now),
       'writing when static keys were used last': () => services.staticKeyUses.write(),
       'writing when workloads were used last': () => services.workloadUses.write(),

@@ -17,11 +17,11 @@ import { askStanding, type Standing } from './standing.ts';
 import type { TrqpAuthorizationQuery, TrqpRecognitionQuery } from './trqp-request.ts';
 
 /** Undefined: anonymous. */
-export type Enquirer = AgentPrincipal | OwnerPrincipal | undefined;
+export type Requester = AgentPrincipal | OwnerPrincipal | undefined;
 
-type Told = { message: string; context?: Record<string, unknown> };
-export type Authorization = Told & { authorized: boolean };
-export type Recognition = Told & { recognized: boolean };
+type TrqpResult = { message: string; context?: Record<string, unknown> };
+export type Authorization = TrqpResult & { authorized: boolean };
+export type Recognition = TrqpResult & { recognized: boolean };
 
 const AUTHORIZED =
   'Authorized now: status, grant, expiry, breakers, guardrails, policy and scope allow it. Endpoint, recipients and reach are checked at each call.';
@@ -32,7 +32,7 @@ const RECOGNIZED =
 /** Returns whether the agent would be allowed now; undefined when the requester may not ask about it. */
 export async function authorization(
   services: Uses<'baseUrl'> & { facts: FactsReader; loadFacts: FactsLoader; published: PublishedReader },
-  who: Enquirer,
+  who: Requester,
   query: TrqpAuthorizationQuery,
   now: Instant,
 ): Promise<Authorization | undefined> {
@@ -54,7 +54,7 @@ export async function authorization(
 /** Returns whether the authority recognises the agent now; undefined when the requester may not ask about it. */
 export async function recognition(
   services: Uses<'baseUrl'> & { facts: FactsReader; published: PublishedReader },
-  who: Enquirer,
+  who: Requester,
   query: TrqpRecognitionQuery,
   now: Instant,
 ): Promise<Recognition | undefined> {
@@ -90,7 +90,7 @@ type Refused = 'forbidden' | 'not_public' | 'entity_not_governed_by_authority';
  */
 async function find(
   services: Uses<'baseUrl'> & { facts: FactsReader; published: PublishedReader },
-  who: Enquirer,
+  who: Requester,
   names: Names,
   platform: string,
 ): Promise<readonly FactsRow[] | Refused> {
@@ -110,7 +110,7 @@ async function find(
 /** No rows when the requester may not learn about this agent. */
 async function readFor(
   { facts, published }: { facts: FactsReader; published: PublishedReader },
-  who: Enquirer,
+  who: Requester,
   agentId: string,
   platform: string,
 ): Promise<readonly FactsRow[]> {

@@ -30,7 +30,7 @@ const PAUSE_MS = 20;
 const ROUND_MS = 10_000;
 
 /** `isAnnouncing`: rows announced before this round are deleted; rows announced in this round are deleted in the next one. */
-type Owed = Aged & { isAnnouncing: boolean };
+type PendingPurge = Aged & { isAnnouncing: boolean };
 
 type Purging = Changing & Uses<'storeClock' | 'vault'>;
 
@@ -38,7 +38,7 @@ type Purging = Changing & Uses<'storeClock' | 'vault'>;
  * Creates the background job. A round continues after the kind and organisation with which the last one ended; otherwise the first ones would
  * use up every round. A failure for one organisation does not affect the others. `roundMs`: for tests.
  */
-export function purgeChore(services: Purging, roundMs = ROUND_MS): (now: Instant) => Promise<void> {
+export function purgeJob(services: Purging, roundMs = ROUND_MS): (now: Instant) => Promise<void> {
   let last = '';
   return async (now) => {
     const until = performance.now() + roundMs;
@@ -50,7 +50,7 @@ export function purgeChore(services: Purging, roundMs = ROUND_MS): (now: Instant
     let isTimeUp = false;
     // Round robin, so that an organisation with much to delete does not delay the others.
     for (let turn = [...owed.slice(next), ...owed.slice(0, next)]; turn.length > 0 && !isTimeUp; ) {
-      const more: Owed[] = [];
+      const more: PendingPurge[] = [];
       for (const one of turn) {
         last = placeOf(one);
         const left = await purgeStep(services, one).catch((error: unknown) => {
@@ -69,14 +69,14 @@ export function purgeChore(services: Purging, roundMs = ROUND_MS): (now: Instant
   };
 }
 
-const placeOf = ({ organisationId, kind }: Owed): string => `${organisationId} ${kind}`;
+const placeOf = ({ organisationId, kind }: PendingPurge): string => `${organisationId} ${kind}`;
 
 /** Lists the expired kinds of all organisations, sorted. `failures`: errors of organisations whose retention was altered in the store. */
 async function listOwed(
   { store, vault }: Pick<Broker, 'store' | 'vault'>,
   now: Instant,
-): Promise<{ owed: Owed[]; failures: unknown[] }> {
-  const owed: Owed[] = [];
+): Promise<{ owed: PendingPurge[]; failures: unknown[] }> {
+  const owed: PendingPurge[] = [];
   const failures: unknown[] = [];
   for (const one of await listRetentions(store.db)) {
     const { id, retention } = one;
@@ -99,7 +99,7 @@ async function listOwed(
 }
 
 /** Deletes some announced rows whose event a checkpoint covers; when all are deleted, announces more. Undefined: done for this round. */
-async function purgeStep(services: Purging, owed: Owed): Promise<Owed | undefined> {
+async function purgeStep(services: Purging, owed: PendingPurge): Promise<PendingPurge | undefined> {
   const { organisationId, kind, isAnnouncing } = owed;
   const purge = await findPurge(services.broker.store.db, organisationId, kind);
   if (!isAnnouncing && purge.next_index < purge.announced_index) {
@@ -133,7 +133,7 @@ async function mayGo(
 async function deleteAnnounced(
   { store: { db } }: Pick<Broker, 'store'>,
   purge: AuditPurgeTable,
-  owed: Owed,
+  owed: PendingPurge,
   event: AuditRow | null | undefined,
 ): Promise<boolean> {
   const { organisation_id, next_index: from, announced_index: end } = purge;
@@ -151,13 +151,13 @@ async function deleteAnnounced(
 }
 
 /** Returns the cutoff time: announced rows are deleted even if the retention was extended since. */
-function announcedBefore(event: AuditRow | null | undefined, { before, now }: Owed): Instant {
+function announcedBefore(event: AuditRow | null | undefined, { before, now }: PendingPurge): Instant {
   const announced = Date.parse(String(event ? shownFlags(event).change?.before : ''));
   const latest = Number.isNaN(announced) ? before : Math.max(before, announced);
   return Math.min(latest, now - MIN_DAYS * DAY_MS);
 }
 
-async function announce(services: Changing, purge: AuditPurgeTable, owed: Owed): Promise<boolean> {
+async function announce(services: Changing, purge: AuditPurgeTable, owed: PendingPurge): Promise<boolean> {
   const { db } = services.broker.store;
   const { organisation_id: organisationId, kind, announced_index: from } = purge;
   const pushed = (await pushedTo(db, organisationId)) ?? Number.POSITIVE_INFINITY;

@@ -114,7 +114,7 @@ export async function inSlices<Result>(work: Generator<void, Result>, rest = pac
 }
 
 /** Runs a generator in one piece. */
-export function atOnce<Result>(work: Generator<void, Result>): Result {
+export function runToEnd<Result>(work: Generator<void, Result>): Result {
   for (;;) {
     const { done, value } = work.next();
     if (done) return value;

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { win32 } from 'node:path';
 
 /** Overridable for tests; by default those of this process. */
-export type Surroundings = { platform: NodeJS.Platform; home: string };
+export type ProcessContext = { platform: NodeJS.Platform; home: string };
 
 /**
  * Whether a file created at this absolute path with mode 0600 is readable only by its user and administrators. Windows has no modes: a file
@@ -11,7 +11,7 @@ export type Surroundings = { platform: NodeJS.Platform; home: string };
  */
 export function isPrivatePlace(
   path: string,
-  { platform, home }: Surroundings = { platform: process.platform, home: homedir() },
+  { platform, home }: ProcessContext = { platform: process.platform, home: homedir() },
 ): boolean {
   if (platform !== 'win32') return true;
   const inside = win32.relative(home, path);

@@ -24,7 +24,7 @@ const ENDINGS: readonly [RegExp, string][] = [
 ];
 
 /** Converts `api_keys`, `api-keys` and `apiKeys` to "api keys". */
-const inWords = (name: string): string =>
+const nameAsWords = (name: string): string =>
   name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .split(/[-_. ]+/)
@@ -97,7 +97,7 @@ class Walk {
 
   #name(): string {
     return this.#names
-      .map((name) => this.#words[name] ?? inWords(name))
+      .map((name) => this.#words[name] ?? nameAsWords(name))
       .filter((name) => name !== '')
       .join(' ');
   }
@@ -136,7 +136,7 @@ class Walk {
 
 /** Returns a template for a field of GraphQL queries that follows common naming. */
 export function queryTemplate(field: string): string {
-  const words = inWords(field);
+  const words = nameAsWords(field);
   const [first = '', ...others] = words.split(' ');
   if (first === 'search' && others.length > 0) return `search ${others.join(' ')}[: *{/query}*| for *{/term}*]`;
   return isPlural(words) ? `list ${words}` : `read the ${words}[ **{/id}**]`;

@@ -10,7 +10,7 @@ import { sharedHeaders } from './app-request.ts';
 import { openToken } from './sealed-token.ts';
 
 /** An owner waits for this; tokens that are not revoked in time expire by themselves. */
-const TIMEOUT = { atOnce: 8, patienceMs: 5_000 };
+const TIMEOUT = { concurrency: 8, timeoutMs: 5_000 };
 const TIMEOUT_MS = 5_000;
 const MAX_BYTES = 64 * 1024;
 

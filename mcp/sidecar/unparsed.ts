@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 const NO_HTTP2 = 'HTTP/2 is not served here: use HTTP/1.1.';
 
 /** RFC 9113: a server begins with its settings (section 6.5); the GOAWAY carries HTTP_1_1_REQUIRED (sections 6.8 and 7). */
-function goAway(detail: string): Buffer {
+function refusalPage(detail: string): Buffer {
   const said = Buffer.from(detail);
   const settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
   const head = [0, 0, 8 + said.length, 7, 0, 0, 0, 0, 0];
@@ -24,7 +24,7 @@ export function refuseUnparsed(server: Server): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const { code = '' } = error;
     if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-    if (code === 'HPE_PAUSED_H2_UPGRADE') return void socket.end(goAway(NO_HTTP2));
+    if (code === 'HPE_PAUSED_H2_UPGRADE') return void socket.end(refusalPage(NO_HTTP2));
     socket.end(`HTTP/1.1 ${STATUS[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
   });
 }

@@ -1,6 +1,6 @@
 /** The result format of all tools: structured content for programs, and text for models. */
 import { z } from 'zod';
-import { type Media, mediaInWords, mediaOf, withoutMedia } from './media.ts';
+import { describeMedia, type Media, mediaOf, withoutMedia } from './media.ts';
 
 /** Schema of any JSON, one type in each branch: some clients do not support schemas without a type, or with several. */
 export const ANYTHING = ['object', 'array', 'string', 'number', 'boolean', 'null'].map((type) => ({
@@ -122,7 +122,7 @@ function withoutBytes({ encoding, ...given }: Answered): { told: Structured; med
   }
   const bytes = truncated ? undefined : Buffer.byteLength(data, 'base64');
   const media = truncated ? undefined : mediaOf(data, type, `agent-broker:answer/${auditId ?? 'result'}`);
-  const words = sentences(detail, mediaInWords(bytes, type, media !== undefined));
+  const words = sentences(detail, describeMedia(bytes, type, media !== undefined));
   return {
     told: { ...others, media_type: type, bytes, audit_id: auditId, detail: words },
     media: media ? [media] : [],

@@ -27,7 +27,7 @@ const SHORT_BASE64 = 4_096;
 const NOT_AGAIN = 'Do not repeat a call that changes something to get them.';
 
 /** Describes a binary response in words. `bytes`: undefined when only the beginning was kept. `isShown`: whether the bytes are beside the text. */
-export const mediaInWords = (bytes: number | undefined, type: string | undefined, isShown: boolean): string =>
+export const describeMedia = (bytes: number | undefined, type: string | undefined, isShown: boolean): string =>
   `The platform answered ${bytes === undefined ? 'bytes' : `${bytes} bytes`} of ${type ?? 'no media type'}, which is no text. ${
     isShown
       ? 'They are next to this text.'

@@ -5,8 +5,8 @@ import type { Answer } from '../client/read-answers.ts';
 import type { ToolClient } from './tool-client.ts';
 
 export type PermissionWatch = {
-  /** Returns the cached permissions; fetches them first if there are none, with timeout `patienceMs`. */
-  soon(patienceMs: number): Promise<Permissions | undefined>;
+  /** Returns the cached permissions; fetches them first if there are none, with timeout `timeoutMs`. */
+  soon(timeoutMs: number): Promise<Permissions | undefined>;
   /** Fetches the current permissions. */
   now(): Promise<Answer<Permissions>>;
   /** Refreshes in the background, after a hint of a change. */
@@ -38,10 +38,10 @@ export function permissionWatch(client: Pick<ToolClient, 'permissions'>, onChang
   };
 
   return {
-    soon: async (patienceMs) => {
+    soon: async (timeoutMs) => {
       if (seen === undefined) {
         const giveUp = new AbortController();
-        await Promise.race([look(), sleep(patienceMs, undefined, { signal: giveUp.signal }).catch(() => {})]);
+        await Promise.race([look(), sleep(timeoutMs, undefined, { signal: giveUp.signal }).catch(() => {})]);
         giveUp.abort();
       }
       told = versionOf(seen);

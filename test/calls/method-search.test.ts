@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { methodField, methodSearch } from '../../broker/calls/method-search.ts';
-import { atOnce } from '../../broker/runtime/pace.ts';
+import { runToEnd } from '../../broker/runtime/pace.ts';
 
 const FORM = 'application/x-www-form-urlencoded';
 const PARTS = 'multipart/form-data; boundary=b';
@@ -34,7 +34,7 @@ describe.each([FORM, PARTS, 'multipart/form-data', `${PARTS}; boundary=c`, JSON_
             found ??= search.push(bytes.subarray(from, end));
             from = end;
           }
-          expect(found ?? search.end()).toBe(atOnce(methodField(type, bytes)));
+          expect(found ?? search.end()).toBe(runToEnd(methodField(type, bytes)));
         }),
         { numRuns: 3_000 },
       );
@@ -44,7 +44,7 @@ describe.each([FORM, PARTS, 'multipart/form-data', `${PARTS}; boundary=c`, JSON_
 
 test('a long body of another type is not searched', () => {
   expect(methodSearch('application/octet-stream')).toBeUndefined();
-  expect(atOnce(methodField('application/json', Buffer.from('_method=DELETE')))).toBeUndefined();
+  expect(runToEnd(methodField('application/json', Buffer.from('_method=DELETE')))).toBeUndefined();
 });
 
 test.each<[string, string | undefined]>([
@@ -58,15 +58,15 @@ test.each<[string, string | undefined]>([
   ['["_method","DELETE"]', undefined],
   ['"_method":"DELETE"', undefined],
 ])('in JSON: %s', (json, found) => {
-  expect(atOnce(methodField(JSON_TYPE, Buffer.from(json)))).toBe(found);
+  expect(runToEnd(methodField(JSON_TYPE, Buffer.from(json)))).toBe(found);
 });
 
 test('a name is found after megabytes of other content', () => {
   const filler = Buffer.alloc(3 * 1024 * 1024, 'x');
   const file = '--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n';
   const field = '\r\n--b\r\nContent-Disposition: form-data; name="_method"\r\n\r\nDELETE\r\n--b--\r\n';
-  expect(atOnce(methodField(PARTS, Buffer.concat([Buffer.from(file), filler, Buffer.from(field)])))).toBe('_method');
-  expect(atOnce(methodField(FORM, Buffer.concat([Buffer.from('a='), filler, Buffer.from('&_method=x')])))).toBe(
+  expect(runToEnd(methodField(PARTS, Buffer.concat([Buffer.from(file), filler, Buffer.from(field)])))).toBe('_method');
+  expect(runToEnd(methodField(FORM, Buffer.concat([Buffer.from('a='), filler, Buffer.from('&_method=x')])))).toBe(
     '_method',
   );
 });
@@ -76,6 +76,6 @@ test('blanks before a name do not hide it, and too many of them are refused', ()
     Buffer.from(
       `--b\r\nContent-Disposition: form-data;${' '.repeat(blanks)}name=${' '.repeat(blanks)}"_method"\r\n\r\nDELETE\r\n--b--`,
     );
-  expect(atOnce(methodField(PARTS, head(30_000)))).toBe('_method');
-  expect(atOnce(methodField(PARTS, head(100_000)))).toContain('64 KiB');
+  expect(runToEnd(methodField(PARTS, head(30_000)))).toBe('_method');
+  expect(runToEnd(methodField(PARTS, head(100_000)))).toContain('64 KiB');
 });

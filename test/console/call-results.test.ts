@@ -177,18 +177,18 @@ describeInChromium('what the console shows as a success', () => {
     expect(approved).not.toContain('a rule allows it');
     expect(await open(true)).toContain('a rule allows it');
     const reason = (how: string) =>
-      page.value(`import('/console/activity/row-labels.js').then(({ reasonInWords, actorOf }) => reasonInWords({
+      page.value(`import('/console/activity/row-labels.js').then(({ describeReason, actorOf }) => describeReason({
           reason: 'approved', flags: { approval: { decided_by: 'o1', how: '${how}' } } }, actorOf({ flags: { approval: { decided_by: 'o1', how: '${how}' } } }, new Map([['o1', 'ann@acme.example']]))))`);
     expect(await reason('passkey')).toBe('approved by ann@acme.example, with a passkey');
     const standing = (given: string) =>
-      page.value(`import('/console/activity/row-labels.js').then(({ reasonInWords }) => reasonInWords({
+      page.value(`import('/console/activity/row-labels.js').then(({ describeReason }) => describeReason({
           reason: 'approved', flags: { standing_approval: { id: 's', left: 1 } }, standing: ${given} }, undefined))`);
     expect(await standing(`{ decided_by_email: 'ann@acme.example' }`)).toBe(
       'a standing approval by ann@acme.example allows it',
     );
     expect(await standing('null')).toBe('a standing approval allows it');
     const ended = (because: string) =>
-      page.value(`import('/console/activity/row-labels.js').then(({ reasonInWords }) => reasonInWords({
+      page.value(`import('/console/activity/row-labels.js').then(({ describeReason }) => describeReason({
           reason: 'approved', flags: { ended: 'access_ended', ended_because: '${because}' } }, undefined))`);
     expect(await ended('agent_suspended')).toBe('a rule allows it; ended under way: the agent is suspended');
     expect(await ended('static_key_ended')).toBe(

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { mirrored, mirroredArguments, parameterHeaders } from '../../broker/egress/mcp-mirror.ts';
 import { readingRpc, readRpc, untilAnswered } from '../../broker/egress/mcp-rpc.ts';
-import { atOnce } from '../../broker/runtime/pace.ts';
+import { runToEnd } from '../../broker/runtime/pace.ts';
 import { longestTurn, machineMs } from '../world/longest-turn.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 
@@ -26,7 +26,7 @@ describe('an MCP answer', () => {
           [message, 'application/json; charset=utf-8'],
           [`: hello\nevent: message\ndata: ${message}\n\n`, 'text/event-stream'],
         ] as const)
-          expect(atOnce(readingRpc(answer(body, type), ID))).toMatchObject({ kind: 'result', text: written });
+          expect(runToEnd(readingRpc(answer(body, type), ID))).toMatchObject({ kind: 'result', text: written });
       }),
       { numRuns: 100 },
     );
@@ -41,7 +41,7 @@ describe('an MCP answer', () => {
     );
     fc.assert(
       fc.property(text, type, fc.constantFrom(200, 202, 400, 404, 500), (body, contentType, status) => {
-        expect(['unreachable', 'http']).toContain(atOnce(readingRpc(answer(body, contentType, status), ID)).kind);
+        expect(['unreachable', 'http']).toContain(runToEnd(readingRpc(answer(body, contentType, status), ID)).kind);
       }),
       { numRuns: 300 },
     );
@@ -51,7 +51,7 @@ describe('an MCP answer', () => {
     const message = `{"jsonrpc":"2.0","id":"${ID}","result":{"text":"é"}}`;
     const body = Buffer.concat([Buffer.from(`data: ${message}\n\ndata: `), Buffer.from('é').subarray(0, 1)]);
     const stream = { ...answer('', 'text/event-stream'), body };
-    expect(atOnce(readingRpc(stream, ID))).toMatchObject({ kind: 'result', text: '{"text":"é"}' });
+    expect(runToEnd(readingRpc(stream, ID))).toMatchObject({ kind: 'result', text: '{"text":"é"}' });
   });
 
   test('in a stream is read up to the response, however the stream is split', () => {
@@ -81,9 +81,9 @@ test('a byte order mark before a stream is ignored once, both when streamed and 
   const message = `{"jsonrpc":"2.0","id":"${ID}","result":{}}`;
   const once = `\ufeffdata: ${message}\n\n`;
   const enough = (body: string) => untilAnswered()(Buffer.from(body), { 'content-type': 'text/event-stream' });
-  expect([enough(once), atOnce(readingRpc(answer(once, 'text/event-stream'), ID)).kind]).toEqual([true, 'result']);
+  expect([enough(once), runToEnd(readingRpc(answer(once, 'text/event-stream'), ID)).kind]).toEqual([true, 'result']);
   const twice = `\ufeff${once}`;
-  expect([enough(twice), atOnce(readingRpc(answer(twice, 'text/event-stream'), ID)).kind]).toEqual([
+  expect([enough(twice), runToEnd(readingRpc(answer(twice, 'text/event-stream'), ID)).kind]).toEqual([
     false,
     'unreachable',
   ]);

@@ -231,7 +231,7 @@ describe('streams that end', () => {
 
   test('DOS-05 a limit applies to all streams together; disconnecting twice frees one slot', () => {
     const limits = makeRateLimits(1, windowCounts(60_000), { refused: () => {} });
-    const slots = { perKey: 2, inAll: 3 };
+    const slots = { perKey: 2, overall: 3 };
     const enter = (key: string) => limits.enter('x', slots, { key });
     const leave = enter('a')!;
     expect([enter('a'), enter('a')].map(Boolean)).toEqual([true, false]);
@@ -245,7 +245,7 @@ describe('streams that end', () => {
   test('DOS-05 the streams of one organisation leave a reserve to the others', () => {
     const limits = makeRateLimits(1, windowCounts(60_000), { refused: () => {} });
     const enter = (organisation: string) =>
-      limits.enter('x', { perKey: 1_000, inAll: 32 }, { key: 'address', organisation });
+      limits.enter('x', { perKey: 1_000, overall: 32 }, { key: 'address', organisation });
     const entered = (organisation: string, times: number) =>
       Array.from({ length: times }, () => enter(organisation)).filter(Boolean).length;
     const leave = enter('large')!;

@@ -26,8 +26,8 @@ const GRACE_MS = 10_000;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function until(what: string, done: () => boolean | Promise<boolean>, patienceMs = 5_000): Promise<void> {
-  const end = performance.now() + scaledTimeout(patienceMs);
+async function until(what: string, done: () => boolean | Promise<boolean>, timeoutMs = 5_000): Promise<void> {
+  const end = performance.now() + scaledTimeout(timeoutMs);
   while (!(await done())) {
     if (performance.now() > end) throw new Error(`waited in vain: ${what}`);
     await pause(10);

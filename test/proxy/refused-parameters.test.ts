@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { methodField, methodSearch } from '../../broker/calls/method-search.ts';
 import { isListed, nameList } from '../../broker/policy/names.ts';
-import { atOnce } from '../../broker/runtime/pace.ts';
+import { runToEnd } from '../../broker/runtime/pace.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -217,7 +217,7 @@ describe('names in any notation', () => {
       fc.property(spelled, tail, fc.nat(40), (name, end, cut) => {
         const bytes = Buffer.from(`a=1&${name}${end}=root&b=2`);
         expect(isListed(list, decodeURIComponent(name + end))).toBe(true);
-        const found = atOnce(methodField(FORM, bytes, list));
+        const found = runToEnd(methodField(FORM, bytes, list));
         expect(found).toBeDefined();
         const search = methodSearch(FORM, list)!;
         const at = cut % bytes.length;

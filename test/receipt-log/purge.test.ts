@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
 import { exportLog } from '../../broker/receipt-log/export-log.ts';
-import { purgeChore } from '../../broker/receipt-log/purge.ts';
+import { purgeJob } from '../../broker/receipt-log/purge.ts';
 import { adoptRetentions, isOwnRetention } from '../../broker/retention-authenticity.ts';
 import { expectStatus } from '../world/agent.ts';
 import { makeRandom } from '../world/random.ts';
@@ -32,7 +32,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   const settled = (atLeast: number) => settledLog(organisation, atLeast);
   const keep = async (retention: unknown) => await organisation.ask('POST', '/owner/organisation', { retention });
   /** Runs one round: it announces rows, which the next round deletes once a checkpoint covers the announcement. */
-  const round = (days: number) => purgeChore(world.running.services)(Date.now() + days * DAY_MS);
+  const round = (days: number) => purgeJob(world.running.services)(Date.now() + days * DAY_MS);
   const purge = async (days: number) => {
     await Promise.all([round(days), round(days), round(days)]);
     await settled(1);
@@ -294,7 +294,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       .where('retention', 'is not', null)
       .executeTakeFirstOrThrow();
     // With no time, each round makes one step: three kinds per organisation.
-    const chore = purgeChore(world.running.services, 0);
+    const chore = purgeJob(world.running.services, 0);
     const errors = new Set<string>();
     for (let at = 0; at < 3 * Number(kept); at++)
       await chore(Date.now() + 40 * DAY_MS).catch(({ message }) => errors.add(message));

@@ -135,7 +135,7 @@ export const callerConsentStatus = route({
     const { services, params, query, limits, source } = context;
     const found = await readConsent(context, params.token);
     if (query.wait === 0 || hasConsentEnded(found, services.broker.clock())) return consentStatusReply(context, found);
-    const slots = { perKey: WAITING.ofAddress, inAll: WAITING.ofAll };
+    const slots = { perKey: WAITING.ofAddress, overall: WAITING.ofAll };
     const leave = [
       limits.enter('consent-waits-of-token', { perKey: WAITING.ofToken }, { key: found.id }),
       limits.enter('consent-waits', slots, { key: source, organisation: found.organisation_id }),

@@ -13,7 +13,7 @@ export const mcp = route({
   path: '/mcp',
   auth: 'mcp_client',
   limit: MCP_LIMIT,
-  atOnce: { perAddress: 1_000, inAll: 2_000, perAgent: MAX_BODIES },
+  concurrency: { perAddress: 1_000, overall: 2_000, perAgent: MAX_BODIES },
   capability: 'mcp',
   summary: 'The tools, for MCP clients that connect over HTTP.',
   answers: { 200: 'A JSON-RPC answer, or a stream of server-sent events that ends with it.', 202: 'Taken.' },

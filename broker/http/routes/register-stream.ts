@@ -1,4 +1,4 @@
-import { followRegistration, type RegistrationNews } from '../../admin/follow-registration.ts';
+import { followRegistration, type RegistrationState } from '../../admin/follow-registration.ts';
 import { loadRegistrationByToken } from '../../admin/read-registration.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { eventStream } from '../event-stream.ts';
@@ -6,7 +6,7 @@ import { PRIVATE, Token } from '../registration-request.ts';
 import { route } from '../route.ts';
 
 /** Event ids: 1 while a registration is pending, 2 once it is settled. */
-const idOf = (status: RegistrationNews['status']): string => (status === 'pending' ? '1' : '2');
+const idOf = (status: RegistrationState['status']): string => (status === 'pending' ? '1' : '2');
 
 /** GET /v1/register/stream/{token}: one event for each status; the last one ends the stream. Events contain no key material. */
 export const registrationStream = route({
@@ -14,7 +14,7 @@ export const registrationStream = route({
   path: '/v1/register/stream/{token}',
   auth: 'none',
   limit: { name: 'registration-stream', perMinute: 60, per: 'address' },
-  atOnce: { perAddress: 20, perToken: 5, inAll: 1_000 },
+  concurrency: { perAddress: 20, perToken: 5, overall: 1_000 },
   organisationOf: async ({ broker }, token) =>
     (await loadRegistrationByToken(broker, token)).organisation_id ?? undefined,
   capability: 'registrations.stream',
@@ -39,7 +39,7 @@ export const registrationStream = route({
     if (status !== 'pending' && seen === idOf(status)) return { status: 204, headers: PRIVATE };
     const reply = eventStream((stream) => {
       let lastSent = String(seen);
-      const tell = (news: RegistrationNews) => {
+      const tell = (news: RegistrationState) => {
         const id = idOf(news.status);
         if (lastSent !== id) stream.send(news.status, shown(news), id);
         lastSent = id;
@@ -50,7 +50,7 @@ export const registrationStream = route({
   },
 });
 
-const shown = ({ status, agent_id, expires_at }: RegistrationNews) => ({
+const shown = ({ status, agent_id, expires_at }: RegistrationState) => ({
   status,
   ...(status === 'approved' && { agent_id }),
   ...(expires_at !== null && { expires_at: new Date(expires_at).toISOString() }),

@@ -102,10 +102,10 @@ export const trqpRecognition = route({
   },
 });
 
-type Told = { message: string; context?: Record<string, unknown> };
+type TrqpResult = { message: string; context?: Record<string, unknown> };
 
 /** Builds the answer, which repeats the query as it was sent. */
-function answer({ context, ...asked }: TrqpRecognitionQuery, told: Told | undefined, now: Instant) {
+function answer({ context, ...asked }: TrqpRecognitionQuery, told: TrqpResult | undefined, now: Instant) {
   if (!told)
     throw new Refusal(
       'not_your_agent',

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 import type { ColumnTypes } from './0001-foundation.ts';
 
-export type Told = {
+export type NoticeTrigger = {
   table: string;
   on: 'insert' | 'update';
   /** For an update: the columns whose change creates the notice. */
@@ -18,7 +18,7 @@ const WAITS = "new.status = 'pending'";
 const IS_OVER = "old.status = 'pending' and new.status <> 'pending'";
 
 /** The events that create notices, by the change of a row. */
-const EVENTS: readonly Told[] = [
+const EVENTS: readonly NoticeTrigger[] = [
   { table: 'approvals', on: 'insert', when: WAITS, event: 'call_held', agent: 'agent_id', platform: 'platform_id' },
   { table: 'approvals', on: 'update', of: 'status', when: IS_OVER, event: 'call_settled' },
   {
@@ -167,16 +167,16 @@ export async function notices(db: Kysely<unknown>, types: ColumnTypes, dialect: 
 }
 
 /** The insert of a new row in the outbox; `id` and `time` are expressions of the database. */
-const rowOf = ({ event, subject = 'id', agent, platform }: Told, id: string, time: string): string =>
+const rowOf = ({ event, subject = 'id', agent, platform }: NoticeTrigger, id: string, time: string): string =>
   `insert into notices (organisation_id, id, event, subject_id, agent_id, platform_id, created_at)
    select new.organisation_id, ${id}, '${event}', new.${subject}, ${agent ? `new.${agent}` : 'null'},
      ${platform ? `new.${platform}` : 'null'}, ${time}
    where exists (select 1 from notice_channels c where c.organisation_id = new.organisation_id and c.status <> 'gone')`;
 
-const occasion = ({ on, of, table }: Told): string => `after ${on}${of ? ` of ${of}` : ''} on ${table}`;
+const occasion = ({ on, of, table }: NoticeTrigger): string => `after ${on}${of ? ` of ${of}` : ''} on ${table}`;
 
 /** Statements that create the triggers. */
-export function noticeTriggers(all: readonly Told[], dialect: Store['dialect']): string[] {
+export function noticeTriggers(all: readonly NoticeTrigger[], dialect: Store['dialect']): string[] {
   if (dialect === 'sqlite') {
     // A uuid of version 4 (RFC 9562 section 5.4).
     const id = `lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-8' ||

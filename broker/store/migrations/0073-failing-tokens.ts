@@ -1,16 +1,16 @@
 import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
-import { noticeTriggers, type Told } from './0034-notices.ts';
+import { type NoticeTrigger, noticeTriggers } from './0034-notices.ts';
 
 const OF_CONNECTIONS = {
   table: 'connections',
   on: 'update',
   of: 'status, attention',
   platform: 'platform_id',
-} as const satisfies Partial<Told>;
+} as const satisfies Partial<NoticeTrigger>;
 
 /** The events of 0034 about connections, now also for a connection that gets no token. */
-const EVENTS: readonly Told[] = [
+const EVENTS: readonly NoticeTrigger[] = [
   {
     ...OF_CONNECTIONS,
     when: "(old.status <> 'reauth_needed' and new.status = 'reauth_needed') or (old.attention = 0 and new.attention = 1)",

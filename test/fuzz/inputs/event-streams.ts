@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { readingRpc, untilAnswered } from '../../../broker/egress/mcp-rpc.ts';
-import { atOnce } from '../../../broker/runtime/pace.ts';
+import { runToEnd } from '../../../broker/runtime/pace.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 
 const ID = 'i1';
@@ -84,7 +84,7 @@ export function eventStreams(count: Count): Fuzzed {
   const property = fc.property(bytes, fc.array(fc.nat(600), { maxLength: 12 }), (body, cuts) => {
     // As in the standard: UTF-8 with replacement characters, without a byte order mark.
     const events = eventsOf(new TextDecoder().decode(body));
-    const read = atOnce(readingRpc({ kind: 'answer', status: 200, headers: HEADERS, body }, ID));
+    const read = runToEnd(readingRpc({ kind: 'answer', status: 200, headers: HEADERS, body }, ID));
 
     const at = [0, ...cuts.map((cut) => Math.min(cut, body.length)).toSorted((a, b) => a - b), body.length];
     const whole = untilAnswered()(body, HEADERS);

@@ -1,8 +1,8 @@
 /** @typedef {import('/console/activity/steps.js').Step} Step */
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 import { eventText } from '/console/activity/event-text.js';
-import { actorOf, callInWords, HOW, reasonInWords, requesterOf } from '/console/activity/row-labels.js';
-import { outcomeOf, stepBadge, stepInWords } from '/console/activity/steps.js';
+import { actorOf, describeReason, formatCall, HOW, requesterOf } from '/console/activity/row-labels.js';
+import { describeStep, outcomeOf, stepBadge } from '/console/activity/steps.js';
 import { html, useState } from '/console/html.js';
 import { receiptPath } from '/console/receipt/facts.js';
 import { Sentence } from '/console/request-view/sentence.js';
@@ -46,7 +46,7 @@ function Line({ row, names }) {
   if (isEvent && !row.method)
     return html`${agent}${eventText(row)}${row.platform_name && ` · ${visibleLine(row.platform_name)}`}${by}`;
   const platform = row.platform_name && html`<span class="quiet">on ${visibleLine(row.platform_name)}</span>`;
-  if (!row.sentence) return html`${agent}<code>${visibleLine(callInWords(row))}</code> ${platform}${by}`;
+  if (!row.sentence) return html`${agent}<code>${visibleLine(formatCall(row))}</code> ${platform}${by}`;
   return html`${agent}${agent && 'asked to '}<${Sentence} sentence=${row.sentence} /> ${platform}${by}`;
 }
 
@@ -54,7 +54,7 @@ function Line({ row, names }) {
 function Details({ row, names }) {
   const actor = actorOf(row, names);
   const facts = [
-    ['Why', row.kind === 'action' && html`${reasonInWords(row, actor)} <code class="quiet">${row.reason}</code>`],
+    ['Why', row.kind === 'action' && html`${describeReason(row, actor)} <code class="quiet">${row.reason}</code>`],
     [
       'Agent',
       row.agent_public_id &&
@@ -66,7 +66,7 @@ function Details({ row, names }) {
     ['Changes', changesOf(row)],
     ['Standing approval', row.standing && standingOf(row.standing)],
     ['Detail', row.detail && visibleLine(row.detail)],
-    ['Call', row.method && html`<code>${visibleLine(callInWords(row))}</code>`],
+    ['Call', row.method && html`<code>${visibleLine(formatCall(row))}</code>`],
     ['Platform', row.platform_id && html`<code>${visibleLine(row.platform_id)}</code>`],
     ['Scope', row.scope && html`<code>${visibleLine(row.scope)}</code>`],
     ['Rules', rulesOf(row)],
@@ -150,14 +150,14 @@ function rulesOf({ rules }) {
 
 /** `held → approved by ann@acme.example → made: status 201`. @param {Props} props */
 const Trail = ({ steps, names }) =>
-  html`<span class="small quiet trail theirs">${steps.map((step) => stepInWords(step, names)).join(' → ')}</span>`;
+  html`<span class="small quiet trail theirs">${steps.map((step) => describeStep(step, names)).join(' → ')}</span>`;
 
 /** @param {Props} props */
 const History = ({ steps, names }) => html`
   <ol role="list" class="steps">
     ${steps.map(
       (step) => html`<li key=${step.step} data-step=${step.step} data-kind=${stepBadge(step).kind}>
-        <span>${stepInWords(step, names)}</span>
+        <span>${describeStep(step, names)}</span>
         <time class="quiet" datetime=${step.at}>${exactly(step.at)}</time>
         ${step.note && html`<span class="quiet theirs">“${visible(step.note)}”</span>`}
         ${step.receipt_kid && html`<${Link} to=${receiptPath(step.audit_id ?? '')}>Receipt<//>`}

@@ -1,6 +1,6 @@
 // Filters the audit rows by words, time, result, agent, platform and reason.
 /** @typedef {import('../../answers.ts').Agent} Agent */
-import { boundsOf, DAYS, isOfDays, OF_TIMES, zoneInWords } from '/console/activity/period.js';
+import { boundsOf, DAYS, formatZone, isOfDays, OF_TIMES } from '/console/activity/period.js';
 import { OF_REASONS, RESULTS } from '/console/activity/row-labels.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Choice } from '/console/shell/choice.js';
@@ -64,7 +64,7 @@ export function Filter({ filters, agents, platforms }) {
         html`<span class="days"><${Day} id="from" label="From" value=${filters.from} max=${filters.to} hear=${day('from')} />
         <${Day} id="to" label="To" value=${filters.to} min=${filters.from} hear=${day('to')} /></span>`
       }
-      <span class="small quiet zone" id="zone">Times in ${zoneInWords()}</span>
+      <span class="small quiet zone" id="zone">Times in ${formatZone()}</span>
     </div>
   `;
 }

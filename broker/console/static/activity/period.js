@@ -47,7 +47,7 @@ export function boundsOf(period, now) {
 }
 
 /** `Europe/Berlin (UTC+1)`: the time zone of the shown days and times. */
-export function zoneInWords(at = new Date()) {
+export function formatZone(at = new Date()) {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   const minutes = -at.getTimezoneOffset();
   const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];

@@ -1,7 +1,7 @@
 // Labels and sentences for audit rows.
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 /** @typedef {{ kind: string, words: string }} Badge */
-import { testInWords } from '../connections/connection-labels.js';
+import { describeTest } from '../connections/connection-labels.js';
 import { isSuccess } from '../request-view/answer.js';
 import { visibleLine } from '../visible.js';
 import { EVENT_TEXTS, readable } from './event-text.js';
@@ -57,7 +57,7 @@ export function resultOf(row) {
 /** @param {Pick<AuditRow, 'reason' | 'flags'>} row */
 function eventOf({ reason, flags }) {
   const { ok = false, upstream_status = null, how } = changeOf(flags);
-  if (reason === 'connection_tested') return testInWords({ ok, upstream_status });
+  if (reason === 'connection_tested') return describeTest({ ok, upstream_status });
   return EVENTS[reason] ?? { kind: '', words: how === undefined || how === 'broker' ? 'System' : 'Change' };
 }
 
@@ -125,8 +125,8 @@ function asTitle(words) {
  * @param {Pick<AuditRow, 'reason' | 'flags'> & Partial<Pick<AuditRow, 'standing'>>} row
  * @param {string | undefined} actor
  */
-export function reasonInWords({ reason, flags, standing }, actor) {
-  const approved = reason === 'approved' && (approvedInWords(flags, actor) ?? standingInWords(flags, standing));
+export function describeReason({ reason, flags, standing }, actor) {
+  const approved = reason === 'approved' && (describeApproval(flags, actor) ?? describeStanding(flags, standing));
   const why = approved || (REASONS[reason] ?? readable(reason));
   const because = flags?.ended_because;
   return typeof because === 'string'
@@ -135,10 +135,10 @@ export function reasonInWords({ reason, flags, standing }, actor) {
 }
 
 /** @param {AuditRow['flags']} flags @param {string | undefined} actor */
-const approvedInWords = (flags, actor) => (flags?.approval ? `approved by ${actor ?? 'an owner'}` : undefined);
+const describeApproval = (flags, actor) => (flags?.approval ? `approved by ${actor ?? 'an owner'}` : undefined);
 
 /** @param {AuditRow['flags']} flags @param {AuditRow['standing'] | undefined} standing */
-const standingInWords = (flags, standing) =>
+const describeStanding = (flags, standing) =>
   flags?.standing_approval
     ? `a standing approval${standing?.decided_by_email ? ` by ${visibleLine(standing.decided_by_email)}` : ''} allows it`
     : undefined;
@@ -158,7 +158,7 @@ const ENDED = {
  *
  * @param {Pick<AuditRow, 'method' | 'path'>} row
  */
-export const callInWords = ({ method, path }) => [method, path].filter(Boolean).join(' ') || 'a call that was not read';
+export const formatCall = ({ method, path }) => [method, path].filter(Boolean).join(' ') || 'a call that was not read';
 
 /** What the broker records about a change and about a decision. @typedef {{ by?: string, decided_by?: string, how?: string, ok?: boolean, upstream_status?: number | null }} Deciding */
 

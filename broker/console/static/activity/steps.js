@@ -36,7 +36,7 @@ export function stepBadge({ step, state, result, reason, upstream_status, failed
  * @param {Step} step
  * @param {ReadonlyMap<string, string>} names
  */
-export function stepInWords({ step, by, how, upstream_status, result, reason, failed, ended }, names) {
+export function describeStep({ step, by, how, upstream_status, result, reason, failed, ended }, names) {
   if (step === 'held') return `held: ${REASONS[reason ?? ''] ?? 'a person decides'}`;
   if (step === 'expired') return 'expired: nobody decided in time';
   if (step === 'made') {

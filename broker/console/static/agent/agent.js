@@ -17,7 +17,7 @@ import { limitOf } from '/console/policies/effects.js';
 import { useChangers } from '/console/shell/changers.js';
 import { Id } from '/console/shell/copy.js';
 import { Demo } from '/console/shell/demo.js';
-import { inWords } from '/console/shell/duration.js';
+import { formatDuration } from '/console/shell/duration.js';
 import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link, navigate } from '/console/shell/router.js';
@@ -102,7 +102,7 @@ function Earlier({ agent: { earlier } }) {
       ${earlier.map(
         ({ source, rule, audit_id, until }) => html`<li class="row line-row" key=${`${source} ${rule}`}>
           <span class="what theirs"><strong>${visibleLine(rule)}</strong> <span class="quiet">${source}</span><br />
-            <span class="quiet">applies for another <time datetime=${until} title=${exactly(until)}>${inWords(Math.max(0, Date.parse(until) - now))}</time> · </span>
+            <span class="quiet">applies for another <time datetime=${until} title=${exactly(until)}>${formatDuration(Math.max(0, Date.parse(until) - now))}</time> · </span>
             ${audit_id === null ? 'the store was restored' : html`<${Link} to=${`/console/activity?words=${audit_id}`}>the call<//>`}
           </span>
           <span class="badge" data-kind="wait">Applies</span>
@@ -124,7 +124,7 @@ function Limits({ agent: { limits } }) {
         return html`<li class="row line-row" key=${`${source} ${rule}`}>
           <span class="what theirs"><strong>${visibleLine(rule)}</strong> <span class="quiet">${source}</span><br />
             ${used} of ${visibleLine(limitOf(limit))}
-            <span class="quiet"> · resets <time datetime=${resets_at} title=${exactly(resets_at)}>in ${inWords(Math.max(0, Date.parse(resets_at) - now))}</time></span>
+            <span class="quiet"> · resets <time datetime=${resets_at} title=${exactly(resets_at)}>in ${formatDuration(Math.max(0, Date.parse(resets_at) - now))}</time></span>
           </span>
           ${used >= most && html`<span class="badge" data-kind="wait">Used up</span>`}
         </li>`;

@@ -1,7 +1,7 @@
 // The facts of an agent: its owner, policy, key, and recent calls.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { WorkloadDialog } from '/console/agent/workload-dialog.js';
-import { callsInWords } from '/console/agents/status-labels.js';
+import { describeCalls } from '/console/agents/status-labels.js';
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { bindLine } from '/console/new-agent/lines.js';
@@ -61,7 +61,7 @@ export function Facts({ agent, may, changed }) {
     ['Created', html`<${Day} at=${agent.created_at} />`],
     ['Ends', agent.expires_at && exactly(agent.expires_at)],
     ['Last call', activity.last_call_at ? html`<${Ago} at=${activity.last_call_at} />` : 'It has made none yet'],
-    ['Last 24 hours', callsInWords(activity)],
+    ['Last 24 hours', describeCalls(activity)],
   ];
   return html`
     <dl class="facts sheet part-like">

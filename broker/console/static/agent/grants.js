@@ -73,7 +73,7 @@ function GrantShown({ agent, grant }) {
       <${Link} to="/console/connections">${connection ? html`connection <span class="theirs">${visibleLine(connection.label ?? connection.connection_id)}</span>` : 'the default connection'}<//>
       ${' · '}<${LastUse} agent=${agent} platform=${platform} />${' · '}${expires_at ? html`${expired ? 'ended' : 'until'} <${Day} at=${expires_at} />` : 'does not expire'}
     </p>
-    ${limitsInWords(grant).map((words) => html`<p class="small theirs" key=${words}>${words}</p>`)}
+    ${describeLimits(grant).map((words) => html`<p class="small theirs" key=${words}>${words}</p>`)}
   </div>`;
 }
 
@@ -91,7 +91,7 @@ function LastUse({ agent: { id }, platform }) {
  *
  * @param {Pick<OwnedGrant, 'repos' | 'refs' | 'ref_changes' | 'recipients' | 'allow_repo_creation'>} grant
  */
-function limitsInWords({ repos, refs, ref_changes, recipients, allow_repo_creation }) {
+function describeLimits({ repos, refs, ref_changes, recipients, allow_repo_creation }) {
   const list = (/** @type {readonly string[]} */ some) => some.map(visibleLine).join(', ');
   return [
     repos && (repos.length > 0 ? `Only in the repositories ${list(repos)}.` : 'In no repository.'),

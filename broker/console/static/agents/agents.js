@@ -4,7 +4,7 @@
 /** @typedef {import('/console/agents/status-labels.js').Verb} Verb */
 import { Filter, NAMES, queryOf } from '/console/agents/filter.js';
 import { MoveDialog } from '/console/agents/move-dialog.js';
-import { badgeOf, callsInWords, MOVE, MOVES, waitingOf } from '/console/agents/status-labels.js';
+import { badgeOf, describeCalls, MOVE, MOVES, waitingOf } from '/console/agents/status-labels.js';
 import { StatusReason } from '/console/agents/status-reason.js';
 import { html, useState } from '/console/html.js';
 import { AgentLabels, AgentName } from '/console/shell/agent-name.js';
@@ -106,7 +106,7 @@ function AgentRow({ agent, names, may, move }) {
       <td data-label="Policy"><${Policy} agent=${agent} names=${names} /></td>
       <td data-label="State"><span class="badge" data-kind=${kind}>${words}</span></td>
       <td data-label="Last call">${activity?.last_call_at ? html`<${Ago} at=${activity.last_call_at} />` : html`<span class="quiet">never</span>`}</td>
-      <td data-label="Last 24 hours">${activity && callsInWords(activity)}</td>
+      <td data-label="Last 24 hours">${activity && describeCalls(activity)}</td>
       <td data-label="Waits">${waiting > 0 ? html`<${Link} to=${`/console?agent=${agent_id}`}>${waiting}<span class="unseen"> of ${name} wait for a decision</span><//>` : html`<span class="quiet">–</span>`}</td>
       <td class="actions">
         ${

@@ -51,7 +51,7 @@ const CAUSES = {
   anomaly_auto_suspend: 'Suspended by the broker, because its calls were unusual',
 };
 
-export const causeInWords = (/** @type {string | null} */ cause) => CAUSES[cause ?? ''] ?? 'Stopped';
+export const describeCause = (/** @type {string | null} */ cause) => CAUSES[cause ?? ''] ?? 'Stopped';
 
 const PAUSED = { kind: 'wait', words: 'Paused' };
 
@@ -78,8 +78,8 @@ const BREAKERS = {
  *
  * @param {Agent['breakers'][number]} breaker
  */
-export const pauseInWords = ({ cause, about, retry_after_seconds }) =>
-  `${visibleLine(BREAKERS[cause]?.(about) ?? causeInWords(cause))}: such calls are refused for another ${retry_after_seconds} s.`;
+export const describePause = ({ cause, about, retry_after_seconds }) =>
+  `${visibleLine(BREAKERS[cause]?.(about) ?? describeCause(cause))}: such calls are refused for another ${retry_after_seconds} s.`;
 
 /**
  * Actions that an owner can take on an agent in each status.
@@ -139,7 +139,7 @@ const MAX_COUNTED = 2_000;
  *
  * @param {NonNullable<Agent['activity']>} activity
  */
-export function callsInWords({ calls, refused, held }) {
+export function describeCalls({ calls, refused, held }) {
   const all = calls >= MAX_COUNTED ? `${MAX_COUNTED.toLocaleString()} or more` : calls.toLocaleString();
   return [all, refused > 0 && `${refused.toLocaleString()} refused`, held > 0 && `${held.toLocaleString()} held`]
     .filter(Boolean)

@@ -2,7 +2,7 @@
 /** @typedef {import('../../answers.ts').AuditSink} AuditSink */
 import { ask } from '/console/api.js';
 import { SinkForm } from '/console/audit-sinks/sink-form.js';
-import { badgeOf, kindName, placeOf, rowsInWords, stateOf } from '/console/audit-sinks/sink-labels.js';
+import { badgeOf, formatRows, kindName, placeOf, stateOf } from '/console/audit-sinks/sink-labels.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { valueTo } from '/console/shell/fields.js';
@@ -106,10 +106,10 @@ function MoveSink({ sink, changed, onClose }) {
   const work = async () => {
     const { rows_behind } = await ask('POST', `/owner/audit-sinks/${sink.id}/settings`, { from: Number(text) });
     await changed();
-    return `“${name}” is sent ${rowsInWords(rows_behind)}.`;
+    return `“${name}” is sent ${formatRows(rows_behind)}.`;
   };
   return html`<${Question} title=${`Send to “${name}” from another row`} verb="Send from there" work=${work} onClose=${onClose}>
-    <p>The receiver has the rows before row ${sink.next_index}, and the log has ${rowsInWords(size)}. From an earlier row, rows are sent again with the same ids; with a
+    <p>The receiver has the rows before row ${sink.next_index}, and the log has ${formatRows(size)}. From an earlier row, rows are sent again with the same ids; with a
       later row, the rows before it are never sent.</p>
     <div class="field"><label for="from-row">First row (0 is the oldest)</label>
       <input id="from-row" type="number" required min="0" max=${size} value=${text} onInput=${valueTo(setText)} /></div>
@@ -125,6 +125,6 @@ function RemoveSink({ sink, changed, onClose }) {
     return `The audit is no longer pushed to “${name}”.`;
   };
   return html`<${Question} title="Remove this audit sink?" verb="Remove" kind="danger solid" work=${work} onClose=${onClose}>
-    <p>The audit is no longer pushed to <strong class="theirs">${name}</strong>, and its secret is deleted. What was sent stays where it is${sink.rows_behind > 0 ? `; it does not get the ${rowsInWords(sink.rows_behind)} that wait` : ''}.</p>
+    <p>The audit is no longer pushed to <strong class="theirs">${name}</strong>, and its secret is deleted. What was sent stays where it is${sink.rows_behind > 0 ? `; it does not get the ${formatRows(sink.rows_behind)} that wait` : ''}.</p>
   <//>`;
 }

@@ -11,7 +11,7 @@ export const kindName = (/** @type {string} */ kind) => KINDS[kind] ?? kind;
 export const FORMATS = { ocsf: 'OCSF 1.9.0 events', json: 'JSON lines' };
 
 const count = new Intl.NumberFormat('en');
-export const rowsInWords = (/** @type {number} */ rows) => `${count.format(rows)} row${rows === 1 ? '' : 's'}`;
+export const formatRows = (/** @type {number} */ rows) => `${count.format(rows)} row${rows === 1 ? '' : 's'}`;
 
 /** @param {AuditSink} sink @returns {{ words: string, kind: string }} */
 export function badgeOf({ status, failing_since, delivered_at }) {
@@ -30,12 +30,12 @@ export function placeOf({ kind, settings, format, name }) {
 
 /** Returns how far the receiver is behind, and the last error. @param {AuditSink} sink */
 export function stateOf({ rows_behind, delivered_at, failing_since, last_error, retry_at, rejected_rows, next_index }) {
-  const far = rows_behind === 0 ? 'Up to date.' : `${rowsInWords(rows_behind)} wait, from row ${next_index} on.`;
+  const far = rows_behind === 0 ? 'Up to date.' : `${formatRows(rows_behind)} wait, from row ${next_index} on.`;
   const last = delivered_at ? ` Last batch accepted ${moment(delivered_at)}.` : '';
   const wrong =
     failing_since === null
       ? ''
       : ` Not accepted since ${moment(failing_since)}: ${visibleLine(last_error ?? '')}${retry_at ? ' It is retried.' : ''}`;
-  const rejected = rejected_rows === 0 ? '' : ` It rejected ${rowsInWords(rejected_rows)}.`;
+  const rejected = rejected_rows === 0 ? '' : ` It rejected ${formatRows(rejected_rows)}.`;
   return `${far}${last}${wrong}${rejected}`;
 }

@@ -3,7 +3,7 @@
 /** @typedef {import('../../answers.ts').Tested} Tested */
 /** @typedef {import('/console/connections/credential.js').Written} Written */
 import { ask } from '/console/api.js';
-import { testInWords } from '/console/connections/connection-labels.js';
+import { describeTest } from '/console/connections/connection-labels.js';
 import { CredentialFields, secretOf } from '/console/connections/credential.js';
 import { replaceTested, replaceUntested } from '/console/connections/steps.js';
 import { html, useId, useState } from '/console/html.js';
@@ -48,7 +48,7 @@ export function Replace({ connection, onClose, onDone }) {
     ${!answer && !error && html`<${Loading} />`}
     ${answer && html`<${CredentialFields} parts=${parts} what="The new secret" written=${written} write=${write} />`}
     <${Problem} problem=${problem} />
-    ${refused && html`<p class="notice" data-kind="bad" role="alert" id="refused"><span><strong>${testInWords(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> The old secret is still in use.</span></p>`}
+    ${refused && html`<p class="notice" data-kind="bad" role="alert" id="refused"><span><strong>${describeTest(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> The old secret is still in use.</span></p>`}
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>
       ${refused && html`<button type="button" class="danger" id="replace-anyway" disabled=${busy || secret === undefined} onClick=${() => store(true)}>Replace all the same</button>`}
@@ -61,7 +61,7 @@ const shown = (/** @type {number | null} */ seconds) => (seconds === null ? '' :
 const sent = (/** @type {string} */ text) => (text.trim() === '' ? null : Number(text));
 
 /** The timeouts of a connection; an empty field means the default. @param {Props} props */
-export function Patience({ connection: { id, label, idle_seconds, wait_seconds, url }, onClose, onDone }) {
+export function TimeoutsForm({ connection: { id, label, idle_seconds, wait_seconds, url }, onClose, onDone }) {
   const field = useId();
   const [idle, setIdle] = useState(shown(idle_seconds));
   const [wait, setWait] = useState(shown(wait_seconds));

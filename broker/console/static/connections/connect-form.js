@@ -6,7 +6,7 @@
 /** @typedef {import('/console/connections/way-fields.js').Registered} Registered */
 /** @typedef {import('/console/connections/ways.js').Way} Way */
 
-import { testInWords } from '/console/connections/connection-labels.js';
+import { describeTest } from '/console/connections/connection-labels.js';
 import { Field, secretOf } from '/console/connections/credential.js';
 import { LeaveDialog } from '/console/connections/leave-dialog.js';
 import { builtInEntry, connect } from '/console/connections/steps.js';
@@ -132,7 +132,7 @@ const Refused = ({
   test,
   builtIn: { credential },
 }) => html`<div class="notice" data-kind="bad" role="alert" id="refused">
-  <div><p><strong>${testInWords(test).words}.</strong> <span class="theirs">${visibleLine(test.detail)}</span></p>
+  <div><p><strong>${describeTest(test).words}.</strong> <span class="theirs">${visibleLine(test.detail)}</span></p>
   <p class="small">Nothing was stored. Check ${credential.what}, and paste it again.</p></div>
 </div>`;
 

@@ -10,7 +10,7 @@ import { isSuccess } from '../request-view/answer.js';
  * @param {{ ok: boolean, upstream_status: number | null }} test
  * @returns {Badge}
  */
-export function testInWords({ ok, upstream_status: status }) {
+export function describeTest({ ok, upstream_status: status }) {
   if (ok) return status !== null && isSuccess(status) ? { kind: 'good', words: 'Worked' } : REACHED;
   if (status === null) return { kind: 'bad', words: 'Not reached' };
   // A success status without success: the platform refused the credential in the body, as Slack does.
@@ -21,7 +21,7 @@ export function testInWords({ ok, upstream_status: status }) {
 const REACHED = { kind: '', words: 'Reached' };
 
 /** @type {(test: NonNullable<Connection['last_test']>) => Outcome} */
-const ofTest = (test) => ({ ...testInWords(test), at: test.at, detail: `Last test: ${test.detail}` });
+const ofTest = (test) => ({ ...describeTest(test), at: test.at, detail: `Last test: ${test.detail}` });
 
 /** @type {(use: NonNullable<Connection['last_use']>) => Outcome} */
 function ofUse({ at, ok, upstream_status: status }) {

@@ -3,7 +3,7 @@
 /** @typedef {import('../../answers.ts').Connection} Connection */
 /** @typedef {import('/console/connections/connection-row.js').Change} Change */
 import { ask } from '/console/api.js';
-import { Patience, Remove, Replace } from '/console/connections/change.js';
+import { Remove, Replace, TimeoutsForm } from '/console/connections/change.js';
 import { isOfPeople } from '/console/connections/connection-labels.js';
 import { ConnectionRow } from '/console/connections/connection-row.js';
 import { Disconnect } from '/console/connections/disconnect.js';
@@ -22,7 +22,7 @@ import { visibleLine } from '/console/visible.js';
 
 const INTERVAL_MS = 10_000;
 /** Changes that open a confirmation dialog first. */
-const DIALOGS = { disconnect: Disconnect, replace: Replace, patience: Patience, remove: Remove };
+const DIALOGS = { disconnect: Disconnect, replace: Replace, patience: TimeoutsForm, remove: Remove };
 const RANK = { needs_attention: 0, reauth_needed: 0, not_connected: 1, connected: 2 };
 /** @param {Connection} one */
 const rankOf = (one) => RANK[isOfPeople(one) ? 'connected' : one.state];

@@ -1,6 +1,6 @@
 // The page after connecting: the result of the test, and the next step.
 /** @typedef {import('../../answers.ts').Tested} Tested */
-import { testInWords } from '/console/connections/connection-labels.js';
+import { describeTest } from '/console/connections/connection-labels.js';
 import { html, useEffect, useId, useRef, useState } from '/console/html.js';
 import { pageOf } from '/console/shell/agent-name.js';
 import { valueTo } from '/console/shell/fields.js';
@@ -11,7 +11,7 @@ import { visibleLine } from '/console/visible.js';
 /** @param {{ platform: string, connection: { id: string, label: string }, test: Tested, another: () => void }} props */
 export function Done({ platform, connection, test, another }) {
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
-  const { kind, words } = testInWords(test);
+  const { kind, words } = describeTest(test);
   const { account, expires_at, granted_scopes, lacking } = test;
   useEffect(() => heading.current?.focus(), []);
   return html`<section class="sheet done stack" id="done" aria-labelledby="done-title">

@@ -5,7 +5,7 @@
 import { Connect } from '/console/connections/connect.js';
 import { badgeOfAll } from '/console/connections/connection-labels.js';
 import { OnOwn, OwnForm } from '/console/connections/own.js';
-import { waysInWords } from '/console/connections/ways.js';
+import { describeWays } from '/console/connections/ways.js';
 import { html, useEffect, useRef } from '/console/html.js';
 import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
@@ -84,7 +84,7 @@ const Cards = ({ all, platforms, connections }) => html`
           <span class="initial" aria-hidden="true">${name.slice(0, 1)}</span>
           <span>
             <strong>${name}</strong>
-            <span class="small quiet">${waysInWords(ways)}</span>
+            <span class="small quiet">${describeWays(ways)}</span>
             ${badge && html`<span class="badge" data-kind=${badge.kind}>${badge.words}</span>`}
           </span>
         <//>

@@ -7,7 +7,7 @@
 /** @typedef {import('/console/connections/own-entry.js').Kind} Kind */
 /** @typedef {import('/console/connections/own-entry.js').Own} Own */
 import { ask } from '/console/api.js';
-import { testInWords } from '/console/connections/connection-labels.js';
+import { describeTest } from '/console/connections/connection-labels.js';
 import { CredentialFields, Field, secretOf } from '/console/connections/credential.js';
 import { Done } from '/console/connections/done.js';
 import { LeaveDialog } from '/console/connections/leave-dialog.js';
@@ -124,7 +124,7 @@ export function OwnForm({ kind, known, taken, changed }) {
     ${!known && html`<${Scopes} ...${common} />`}
     <${Field} name="label" open optional words="What to call this connection" hint=${`Empty: ${usual || 'the id of the platform'}`} value=${label} hear=${setLabel} />
     <${Problem} problem=${problem} />
-    ${refused && html`<div class="notice" data-kind="bad" role="alert" id="refused"><p><strong>${testInWords(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> Nothing was kept.</p></div>`}
+    ${refused && html`<div class="notice" data-kind="bad" role="alert" id="refused"><p><strong>${describeTest(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> Nothing was kept.</p></div>`}
     <div class="buttons"><button type="submit" class="primary" id="connect" disabled=${busy || lacks}>${busy ? 'Asking the platform…' : isOAuth ? 'Continue to consent' : 'Connect and test'}</button></div>
     ${leaving && html`<${LeaveDialog} connection=${{ label: label.trim() || usual, platform: id }} url=${leaving.url} onClose=${() => navigate(`/console/connections?connect=${leaving.id}`)} />`}
   </form>`;

@@ -7,7 +7,7 @@
 const SHORT = { token: 'token', oauth: 'OAuth', app: 'App' };
 
 /** Such as `Token, OAuth or App`. @param {BuiltIn['ways']} ways */
-export function waysInWords(ways) {
+export function describeWays(ways) {
   const words = ways.map(({ way }) => SHORT[way]);
   const last = words.pop() ?? '';
   const said = words.length > 0 ? `${words.join(', ')} or ${last}` : last;

@@ -4,7 +4,7 @@
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 /** @typedef {import('/console/grants/terms.js').Terms} Terms */
 import { ask } from '/console/api.js';
-import { bodyOf, changesInWords, termsOf } from '/console/grants/terms.js';
+import { bodyOf, describeChanges, termsOf } from '/console/grants/terms.js';
 import { TermsFields } from '/console/grants/terms-fields.js';
 import { html, useId, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -81,7 +81,7 @@ function Editor({ agent, platformId, connection, grant, onClose, onDone }) {
   const announce = useAnnounce();
   if (error) return html`<${Failed} error=${error} again=${reload} />`;
   if (!platform) return html`<${Loading} />`;
-  const changes = changesInWords(grant, terms);
+  const changes = describeChanges(grant, terms);
   const none = terms.scopes.length === 0;
   const save = () =>
     run(async () => {

@@ -72,7 +72,7 @@ const NAMED = { repos: 'repositories', refs: 'branches and tags that it may writ
  * @param {OwnedGrant | undefined} grant
  * @param {Terms} terms
  */
-export function changesInWords(grant, terms) {
+export function describeChanges(grant, terms) {
   const before = termsOf(grant);
   const added = terms.scopes.filter((one) => !before.scopes.includes(one));
   const gone = before.scopes.filter((one) => !terms.scopes.includes(one));

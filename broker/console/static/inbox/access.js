@@ -7,10 +7,10 @@
 import { html, useState } from '/console/html.js';
 import { grantOn, hasToChoose, startingTerms, Terms, wordOf } from '/console/inbox/access-terms.js';
 import { Buttons } from '/console/inbox/buttons.js';
-import { lackInWords } from '/console/inbox/entry-text.js';
+import { describeLack } from '/console/inbox/entry-text.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { Lines, Unseen } from '/console/request-view/body.js';
-import { momentInWords } from '/console/request-view/time-left.js';
+import { formatMoment } from '/console/request-view/time-left.js';
 import { AgentName } from '/console/shell/agent-name.js';
 import { Failed, Loading } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
@@ -95,12 +95,12 @@ function Facts({ request, waits }) {
     <section class="part">
       <dl class="facts">
         <dt>Why not yet</dt>
-        <dd>${lackInWords(reason_code)}</dd>
+        <dd>${describeLack(reason_code)}</dd>
         <dt>Has now</dt>
         <dd>${grant ? html`<${Grant} grant=${grant} />` : html`<span class="quiet">nothing on this platform</span>`}</dd>
         <dt>Agent</dt>
         <dd><${AgentName} agent=${agent} /> <code class="quiet small theirs">${agent.agent_id}</code>${agent.parent && html`<span class="quiet">, a child of <${AgentName} agent=${agent.parent} /></span>`}</dd>
-        ${waits && html`<dt>Waits until</dt><dd>${momentInWords(request.expires_at)}</dd>`}
+        ${waits && html`<dt>Waits until</dt><dd>${formatMoment(request.expires_at)}</dd>`}
       </dl>
     </section>
   `;

@@ -38,7 +38,7 @@ function written(units, digits) {
  *
  * @param {readonly CallEntry[]} entries
  */
-export function sumsInWords(entries) {
+export function formatSums(entries) {
   /** @type {Map<string, Money[]>} */
   const byCurrency = new Map();
   let without = 0;

@@ -3,7 +3,7 @@
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {import('/console/inbox/entry-text.js').Outcome} Ended */
 import { html, useEffect, useRef } from '/console/html.js';
-import { askedScope, heldBy, lackInWords } from '/console/inbox/entry-text.js';
+import { askedScope, describeLack, heldBy } from '/console/inbox/entry-text.js';
 import { Pick } from '/console/inbox/pick.js';
 import { forWhom } from '/console/request-view/person.js';
 import { Sentence } from '/console/request-view/sentence.js';
@@ -71,10 +71,10 @@ function Ask({ entry: { kind, item } }) {
 }
 
 /** @param {Entry} entry */
-function aboutInWords({ kind, item }) {
+function describeSubject({ kind, item }) {
   if (kind === 'approval')
     return [`Held by ${heldBy(item.held_because)}`, forWhom(item.caller)].filter(Boolean).join(' · ');
-  return kind === 'access' ? lackInWords(item.reason_code) : 'Nobody checked it';
+  return kind === 'access' ? describeLack(item.reason_code) : 'Nobody checked it';
 }
 
 /**
@@ -90,7 +90,7 @@ export function Stopped({ item: { agent, platform_suspended: isOff } }) {
 /** @param {{ entry: Entry }} props */
 function About({ entry }) {
   const { kind, item } = entry;
-  return html`${kind !== 'registration' && html`<${Stopped} item=${item} />`}${kind === 'approval' && html`On <strong class="theirs">${visibleLine(item.platform_name)}</strong><span aria-hidden="true"> · </span>`}${aboutInWords(entry)}
+  return html`${kind !== 'registration' && html`<${Stopped} item=${item} />`}${kind === 'approval' && html`On <strong class="theirs">${visibleLine(item.platform_name)}</strong><span aria-hidden="true"> · </span>`}${describeSubject(entry)}
     <span aria-hidden="true"> · </span><${Ago} at=${entry.item.created_at} />`;
 }
 

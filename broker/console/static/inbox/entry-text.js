@@ -26,11 +26,11 @@ const REASONS = {
 export function heldBy({ reason, detail, rules }) {
   const holding = rules.filter(({ effect }) => effect === 'require_approval');
   if (holding.length === 0) return REASONS[reason] ?? visibleLine(detail ?? reason);
-  return holding.map(ruleInWords).join(' and ');
+  return holding.map(describeRule).join(' and ');
 }
 
 /** A rule without a name of its own is described by its effect; where that is unknown, its name is already `rule 2`. */
-const ruleInWords = (/** @type {ListedCall['held_because']['rules'][number]} */ { source, name, says }) =>
+const describeRule = (/** @type {ListedCall['held_because']['rules'][number]} */ { source, name, says }) =>
   says
     ? `the rule “${visibleLine(says)}”`
     : source === 'guardrail'
@@ -47,7 +47,7 @@ const LACKS = {
 };
 
 /** Why the agent's call was refused when it asked for access. */
-export const lackInWords = (/** @type {string} */ reasonCode) => LACKS[reasonCode] ?? reasonCode.replaceAll('_', ' ');
+export const describeLack = (/** @type {string} */ reasonCode) => LACKS[reasonCode] ?? reasonCode.replaceAll('_', ' ');
 
 /** What an access request is for, as a title: a scope, or the whole platform. */
 export const askedScope = (/** @type {Pick<AccessRequest, 'scope'>} */ { scope }) =>

@@ -4,7 +4,7 @@
 /** @typedef {import('/console/inbox/rows.js').Row} Row */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 import { html } from '/console/html.js';
-import { sumsInWords } from '/console/inbox/amounts.js';
+import { formatSums } from '/console/inbox/amounts.js';
 import { Card, Chevron, openerOf, Stopped } from '/console/inbox/card.js';
 import { isWaiting } from '/console/inbox/entries.js';
 import { heldBy, nameWithParent, oneLine } from '/console/inbox/entry-text.js';
@@ -105,7 +105,7 @@ function Group({ row, picking, toggle, more, children }) {
   const lead = leadOf(first);
   const name = visibleLine(nameWithParent(agent));
   const title = `${name}: ${lead ?? method} on ${visibleLine(platform_name)}`;
-  const sums = sumsInWords(waiting);
+  const sums = formatSums(waiting);
   return html`
     <li class="group sheet" data-slot=${slot.id} data-state=${waiting.length > 0 ? 'waiting' : 'over'}>
       <div class="card-head">

@@ -8,7 +8,7 @@ import { NewName, RequestedScopes, Scopes, wordOf } from '/console/inbox/registr
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { Lines, Unseen } from '/console/request-view/body.js';
 import { counted, countUnseen } from '/console/request-view/text.js';
-import { momentInWords } from '/console/request-view/time-left.js';
+import { formatMoment } from '/console/request-view/time-left.js';
 import { Failed, Loading } from '/console/shell/loaded.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { visibleLine } from '/console/visible.js';
@@ -97,7 +97,7 @@ function Facts({ asked, me, waits }) {
                 : 'none: every call is denied until an admin gives it one'
             }
           </dd>
-          <dt>Waits until</dt><dd>${momentInWords(expires_at)}</dd>`
+          <dt>Waits until</dt><dd>${formatMoment(expires_at)}</dd>`
       }
     </dl>
   `;

@@ -1,7 +1,7 @@
 // The dialog that decides several calls: it lists each selected call before anything is decided.
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 import { html, useEffect, useRef, useState } from '/console/html.js';
-import { sumsInWords } from '/console/inbox/amounts.js';
+import { formatSums } from '/console/inbox/amounts.js';
 import { find } from '/console/inbox/decide.js';
 import { oneLine } from '/console/inbox/entry-text.js';
 import { useWhole } from '/console/inbox/use-whole.js';
@@ -28,7 +28,7 @@ const calls = (/** @type {number} */ count) => (count === 1 ? '1 call' : `${coun
 export function Several({ what, entries: given, onDecide, onClose }) {
   const [entries] = useState(given);
   const reason = useReason();
-  const sums = sumsInWords(entries);
+  const sums = formatSums(entries);
   const denies = what === 'deny';
   const { unread, closed, seen } = useUnopened(entries, !denies);
   const lacking =

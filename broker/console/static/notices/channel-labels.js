@@ -27,7 +27,7 @@ export function stateOf({ status, last_ok_at, last_error }) {
 }
 
 /** @param {Channel['rules']} rules */
-export function rulesInWords({ events, agents, platforms, quiet, remind_minutes }) {
+export function describeRules({ events, agents, platforms, quiet, remind_minutes }) {
   const parts = [
     events
       ? `Tells: ${events

@@ -1,12 +1,12 @@
 // The overview page, with statistics of calls: over time, time to decision, busiest agents, failing platforms.
 /** @typedef {import('../../answers.ts').Stats} Stats */
-import { zoneInWords } from '/console/activity/period.js';
+import { formatZone } from '/console/activity/period.js';
 import { html, useMemo } from '/console/html.js';
 import { PlotPart } from '/console/overview/plot-part.js';
 import { CALLS, DECISIONS } from '/console/overview/series.js';
 import { Choice } from '/console/shell/choice.js';
 import { Demo } from '/console/shell/demo.js';
-import { inWords } from '/console/shell/duration.js';
+import { formatDuration } from '/console/shell/duration.js';
 import { applyFilters } from '/console/shell/filters.js';
 import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
@@ -58,7 +58,7 @@ function Numbers({ stats }) {
       <${Agents} stats=${stats} />
       <${Platforms} stats=${stats} />
     </div>
-    <p class="small quiet" id="as-of">As of ${exactly(stats.until)}. Times in ${zoneInWords()}.${
+    <p class="small quiet" id="as-of">As of ${exactly(stats.until)}. Times in ${formatZone()}.${
       stats.counted_until !== null && stats.counted_until < stats.until
         ? ` Very many calls are new: these are counted up to ${exactly(stats.counted_until)}.`
         : ''
@@ -99,8 +99,8 @@ function Figures({ stats }) {
   return html`<dl class="figures">
     ${figures.map(([name, value, to]) => html`<div class="sheet figure"><dt class="small quiet">${name}</dt><dd>${to ? html`<${Link} to=${to}>${value}<//>` : value}</dd></div>`)}
     <div class="sheet figure" id="time-to-decision"><dt class="small quiet">Time to decision</dt>
-      <dd>${decisions.p50_seconds === null ? '–' : inWords(decisions.p50_seconds * 1000)}
-      ${decisions.p90_seconds !== null && html`<span class="small quiet">nine in ten within ${inWords(decisions.p90_seconds * 1000)}, of ${decisions.sampled ? 'the newest ' : ''}${decisions.count.toLocaleString()} decided</span>`}</dd></div>
+      <dd>${decisions.p50_seconds === null ? '–' : formatDuration(decisions.p50_seconds * 1000)}
+      ${decisions.p90_seconds !== null && html`<span class="small quiet">nine in ten within ${formatDuration(decisions.p90_seconds * 1000)}, of ${decisions.sampled ? 'the newest ' : ''}${decisions.count.toLocaleString()} decided</span>`}</dd></div>
   </dl>`;
 }
 

@@ -1,6 +1,6 @@
 // Definitions of the plots: names, values of a bucket, and line styles. Lines differ by their dashes, too, not by colour alone.
 /** @typedef {import('../../answers.ts').Stats} Stats */
-import { inWords } from '/console/shell/duration.js';
+import { formatDuration } from '/console/shell/duration.js';
 
 /** @typedef {Stats['buckets'][number]} Bucket */
 
@@ -26,7 +26,7 @@ export const CALLS = {
 
 /** @type {Series} */
 export const DECISIONS = {
-  words: (value) => inWords(value * 1000),
+  words: (value) => formatDuration(value * 1000),
   room: 80,
   // Round seconds, minutes, hours and days.
   steps: [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 604_800],

@@ -176,7 +176,7 @@ async function step(intent, work) {
   try {
     return await work();
   } catch (error) {
-    throw inWords(asError(error), NOTHING[intent]);
+    throw failureOf(asError(error), NOTHING[intent]);
   }
 }
 
@@ -186,7 +186,7 @@ async function step(intent, work) {
  * @param {Error} error
  * @param {string} nothing
  */
-function inWords(error, nothing) {
+function failureOf(error, nothing) {
   if (error instanceof Refused) {
     const code = error.code ?? '';
     return new CeremonyFailed(BROKER[code]?.(nothing) ?? error.message, { ended: ENDED.has(code), cause: error });

@@ -44,7 +44,7 @@ export const platformOptions = (known) => known.map(({ id, name }) => ({ value: 
 /** Returns the scopes of the rule's platforms, with what each allows, and patterns for several scopes. @param {Known} known @param {{ platforms?: string[] }} rule @returns {Option[]} */
 export function scopeOptions(known, { platforms }) {
   const scopes = known.filter(({ id }) => anyMatches(platforms, id)).flatMap(({ scopes: some }) => some);
-  const one = scopes.map(({ scope, rules }) => ({ value: scope, words: rulesInWords(rules) }));
+  const one = scopes.map(({ scope, rules }) => ({ value: scope, words: describeRules(rules) }));
   const ends = new Set(scopes.map(({ scope }) => /[.:][^.:]+$/.exec(scope)?.[0] ?? ''));
   const patterns = [...ends].filter(
     (end) => end !== '' && scopes.filter(({ scope }) => scope.endsWith(end)).length > 1,
@@ -53,7 +53,7 @@ export function scopeOptions(known, { platforms }) {
 }
 
 /** @param {readonly string[]} rules */
-const rulesInWords = (rules) =>
+const describeRules = (rules) =>
   rules.slice(0, MAX_WORDS).join(', ') + (rules.length > MAX_WORDS ? ` and ${rules.length - MAX_WORDS} more` : '');
 
 /** Returns the endpoints of the rule's scopes and methods. @param {Known} known @param {{ platforms?: string[], scopes?: string[], methods?: string[] }} rule @returns {Option[]} */

@@ -11,7 +11,7 @@ import { effectOf, maskOf } from '/console/policies/effects.js';
 import { AgentPick } from '/console/policy/agent-pick.js';
 import { endpointOptions, operationsOf } from '/console/policy/known.js';
 import { OptionList, useOptions } from '/console/policy/options.js';
-import { Fate, proposed } from '/console/policy/use-trying.js';
+import { proposed, ResultText } from '/console/policy/use-trying.js';
 import { valueTo } from '/console/shell/fields.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
@@ -129,7 +129,7 @@ function Verdict({ title, result: { decision, detail, matched, mask } }) {
   return html`
     <div class="verdict" data-decision=${decision}>
       <p class="small quiet">${title}</p>
-      <p><${Fate} effect=${decision} /></p>
+      <p><${ResultText} effect=${decision} /></p>
       <p class="small theirs">${visibleLine(detail)}</p>
       ${
         matched.length > 0 &&

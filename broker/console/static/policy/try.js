@@ -7,7 +7,7 @@
 /** @typedef {import('/console/policy/subject.js').Subject} Subject */
 import { html, useEffect, useState } from '/console/html.js';
 import { TryOne } from '/console/policy/try-one.js';
-import { Counts, Fate } from '/console/policy/use-trying.js';
+import { Counts, ResultText } from '/console/policy/use-trying.js';
 import { Warnings } from '/console/policy/warnings.js';
 import { pageOf } from '/console/shell/agent-name.js';
 import { valueTo } from '/console/shell/fields.js';
@@ -119,7 +119,7 @@ function Result({ trying: { tried } }) {
 function Change({ change: { before, after, calls, examples } }) {
   return html`
     <details class="change" data-change=${`${before} ${after}`} open>
-      <summary><strong>${calls === 1 ? '1 call' : `${calls} calls`}</strong> <${Fate} effect=${before} /> → <${Fate} effect=${after} /></summary>
+      <summary><strong>${calls === 1 ? '1 call' : `${calls} calls`}</strong> <${ResultText} effect=${before} /> → <${ResultText} effect=${after} /></summary>
       <ul role="list">
         ${examples.map(
           (one) => html`<li key=${one.audit_id}>

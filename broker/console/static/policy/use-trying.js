@@ -59,7 +59,7 @@ const RESULT_TEXTS = {
 };
 
 /** A result as a badge. @param {{ effect: Recorded['changes'][number]['before'] }} props */
-export const Fate = ({ effect }) =>
+export const ResultText = ({ effect }) =>
   html`<span class="badge" data-kind=${EFFECTS[effect]?.kind ?? ''}>${RESULT_TEXTS[effect]}</span>`;
 
 /**

@@ -1,5 +1,5 @@
 // The contents of a receipt, in words.
-import { actorOf, RESULTS, reasonInWords, resultOf } from '/console/activity/row-labels.js';
+import { actorOf, describeReason, RESULTS, resultOf } from '/console/activity/row-labels.js';
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';
 import { exactly } from '/console/shell/time.js';
@@ -111,7 +111,7 @@ function decisionOf(payload, names) {
       upstream_status: typeof status === 'number' ? status : null,
       flags,
     });
-  const why = typeof reason === 'string' ? reasonInWords({ reason, flags }, actorOf({ flags }, names)) : '';
+  const why = typeof reason === 'string' ? describeReason({ reason, flags }, actorOf({ flags }, names)) : '';
   return html`${badge && html`<span class="badge" data-kind=${badge.kind}>${badge.words}</span> `}${visibleLine(why)} ${code(reason)}`;
 }
 

@@ -2,7 +2,7 @@
 /** @typedef {import('/console/receipt/verify.js').Checked} Checked */
 import { html } from '/console/html.js';
 import { Copy } from '/console/shell/copy.js';
-import { inWords } from '/console/shell/duration.js';
+import { formatDuration } from '/console/shell/duration.js';
 import { useLoaded } from '/console/shell/loaded.js';
 import { exactly } from '/console/shell/time.js';
 
@@ -36,7 +36,7 @@ function Key({ kid }) {
   const from = key && Date.parse(key.signs_from);
   return html`<p class="small" id="key">Key <code>${kid}</code>${
     key && from !== undefined
-      ? html`<span class="quiet">, which has signed since ${exactly(key.signs_from)} (${inWords(Date.now() - from)} old)${
+      ? html`<span class="quiet">, which has signed since ${exactly(key.signs_from)} (${formatDuration(Date.now() - from)} old)${
           key.retired_at ? `, until ${exactly(key.retired_at)}: it is retired, and still published` : ''
         }</span>`
       : ''

@@ -7,7 +7,7 @@ import { visibleLine } from '../visible.js';
  *
  * @param {{ approvers?: HeldCall['approvers'], approved_before?: HeldCall['approved_before'] }} held
  */
-export function approversInWords({ approvers, approved_before: before }) {
+export function describeApprovers({ approvers, approved_before: before }) {
   if (!approvers) return undefined;
   const { needed, given } = approvers;
   const by =

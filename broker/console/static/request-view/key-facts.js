@@ -3,7 +3,7 @@
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 import { html } from '/console/html.js';
 import { CallTitle } from '/console/request-view/call-title.js';
-import { counted, suspendedText, uploadInWords } from '/console/request-view/text.js';
+import { counted, describeUpload, suspendedText } from '/console/request-view/text.js';
 import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 
 const MAX_MEMBERS = 6;
@@ -49,7 +49,7 @@ function membersOf(body) {
 export function KeyFacts({ held }) {
   const { request } = held;
   const suspended = suspendedText(held);
-  const { members, more } = membersOf(request?.upload ? uploadInWords(request.upload) : (request?.body ?? null));
+  const { members, more } = membersOf(request?.upload ? describeUpload(request.upload) : (request?.body ?? null));
   const recipients = request?.recipients ?? [];
   const odd = [...recipients.flatMap(oddRecipient), ...oddities(request?.endpoint ?? '')];
   return html`<div class="key-facts">

@@ -5,17 +5,17 @@
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 /** @typedef {import('/console/html.js').Children} Children */
 import { html, useLayoutEffect, useMemo, useState } from '/console/html.js';
-import { approversInWords } from '/console/request-view/approvers.js';
+import { describeApprovers } from '/console/request-view/approvers.js';
 import { Body, Box, Lines, Unseen } from '/console/request-view/body.js';
 import { FIRST_RECIPIENTS } from '/console/request-view/fold.js';
 import { Heading } from '/console/request-view/heading.js';
 import { forWhom } from '/console/request-view/person.js';
-import { counted, readEndpoint, suspendedText, uploadInWords } from '/console/request-view/text.js';
-import { momentInWords } from '/console/request-view/time-left.js';
+import { counted, describeUpload, readEndpoint, suspendedText } from '/console/request-view/text.js';
+import { formatMoment } from '/console/request-view/time-left.js';
 import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 
 /** @param {{ sentences: string[] }} props */
-const Odd = ({ sentences }) =>
+const UnusualContent = ({ sentences }) =>
   sentences.length > 0 && html`<p class="odd small"><strong>Look closely.</strong> ${sentences.join(' ')}</p>`;
 
 /** `platform`: its name. @param {{ request: ExactRequest, platform: string }} props */
@@ -39,7 +39,7 @@ function Call({ request, platform }) {
         )}
       <//>`
     }
-    <${Odd} sentences=${odd} />
+    <${UnusualContent} sentences=${odd} />
   </div>`;
 }
 
@@ -66,7 +66,7 @@ function Recipients({ recipients, onSeen }) {
               ? html`<${Lines} text=${visibleLine(text)} label="Recipient" />`
               : html`<span class="theirs">${visibleLine(text)}</span>`
           } <${Unseen} text=${text} />
-          <${Odd} sentences=${odd} /></li>`,
+          <${UnusualContent} sentences=${odd} /></li>`,
       )}
     </ul>
     ${
@@ -92,7 +92,7 @@ const EFFECTS = {
 };
 
 /** @param {{ because: HeldCall['held_because'] }} props */
-function Because({ because: { reason, detail, rules } }) {
+function HoldReasons({ because: { reason, detail, rules } }) {
   return html`<span>${visibleLine(detail ?? reason ?? 'not recorded')}</span>
     ${
       // When one rule matched, the sentence above has everything.
@@ -131,7 +131,7 @@ function OriginalRequest({ held: { asked, ...held } }) {
  *
  * @param {{ title?: string, kind: string, children: Children }} props
  */
-const Theirs = ({ title, kind, children }) => html`<section class="part from-agent ${kind}">
+const AgentText = ({ title, kind, children }) => html`<section class="part from-agent ${kind}">
   ${title && html`<${Heading}>${title}<//>`}
   ${children}
 </section>`;
@@ -160,12 +160,12 @@ function Recorded({ hash, who, how }) {
 function WhoUntil({ held }) {
   const { agent, request, expires_at } = held;
   const { name, parent } = agent;
-  const approvers = approversInWords(held);
+  const approvers = describeApprovers(held);
   return html`<section class="part who"><dl class="facts">
     <dt>Agent</dt><dd><span class="theirs">${visibleLine(name)}</span>${parent && html`<span class="quiet">, a child of <span class="theirs">${visibleLine(parent.name)}</span></span>`}</dd>
     ${request?.caller && html`<dt>On behalf</dt><dd class="on-behalf">${forWhom(request.caller)}</dd>`}
     ${approvers && html`<dt>Approvers</dt><dd class="approvers">${approvers}</dd>`}
-    ${expires_at && html`<dt>Waits until</dt><dd>${momentInWords(expires_at)}</dd>`}
+    ${expires_at && html`<dt>Waits until</dt><dd>${formatMoment(expires_at)}</dd>`}
   </dl></section>`;
 }
 
@@ -210,13 +210,13 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
         html`<dl class="facts"><dt>Recipients</dt><dd><${Recipients} recipients=${request.recipients} onSeen=${hear('recipients')} /></dd></dl>`
       }
     </section>
-    <${Theirs} kind="has-body">
-      ${request.upload ? html`<${Heading}>Body<//><p class="theirs small">${visibleLine(uploadInWords(request.upload))}</p><p class="small">SHA-256 <code>${request.upload.sha256}</code></p>` : request.body === null ? html`<${Heading}>No body<//>` : html`<${Body} body=${request.body} hash=${hash} onSeen=${hear('body')} />`}
+    <${AgentText} kind="has-body">
+      ${request.upload ? html`<${Heading}>Body<//><p class="theirs small">${visibleLine(describeUpload(request.upload))}</p><p class="small">SHA-256 <code>${request.upload.sha256}</code></p>` : request.body === null ? html`<${Heading}>No body<//>` : html`<${Body} body=${request.body} hash=${hash} onSeen=${hear('body')} />`}
     <//>
     <${OriginalRequest} held=${held} />
     ${
       reason &&
-      html`<${Theirs} title="The agent’s own words" kind="has-reason">
+      html`<${AgentText} title="The agent’s own words" kind="has-reason">
         <p class="quiet small">Why it wants this. Nobody checked it.</p>
         <${Lines} text=${reason} label="The agent’s own words" />
         <${Unseen} text=${reason} />
@@ -224,7 +224,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
     }
     ${
       headers.length > 0 &&
-      html`<${Theirs} title="Headers" kind="has-headers">
+      html`<${AgentText} title="Headers" kind="has-headers">
         <${Box} as="dl" class="parameters small" label="Headers">
           ${headers.map(([name, value]) => html`<dt class="theirs">${visibleLine(name)}</dt><dd class="theirs">${visibleLine(value)}</dd>`)}
         <//>
@@ -234,7 +234,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
     <details class="part details">
       <summary>Details: rule, scope, connection, what is recorded</summary>
       <dl class="facts">
-        <dt>Held by</dt><dd><${Because} because=${held.held_because} /></dd>
+        <dt>Held by</dt><dd><${HoldReasons} because=${held.held_because} /></dd>
         <dt>Scope</dt><dd><code class="theirs">${visibleLine(held.scope)}</code></dd>
         <dt>Platform’s id</dt><dd><code class="theirs">${visibleLine(platform)}</code></dd>
         ${label && html`<dt>Connection</dt><dd class="theirs">${visibleLine(label)}</dd>`}

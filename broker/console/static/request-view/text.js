@@ -22,7 +22,7 @@ export function sized(bytes) {
  *
  * @param {{ media_type: string | null, bytes: number }} upload
  */
-export const uploadInWords = ({ media_type: type, bytes }) => `${sized(bytes)} of ${type ?? 'no media type'}`;
+export const describeUpload = ({ media_type: type, bytes }) => `${sized(bytes)} of ${type ?? 'no media type'}`;
 
 /**
  * Returns how many characters of a text are shown by their code point.

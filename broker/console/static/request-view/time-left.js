@@ -52,7 +52,7 @@ export function TimeLeft({ held }) {
 }
 
 /** Formats a time as `today, 14:32`, or with its date. */
-export const momentInWords = (/** @type {string} */ moment) => {
+export const formatMoment = (/** @type {string} */ moment) => {
   const date = new Date(moment);
   const time = date.toLocaleTimeString([], { timeStyle: 'short' });
   return date.toDateString() === new Date().toDateString()

@@ -17,7 +17,7 @@ const inMinutes = (/** @type {number} */ seconds) => String(Math.round((seconds 
 const DAY = 24 * 60;
 
 /** Formats seconds in the largest unit that is exact: `1 day`, `36 h`, `90 min`. */
-function exactlyInWords(/** @type {number} */ seconds) {
+function formatExactly(/** @type {number} */ seconds) {
   const minutes = seconds / 60;
   if (minutes % DAY === 0) return minutes === DAY ? '1 day' : `${minutes / DAY} days`;
   return minutes % 60 === 0 ? `${minutes / 60} h` : `${inMinutes(seconds)} min`;
@@ -52,7 +52,7 @@ export function Approvals({
   const byDefault = provider ? WHO.agents_owner : WHO.approvers;
   return html`<section class="sheet" aria-labelledby="approvals">
     <h2 id="approvals">Approvals</h2>
-    <p>A held call waits ${exactlyInWords(ttl)} for somebody to decide, then it expires. A change applies to calls that are held from then on. ${
+    <p>A held call waits ${formatExactly(ttl)} for somebody to decide, then it expires. A change applies to calls that are held from then on. ${
       verified
         ? 'A passkey counts only if the device checked who holds it, by finger, face or PIN.'
         : 'A passkey counts also if the device only checked that somebody touched it.'

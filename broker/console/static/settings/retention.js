@@ -19,7 +19,7 @@ const KINDS = [
   { kind: 'events_days', title: 'Events', what: 'changes, decisions and what else happened' },
 ];
 
-const inWords = (/** @type {number | null} */ days) => (days === null ? 'for ever' : `for ${days} days`);
+const formatDays = (/** @type {number | null} */ days) => (days === null ? 'for ever' : `for ${days} days`);
 const asText = (/** @type {number | null} */ days) => (days === null ? '' : String(days));
 
 /** @param {{ kept: Kept, may: boolean, changed: () => void }} props */
@@ -58,7 +58,7 @@ export function Retention({ kept, may, changed }) {
   };
   return html`<section class="sheet" aria-labelledby="retention">
     <h2 id="retention">How long the audit is kept</h2>
-    <ul>${KINDS.map(({ kind, title, what }) => html`<li><strong>${title}</strong> (${what}): ${inWords(kept[kind])}</li>`)}</ul>
+    <ul>${KINDS.map(({ kind, title, what }) => html`<li><strong>${title}</strong> (${what}): ${formatDays(kept[kind])}</li>`)}</ul>
     ${
       may &&
       html`<form onSubmit=${submit}>

@@ -30,7 +30,7 @@ export function Demo({ shown, of }) {
     run(async () => {
       const made = await ask('POST', '/owner/demo', {});
       // A success is visible on the page, and is announced to screen readers only; any other result is also shown as a message.
-      announce(inWords(made), made.calls[0]?.result === 'allowed' ? 'good' : 'wait');
+      announce(describeDemo(made), made.calls[0]?.result === 'allowed' ? 'good' : 'wait');
       await shown(made);
       keepFocus();
     });
@@ -45,7 +45,7 @@ export function Demo({ shown, of }) {
 /** The purpose of each call, in order. */
 const CALLS = ['Reading the issues', 'Closing one with a scope that reads', 'A refund of 1 EUR'];
 
-function inWords(/** @type {DemoMade} */ { calls, approval_id }) {
+function describeDemo(/** @type {DemoMade} */ { calls, approval_id }) {
   const said = calls.map(
     ({ result, reason }, at) => `${CALLS[at]}: ${result ? RESULTS[result].words.toLowerCase() : reason}.`,
   );

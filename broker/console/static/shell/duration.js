@@ -8,7 +8,7 @@ const DAY = 24 * HOUR;
  *
  * @param {number} ms
  */
-export function inWords(ms) {
+export function formatDuration(ms) {
   if (ms < MINUTE) return `${Math.max(0, Math.round(ms / 1000))} s`;
   if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
   if (ms >= 2 * DAY) return `${Math.floor(ms / DAY)} days`;
@@ -22,4 +22,4 @@ export function inWords(ms) {
  *
  * @param {number} ms
  */
-export const agoInWords = (ms) => (ms < 10_000 ? 'just now' : `${inWords(ms)} ago`);
+export const formatAgo = (ms) => (ms < 10_000 ? 'just now' : `${formatDuration(ms)} ago`);

@@ -1,6 +1,6 @@
 // Times in words.
 import { html, useEffect, useState } from '/console/html.js';
-import { agoInWords, inWords } from '/console/shell/duration.js';
+import { formatAgo, formatDuration } from '/console/shell/duration.js';
 
 const MINUTE = 60_000;
 
@@ -35,7 +35,7 @@ export const exactly = (/** @type {string} */ at) =>
 export function Ago({ at }) {
   const now = useNow(15_000);
   return html`<time datetime=${at} title=${exactly(at)}>
-    ${agoInWords(now - Date.parse(at))}
+    ${formatAgo(now - Date.parse(at))}
   </time>`;
 }
 
@@ -55,6 +55,6 @@ export function Left({ deadline }) {
   if (!close && left < 2 * MINUTE) setClose(true);
   if (left >= SHOWN_BELOW_MS) return null;
   return html`<span class="left" data-kind=${left < SOON_MS ? 'wait' : ''}>
-    ${left > 0 ? `${inWords(left)} left` : 'expired'}
+    ${left > 0 ? `${formatDuration(left)} left` : 'expired'}
   </span>`;
 }

@@ -74,7 +74,7 @@ export const decideManyApprovals = route({
       ...(note !== undefined && { note }),
       items: items.map((one) => ({ approvalId: one.approval_id, requestHash: one.request_hash })),
     };
-    const settled = await decideMany(services, by, ownerDecision, { patienceMs: REPLAY_WAIT_MS, stillMay });
+    const settled = await decideMany(services, by, ownerDecision, { timeoutMs: REPLAY_WAIT_MS, stillMay });
     const now = services.broker.clock();
     return json(200, { results: settled.map((one) => shown(one, ownerDecision.status, now)) });
   },

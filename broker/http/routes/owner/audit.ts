@@ -82,7 +82,7 @@ export const exportAudit = route({
   path: '/owner/audit/export',
   auth: 'owner',
   role: 'viewer',
-  atOnce: { perAddress: 4, inAll: 32 },
+  concurrency: { perAddress: 4, overall: 32 },
   capability: 'owner.audit.export',
   summary: 'Every final row with its receipt, oldest first, one JSON object a line; or as a table without receipts.',
   query: z.object({

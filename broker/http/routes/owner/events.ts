@@ -7,7 +7,7 @@ export const ownerEvents = route({
   path: '/owner/events',
   auth: 'owner',
   role: 'viewer',
-  atOnce: { perAddress: 100, inAll: 5_000 },
+  concurrency: { perAddress: 100, overall: 5_000 },
   capability: 'owner.events',
   summary: 'The number of pending decisions, sent as it changes (Server-Sent Events).',
   answers: {

@@ -55,7 +55,7 @@ export const exportOwnerLog = route({
   path: '/owner/log/export',
   auth: 'owner',
   role: 'viewer',
-  atOnce: { perAddress: 4, inAll: 32 },
+  concurrency: { perAddress: 4, overall: 32 },
   capability: 'owner.log.export',
   summary: 'The receipt log up to its newest checkpoint, as a file that anybody can check offline.',
   description:
