@@ -28,10 +28,10 @@ import { noteBreaker } from './calls/breakers.ts';
 import { holderOf } from './calls/call.ts';
 import type { CallServices } from './calls/call-services.ts';
 import { credentialOpener } from './calls/credentials.ts';
-import { agentDeeds } from './calls/deeds.ts';
 import { earlierCalls } from './calls/earlier-calls.ts';
 import { mcpSessions } from './calls/mcp-sessions.ts';
 import { heldRaw } from './calls/raw-request.ts';
+import { agentSeenValues } from './calls/seen-values.ts';
 import { freshRefusals } from './calls/token-renewal.ts';
 import { toolChecks } from './calls/tool-checks.ts';
 import { budgetOf } from './egress/budget-limits.ts';
@@ -117,7 +117,7 @@ export function makeServices(broker: Broker, beatMs?: number): Services {
     budget: new CallBudget(budgetOf(broker.config.limitFactor)),
     loadFacts,
     credentials: credentialOpener(broker),
-    deeds: agentDeeds(broker),
+    seenValues: agentSeenValues(broker),
     earlierCalls: earlierCalls(broker),
     keysToRelease: makeKeysToRelease(broker.store),
     longBodies: makeLongBodies(),

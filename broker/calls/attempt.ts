@@ -131,7 +131,7 @@ async function toolStep(
   const { replay, now } = attempt;
   const { who, action } = call;
   const organisationId = who.agent.organisation_id;
-  const ask = await services.deeds.withFirstTimes(loaded.facts, askOf(action, call));
+  const ask = await services.seenValues.withFirstTimes(loaded.facts, askOf(action, call));
   const toolless = { call, loaded, inferred, now, ask, onFile: undefined, isListed: false };
   if (loaded.platform?.rules.kind !== 'mcp') return toolless;
   const onFile = await toolOnFile(services, organisationId, loaded.platform, ask);
@@ -149,7 +149,7 @@ async function toolStep(
     loaded: after,
     inferred,
     now: preflight.now,
-    ask: withEffect(await services.deeds.withFirstTimes(after.facts, ask), listed),
+    ask: withEffect(await services.seenValues.withFirstTimes(after.facts, ask), listed),
     onFile: listed,
     isListed: true,
   };

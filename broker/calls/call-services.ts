@@ -12,9 +12,9 @@ import type { FactsReader } from '../store/facts-reader.ts';
 import type { KeysToRelease } from '../store/keys-to-release.ts';
 import type { IssuedTokens } from '../token-source/issued-tokens.ts';
 import type { Credentials } from './credentials.ts';
-import type { AgentDeeds } from './deeds.ts';
 import type { EarlierCalls } from './earlier-calls.ts';
 import type { McpSessions } from './mcp-sessions.ts';
+import type { AgentSeenValues } from './seen-values.ts';
 import type { FreshRefusals } from './token-renewal.ts';
 import type { ToolChecks } from './tool-checks.ts';
 
@@ -27,7 +27,7 @@ export type CallServices = Changing &
     loadFacts: FactsLoader;
     credentials: Credentials;
     /** What agents did before, for `first_time` rules. */
-    deeds: AgentDeeds;
+    seenValues: AgentSeenValues;
     /** Calls that rules look back at. */
     earlierCalls: EarlierCalls;
     keysToRelease: KeysToRelease;

@@ -7,8 +7,8 @@ import { intentRow, rowOf } from '../audit/row.ts';
 import type { CallLease } from '../egress/call-lease.ts';
 import { BODY_CUT, ENDED_HERE } from '../egress/unreachable.ts';
 import type { LentCredential } from '../policy/access-ended.ts';
-import { deedsOf } from '../policy/deeds.ts';
 import type { Ask, Facts, Instant, Verdict } from '../policy/facts.ts';
+import { seenValuesOf } from '../policy/seen-values.ts';
 import type { StandingApproval } from '../policy/standing-terms.ts';
 import { present } from '../runtime/present.ts';
 import { useStandingApproval } from '../store/standing-approvals.ts';
@@ -178,8 +178,8 @@ async function sendAndRecord(
   if (mayBeSent(outcome) || outcome.kind === 'unreachable') broker.metrics.upstream(call.action.platform, ms, failure);
   step?.set(answerAttributes(outcome));
   step?.end(failure ?? (outcome.kind === 'unreachable' ? outcome.code : undefined));
-  const memory = services.deeds.toRemember(outcome, familyOf(call.who), () =>
-    deedsOf(call.action.platform, connected.platform.rules, present(ask.call, 'call')),
+  const memory = services.seenValues.toRemember(outcome, familyOf(call.who), () =>
+    seenValuesOf(call.action.platform, connected.platform.rules, present(ask.call, 'call')),
   );
   const isAsked = replay !== undefined || ask.call?.firstTimes !== undefined;
   const companion = isAsked ? memory?.companion : undefined;

@@ -10,10 +10,10 @@ import { present } from '../runtime/present.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';
-import type { AgentDeeds } from './deeds.ts';
 import { type EarlierCalls, withPast } from './earlier-calls.ts';
 import { inferScope, naming } from './raw-scope.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
+import type { AgentSeenValues } from './seen-values.ts';
 import { type ToolOnFile, toolOnFile, unlikeAccepted, whyAbsent, whyQuarantined, withEffect } from './tool-on-file.ts';
 
 /** Rules to decide by instead of those in force; already accepted by `readRules`. */
@@ -49,7 +49,7 @@ export async function simulate(
   services: Uses<'clock' | 'store'> & {
     facts: FactsReader;
     loadFacts: FactsLoader;
-    deeds: AgentDeeds;
+    seenValues: AgentSeenValues;
     earlierCalls: EarlierCalls;
   },
   agentId: string,
@@ -78,7 +78,7 @@ export async function simulate(
   const unscoped = asked && { ...asked, call: { ...asked.call, ...(git && { git }), ...(caller && { caller }) } };
   const inferred = unscoped && action.scope === undefined ? inferScope(facts, unscoped) : undefined;
   const concrete = inferred && unscoped ? { ...unscoped, scope: inferred.scope } : unscoped;
-  const ask = concrete && (await services.deeds.withFirstTimes(facts, concrete));
+  const ask = concrete && (await services.seenValues.withFirstTimes(facts, concrete));
   const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
   const whole = ask && (await withPast(services, facts, withEffect(ask, onFile), now));
   const decided = whole ? decide(facts, whole, now) : present(stopped, 'verdict');

@@ -3,12 +3,12 @@ import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import type { Earlier } from './earlier.ts';
 import type { Charge } from './limit.ts';
 
-/** The kinds of action that an agent may do for the first time (deeds.ts). */
+/** The kinds of action that an agent may do for the first time (seen-values.ts). */
 export const DEED_KINDS = ['operation', 'recipient', 'repository'] as const;
-export type DeedKind = (typeof DEED_KINDS)[number];
+export type SeenValueKind = (typeof DEED_KINDS)[number];
 
 /** For each kind, whether the call does something that its agent never did before. */
-export type FirstTimes = Readonly<Record<DeedKind, boolean>>;
+export type FirstTimes = Readonly<Record<SeenValueKind, boolean>>;
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type Method = (typeof METHODS)[number];

@@ -87,7 +87,7 @@ export async function close(open: Open, graceMs: number, log: Log): Promise<void
   await step('times of last use', () => services?.tokenUses.write());
   await step('last use of static keys', () => services?.staticKeyUses.write());
   await step('last use of workloads', () => services?.workloadUses.write());
-  await step('what agents did', () => services?.deeds.write());
+  await step('what agents did', () => services?.seenValues.write());
   await step('generation of the store', async () => {
     if (broker && !broker.storeOutage.isLasting()) await nextGeneration(store, broker.config, log);
   });

@@ -128,7 +128,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'keeping the partitions of the audit': (now: number) => keepAuditPartitions(broker, now),
       'writing when static keys were used last': () => services.staticKeyUses.write(),
       'writing when workloads were used last': () => services.workloadUses.write(),
-      'writing what agents did': () => services.deeds.write(),
+      'writing what agents did': () => services.seenValues.write(),
       // Runs last: it waits for platforms.
       'revoking tokens that nobody kept': (now: number) => revokeUndecidedTokens(services, now),
     };

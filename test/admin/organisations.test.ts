@@ -157,7 +157,7 @@ describe('two organisations', () => {
     for (const owner of alphas) owners.set(owner.role, owner);
     const other = (await furnish(world, 'beta')).organisation;
     // Rows that the broker writes asynchronously.
-    await world.running.services.deeds.write();
+    await world.running.services.seenValues.write();
     alpha = await look(organisation);
     beta = await look(other);
     const texts = (rows: readonly StoredRow[]) =>

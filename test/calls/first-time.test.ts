@@ -2,7 +2,7 @@
 import type { KyselyPlugin } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../broker/audit/outcome.ts';
-import { agentDeeds } from '../../broker/calls/deeds.ts';
+import { agentSeenValues } from '../../broker/calls/seen-values.ts';
 import type { Log } from '../../broker/log/log.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
@@ -88,7 +88,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     await expectHeld(agent, 'POST /mail', {});
   });
 
-  test('deeds before the rule existed count, and so do deeds of a parent', async () => {
+  test('seen values before the rule existed count, and so do seen values of a parent', async () => {
     const agent = await agentBy([{ effect: 'allow' }]);
     await expectSent(agent, 'POST /repos/acme/app/issues', { title: 'a' });
     const guarded = await organisation.ask('POST', '/owner/guardrails', {
@@ -120,7 +120,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     await expectSent(agent, 'GET /repos/acme/app/issues');
   });
 
-  test('only hashes of deeds are stored, no content', async () => {
+  test('only hashes of seen values are stored, no content', async () => {
     const agent = await agentBy(held('recipient'));
     await approve(await expectHeld(agent, 'POST /mail', { to: 'carol@secret.example' }));
     const rows = await world.running.broker.store.db.selectFrom('agent_deeds').selectAll().execute();
@@ -128,7 +128,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     expect(JSON.stringify(rows)).not.toMatch(/carol|mail|issues/);
   });
 
-  test('deeds that no rule asked about are stored in batches; a row that the store refuses does not fail the others', async () => {
+  test('seen values that no rule asked about are stored in batches; a row that the store refuses does not fail the others', async () => {
     const { store: real } = world.running.broker;
     const statements: number[] = [];
     const counting: KyselyPlugin = {
@@ -140,7 +140,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     };
     const refused: unknown[] = [];
     let isAway = true;
-    const deeds = agentDeeds({
+    const seenValues = agentSeenValues({
       clock: Date.now,
       log: { error: (entry: unknown) => refused.push(entry) } as unknown as Log,
       store: {
@@ -159,16 +159,16 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
       .executeTakeFirstOrThrow();
     const outcome = { kind: 'answered', call: { organisationId } } as Outcome;
     const does = (agentId: string) =>
-      deeds.toRemember(outcome, agentId, () => ({
+      seenValues.toRemember(outcome, agentId, () => ({
         isChange: true,
         known: [{ kind: 'operation', value: 'p POST /x' }],
         unknown: [],
       }));
     for (const { id } of agents) does(id)?.writeSoon();
     expect(does(agents[0]?.id ?? '')).toBeUndefined();
-    await expect(deeds.write()).rejects.toThrow('connection refused');
+    await expect(seenValues.write()).rejects.toThrow('connection refused');
     isAway = false;
-    await deeds.write();
+    await seenValues.write();
     expect(statements).toHaveLength(1);
     const stored = async () => {
       const ids = agents.map(({ id }) => id);
@@ -178,7 +178,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     expect(await stored()).toEqual(agents.map(() => 1));
 
     await real.db.deleteFrom('agent_deeds').where('organisation_id', '=', organisationId).execute();
-    const again = agentDeeds({
+    const again = agentSeenValues({
       clock: Date.now,
       log: { error: (e: unknown) => refused.push(e) } as never,
       store: real,
@@ -197,7 +197,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
 
   if (store === 'postgres') {
     const replica = givenReplica(world);
-    test('another replica uses a new deed immediately', async () => {
+    test('another replica uses a new seen value immediately', async () => {
       const agent = await agentBy(held('operation'));
       await expectHeld(replica.asks(agent), 'POST /repos/acme/app/issues', { title: 'a' });
       await approve(await expectHeld(agent, 'POST /repos/acme/app/issues', { title: 'a' }));

@@ -1,6 +1,5 @@
 /** Statements that read rows, for named-rows.test.ts. */
 import { countOpenRequests, findOpenRequest } from '../../broker/store/access-requests.ts';
-import { findDeeds } from '../../broker/store/agent-deeds.ts';
 import { findOtherAgentWithKey, isFormerKey, keyReplacedAt } from '../../broker/store/agent-keys.ts';
 import { findAgent, findLiveAgentNamed, listGrants } from '../../broker/store/agents.ts';
 import { countPending, findApproval, holdsRead } from '../../broker/store/approvals.ts';
@@ -26,6 +25,7 @@ import { listPersonSessions } from '../../broker/store/person-sessions.ts';
 import { listPlatformSecrets } from '../../broker/store/platform-secrets.ts';
 import { listPolicyVersions } from '../../broker/store/policies.ts';
 import { refusalsAt } from '../../broker/store/refusal-counts.ts';
+import { findSeenValues } from '../../broker/store/seen-values.ts';
 import { countStanding, findStandingTerms, standsFor } from '../../broker/store/standing-approvals.ts';
 import { listStaticKeys } from '../../broker/store/static-keys.ts';
 import { findUpstreamToken } from '../../broker/store/upstream-tokens.ts';
@@ -67,7 +67,9 @@ export const READING: Case[] = [
     { given: PENDING, others: { ...AGENTS, status: DENIED, expires_at: PAST } },
     (db, row) => countOpenRequests(db, { organisationId: row.organisation_id, agentUuid: row.agent_id }, NOW),
   ),
-  reading('agent_deeds', 'find', { others: { ...AGENTS, hash: OTHER } }, (db, row) => findDeeds(db, row, [row.hash])),
+  reading('agent_deeds', 'find', { others: { ...AGENTS, hash: OTHER } }, (db, row) =>
+    findSeenValues(db, row, [row.hash]),
+  ),
   reading('agents', 'find', { others: OWN }, (db, row) => findAgent(db, row.organisation_id, row.id)),
   reading(
     'agents',

@@ -8,7 +8,6 @@ import { newAgentId } from '../../broker/crypto/ids.ts';
 import { rootOfEdge } from '../../broker/receipt-log/merkle.ts';
 import { appendRows, readEdge } from '../../broker/receipt-log/tree.ts';
 import { addCounts, moveMark } from '../../broker/store/activity-counts.ts';
-import { putDeeds } from '../../broker/store/agent-deeds.ts';
 import { putCallMarks } from '../../broker/store/call-marks.ts';
 import { putGovernanceApply } from '../../broker/store/governance-applies.ts';
 import { putHeldJoin } from '../../broker/store/held-joins.ts';
@@ -24,6 +23,7 @@ import { putPersonSession } from '../../broker/store/person-sessions.ts';
 import { putPlatformSecret } from '../../broker/store/platform-secrets.ts';
 import { moveHead, putCheckpoint } from '../../broker/store/receipt-logs.ts';
 import type { Schema } from '../../broker/store/schema.ts';
+import { putSeenValues } from '../../broker/store/seen-values.ts';
 import { putStandingApproval } from '../../broker/store/standing-approvals.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { claimUpstreamToken } from '../../broker/store/upstream-tokens.ts';
@@ -362,8 +362,8 @@ async function putMcpClient(world: World, agent: TestAgent, owner: OwnerTable, n
     now,
     openMs: 0,
   });
-  const deed = { hash: `${name}-deed`, kind: 'operation' as const, changed: 1 as const, created_at: now };
-  await putDeeds(broker.store.db, [{ organisation_id: owner.organisation_id, agent_id: agent.id, ...deed }]);
+  const seenValue = { hash: `${name}-deed`, kind: 'operation' as const, changed: 1 as const, created_at: now };
+  await putSeenValues(broker.store.db, [{ organisation_id: owner.organisation_id, agent_id: agent.id, ...seenValue }]);
 }
 
 /** A channel with a message, and a notice in the outbox, which stays there: from now on the broker of this world sends nothing. */

@@ -1,5 +1,5 @@
 /** Tables of held calls, and of passkeys and other data for deciding them. */
-import type { DeedKind } from '../../policy/call-ask.ts';
+import type { SeenValueKind } from '../../policy/call-ask.ts';
 import type { Bit } from './column-types.ts';
 
 export type ApprovalTable = {
@@ -185,7 +185,7 @@ export type AgentDeedTable = {
   agent_id: string;
   /** Hash of the kind and the content of the action, which is not stored itself. */
   hash: string;
-  kind: DeedKind;
+  kind: SeenValueKind;
   /** Whether the action was done by a call that changes something. */
   changed: Bit;
   created_at: number;

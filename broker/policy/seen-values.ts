@@ -2,7 +2,7 @@
  * Lists what a call does and its agent may do for the first time (`first_time` in conditions): its operations, the recipients that it names, the repository
  * that it is about.
  */
-import type { CallAsk, DeedKind } from './call-ask.ts';
+import type { CallAsk, SeenValueKind } from './call-ask.ts';
 import { classify, isGraphql } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { recipientsOf } from './recipients.ts';
@@ -13,19 +13,19 @@ import { toolOf } from './tool.ts';
 const MAX_RECIPIENTS = 100;
 
 /** `value`: includes the platform id, so that it is unique among all values of this kind. */
-export type Deed = { kind: DeedKind; value: string };
+export type SeenValue = { kind: SeenValueKind; value: string };
 
 /**
  * `isChange`: what was only read before counts as a first time when a call changes it. `unknown`: the kinds for which the call's values cannot be determined;
  * they count as a first time, and are not stored.
  */
-export type Deeds = { isChange: boolean; known: readonly Deed[]; unknown: readonly DeedKind[] };
+export type SeenValues = { isChange: boolean; known: readonly SeenValue[]; unknown: readonly SeenValueKind[] };
 
 /** Returns what a call does. `rules`: those of the platform `platformId`. Pure; never throws. */
-export function deedsOf(platformId: string, rules: PlatformRules, call: CallAsk): Deeds {
-  const known: Deed[] = [];
-  const unknown: DeedKind[] = [];
-  const note = (kind: DeedKind, value: string) => known.push({ kind, value: `${platformId} ${value}` });
+export function seenValuesOf(platformId: string, rules: PlatformRules, call: CallAsk): SeenValues {
+  const known: SeenValue[] = [];
+  const unknown: SeenValueKind[] = [];
+  const note = (kind: SeenValueKind, value: string) => known.push({ kind, value: `${platformId} ${value}` });
   const operations = operationsOf(rules, call);
   if (operations.length === 0) unknown.push('operation');
   for (const operation of operations) note('operation', operation);

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { type CallAsk, UnreadBody } from '../../broker/policy/call-ask.ts';
-import { deedsOf } from '../../broker/policy/deeds.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import type { RulesSource } from '../../broker/policy/platform-rules.ts';
+import { seenValuesOf } from '../../broker/policy/seen-values.ts';
 import { call } from './world.ts';
 
 const HOST: RulesSource = {
@@ -23,34 +23,34 @@ const SERVER: RulesSource = { kind: 'mcp', scopes: { 'files:all': ['tool *'] } }
 
 const post = (path: string, body?: CallAsk['body'], rest: Partial<CallAsk> = {}) =>
   call({ method: 'POST', path, body, ...rest });
-const deeds = (source: RulesSource, of: CallAsk) => {
-  const { isChange, known, unknown } = deedsOf('p', compilePlatformRules(source), of);
+const seenValues = (source: RulesSource, of: CallAsk) => {
+  const { isChange, known, unknown } = seenValuesOf('p', compilePlatformRules(source), of);
   return { isChange, known: known.map(({ kind, value }) => `${kind} ${value}`), unknown };
 };
 
 test("the operation is the manifest's entry, or the tool itself", () => {
-  expect(deeds(HOST, post('/repos/Acme/App/issues', {}))).toEqual({
+  expect(seenValues(HOST, post('/repos/Acme/App/issues', {}))).toEqual({
     isChange: true,
     known: ['operation p POST /repos/*/*/issues', 'repository p acme/app'],
     unknown: [],
   });
-  const tool = deeds(SERVER, post('/tools/delete_all', {}));
+  const tool = seenValues(SERVER, post('/tools/delete_all', {}));
   expect(tool).toEqual({ isChange: true, known: ['operation p tool delete_all'], unknown: [] });
-  expect(deeds(HOST, post('/nowhere')).unknown).toEqual(['operation']);
+  expect(seenValues(HOST, post('/nowhere')).unknown).toEqual(['operation']);
 });
 
 test('a GET and a GraphQL query are not changes', () => {
-  expect(deeds(HOST, call({ path: '/repos/acme/app/issues' })).isChange).toBe(false);
+  expect(seenValues(HOST, call({ path: '/repos/acme/app/issues' })).isChange).toBe(false);
   const query = post('/graphql', { query: '{ repository(owner: "a", name: "b") { id } }' });
-  expect(deeds(HOST, query)).toEqual({
+  expect(seenValues(HOST, query)).toEqual({
     isChange: false,
     known: ['operation p query repository'],
     unknown: ['repository'],
   });
   const mutation = post('/graphql', { query: 'mutation { createIssue(input: {}) { id } }' });
-  expect(deeds(HOST, mutation)).toMatchObject({ isChange: true, unknown: ['repository'] });
+  expect(seenValues(HOST, mutation)).toMatchObject({ isChange: true, unknown: ['repository'] });
   const git = { service: 'git-upload-pack' as const, refs: [] };
-  expect(deeds(HOST, post('/git/acme/App/git-upload-pack', undefined, { git }))).toEqual({
+  expect(seenValues(HOST, post('/git/acme/App/git-upload-pack', undefined, { git }))).toEqual({
     isChange: false,
     known: ['operation p git-upload-pack', 'repository p acme/app'],
     unknown: [],
@@ -58,7 +58,7 @@ test('a GET and a GraphQL query are not changes', () => {
 });
 
 test('recipients are normalised, and a recipient that cannot be parsed is unknown', () => {
-  const named = (body: CallAsk['body']) => deeds(MAIL, post('/messages', body));
+  const named = (body: CallAsk['body']) => seenValues(MAIL, post('/messages', body));
   const ann = ['operation p POST /messages', 'recipient p Ann@x.example'];
   expect(named({ to: 'Ann@X.example' }).known).toEqual(ann);
   expect(named({ to: '"A" <Ann@x.example>', cc: [] })).toEqual({ isChange: true, known: ann, unknown: [] });
@@ -67,29 +67,29 @@ test('recipients are normalised, and a recipient that cannot be parsed is unknow
   expect(named({}).unknown).toEqual(['recipient']);
   expect(named(new UnreadBody('it is too large')).unknown).toEqual(['recipient']);
   // The recipients of a stored draft are unknown.
-  expect(deeds(MAIL, post('/drafts/7/send', {})).unknown).toEqual(['recipient']);
-  expect(deeds(MAIL, call({ path: '/messages' })).unknown).toEqual([]);
+  expect(seenValues(MAIL, post('/drafts/7/send', {})).unknown).toEqual(['recipient']);
+  expect(seenValues(MAIL, call({ path: '/messages' })).unknown).toEqual([]);
 });
 
 test('a repository that is being created, or whose name is not plain, is unknown', () => {
-  expect(deeds(HOST, post('/orgs/acme/repos', { name: 'new' })).unknown).toEqual(['repository']);
-  expect(deeds(HOST, call({ path: '/repos/acme/a%2Fb/issues' })).unknown).toContain('repository');
-  expect(deeds(HOST, call({ path: '/user' }))).toEqual({
+  expect(seenValues(HOST, post('/orgs/acme/repos', { name: 'new' })).unknown).toEqual(['repository']);
+  expect(seenValues(HOST, call({ path: '/repos/acme/a%2Fb/issues' })).unknown).toContain('repository');
+  expect(seenValues(HOST, call({ path: '/user' }))).toEqual({
     isChange: false,
     known: ['operation p GET /user'],
     unknown: [],
   });
   // A platform without repository endpoints has no repositories.
   expect(
-    deeds({ kind: 'graphql', scopes: { 'p:read': ['query *'] } }, post('/', { query: '{ me { id } }' })).unknown,
+    seenValues({ kind: 'graphql', scopes: { 'p:read': ['query *'] } }, post('/', { query: '{ me { id } }' })).unknown,
   ).toEqual([]);
 });
 
 test('more than a hundred recipients are not stored, and count as a first time', () => {
   const to = (count: number) => ({ to: Array.from({ length: count }, (_, i) => `a${i}@x.example`).join(',') });
-  const { known, unknown } = deeds(MAIL, post('/messages', to(100)));
+  const { known, unknown } = seenValues(MAIL, post('/messages', to(100)));
   expect([known.length, unknown]).toEqual([101, []]);
-  expect(deeds(MAIL, post('/messages', to(101)))).toMatchObject({
+  expect(seenValues(MAIL, post('/messages', to(101)))).toMatchObject({
     known: ['operation p POST /messages'],
     unknown: ['recipient'],
   });

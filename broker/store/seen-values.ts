@@ -7,7 +7,7 @@ import type { Bit } from './tables/column-types.ts';
 type Place = Pick<AgentDeedTable, 'organisation_id' | 'agent_id'>;
 
 /** Returns which of these hashes are stored for an agent, and whether the action changed something. */
-export async function findDeeds(
+export async function findSeenValues(
   db: Db,
   { organisation_id, agent_id }: Place,
   hashes: readonly string[],
@@ -22,8 +22,8 @@ export async function findDeeds(
   return new Map(rows.map(({ hash, changed }) => [hash, changed]));
 }
 
-/** Stores deeds, ordered by hash so that concurrent transactions do not deadlock. The mark for a change is never reset. */
-export async function putDeeds(tx: Db, rows: readonly AgentDeedTable[]): Promise<void> {
+/** Stores seen values, ordered by hash so that concurrent transactions do not deadlock. The mark for a change is never reset. */
+export async function putSeenValues(tx: Db, rows: readonly AgentDeedTable[]): Promise<void> {
   await tx
     .insertInto('agent_deeds')
     .values(rows.toSorted((a, b) => (a.hash < b.hash ? -1 : 1)))
