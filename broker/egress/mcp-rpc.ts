@@ -34,7 +34,7 @@ export const NO_ANSWER = 'no_answer';
 /** Progress and log notifications precede a response; a server that sends more than this will not respond. */
 const MAX_MESSAGES = 1_000;
 /** Most characters of a message text that are read to find out whether it is a notification. */
-const MAX_OF_NOTICE = 64 * 1024;
+const MAX_NOTICE_LENGTH = 64 * 1024;
 /** Most members of a message, a result or an error. */
 const MAX_MEMBERS = 10_000;
 
@@ -193,11 +193,11 @@ const isNotice = (message: Members): boolean =>
  * Whether a message text is a notification. Of a long text only the beginning is read: it must name a method before any result or error.
  */
 function isNoticeText(text: string): boolean {
-  if (text.length <= MAX_OF_NOTICE) {
+  if (text.length <= MAX_NOTICE_LENGTH) {
     const message = runToEnd(objectMembers(text, MAX_MEMBERS));
     return message !== undefined && message !== 'unclear' && isNotice(message);
   }
-  const tokens = new JsonTokens(text.slice(0, MAX_OF_NOTICE));
+  const tokens = new JsonTokens(text.slice(0, MAX_NOTICE_LENGTH));
   for (;;) {
     const token = tokens.next();
     if (token === 'bad' || token === 'end') return false;

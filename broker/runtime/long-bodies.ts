@@ -24,7 +24,7 @@ const MIB = 1024 * 1024;
 /** Bytes of bodies that are being read and parsed. Parsed, they take several times as much memory. */
 const READ_BYTES = shareOf({ all: 64 * MIB, reserve: 16 * MIB, little: 16 * MIB });
 /** Bodies of many megabytes that are processed concurrently, each of another organisation. */
-const MAX_LARGEST = 2;
+const MAX_LARGEST_BODIES = 2;
 /** Well below the time in which a request has to be received completely. */
 const TURN_MS = 30_000;
 /** The shortest timer. */
@@ -76,7 +76,7 @@ export function makeLongBodies(): LongBodies {
   const families = new Map<string, Family>();
   const room = new SharedRoom(READ_BYTES);
   const slices = new FairSlices();
-  const oneOfEach = makeSharedSemaphore(MAX_LARGEST, 1);
+  const oneOfEach = makeSharedSemaphore(MAX_LARGEST_BODIES, 1);
   const enter = (name: string): Family => {
     const family = families.get(name) ?? { reading: makeSemaphore(MAX_READING), parsing: makeSemaphore(1), users: 0 };
     families.set(name, family);

@@ -57,9 +57,9 @@ type Furnished = { organisation: Organisation; rows: StoredRow[] };
 type Told = { status: number; text: string; sent: string };
 
 /** Enough to include one of each kind that an owner may reach, in any order of the database. */
-const MAX_OF_PER_COLUMN = 5;
+const MAX_PER_COLUMN = 5;
 /** Ids of other tables than the one that a path names: a route queries its own table, so it finds none of them. A sample from all tables shows it. */
-const MAX_OF_OTHER_TABLES = sized(6, Number.POSITIVE_INFINITY);
+const MAX_OTHER_TABLES = sized(6, Number.POSITIVE_INFINITY);
 
 /** Returns the texts in columns of this name, some of each table. */
 function inColumns(rows: readonly StoredRow[], wanted: (column: string, table: string) => boolean): string[] {
@@ -68,7 +68,7 @@ function inColumns(rows: readonly StoredRow[], wanted: (column: string, table: s
     for (const [column, value] of Object.entries(row)) {
       if (typeof value !== 'string' || value === '' || !wanted(column, table)) continue;
       const some = found.get(`${table}.${column}`) ?? new Set();
-      if (some.size < MAX_OF_PER_COLUMN) found.set(`${table}.${column}`, some.add(value));
+      if (some.size < MAX_PER_COLUMN) found.set(`${table}.${column}`, some.add(value));
     }
   return [...new Set([...found.values()].flatMap((some) => [...some]))];
 }
@@ -115,7 +115,7 @@ function fillings(rows: readonly StoredRow[], path: string, name: string): Filli
   const fitting = values.filter((value) => ofTable.has(value));
   if (fitting.length === 0 && !UNNAMED.test(`{${name}}`)) return values.map((value) => ({ value, fits: true }));
   const others = values.filter((value) => !ofTable.has(value));
-  const step = Math.max(1, Math.floor(others.length / MAX_OF_OTHER_TABLES));
+  const step = Math.max(1, Math.floor(others.length / MAX_OTHER_TABLES));
   const some = others.filter((_, at) => at % step === 0);
   return [
     ...fitting.map((value) => ({ value, fits: true })),
