@@ -258,6 +258,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
     await chats.waitFor('chat.postMessage');
     await approve(id, ann);
     await hooks.waitFor(2);
+    await expect.poll(() => mail.mails.length).toBe(2);
     await correct(id, 'another title');
     const [first, again] = (await chats.waitFor('chat.postMessage', 2)) as [Body, Body];
     const says = `Corrected by ${carl.email}: approvals before that have no effect.`;
@@ -371,7 +372,8 @@ describe.each(STORES)(`kill -9 of the sender of updates on %s${postgresNote}`, (
 
     async function updatesReach(count: number) {
       const came = () => hooks.came().filter(({ type }) => type === 'call_held.updated').length;
-      await expect.poll(came, { timeout: 10_000 }).toBeGreaterThanOrEqual(count);
+      // The message in flight may have to time out first.
+      await expect.poll(came, { timeout: 60_000 }).toBeGreaterThanOrEqual(count);
     }
   }, 180_000);
 });
