@@ -1,5 +1,6 @@
 /** Invariants after every kill, whatever was running: of rows, receipts, approvals, the receipt log and the platform's requests. */
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
+import { approvedBefore } from '../../broker/audit/approval-state.ts';
 import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
@@ -158,6 +159,22 @@ export function startInvariants(
       const said = decisions.map(({ id, reason }) => `${id} ${reason}`).join();
       if (said !== (isDecided ? `${one.decision_audit_id} approval_${one.status}` : ''))
         fail('one decision, on record', `${where}: ${said}`);
+      const given = approvedBefore(one);
+      const people = new Set([...given.map((each) => each.decided_by), one.decided_by]);
+      const rowsOfGiven = mine.filter((row) => row.reason === 'approval_given').map(({ id }) => id);
+      // Nobody is removed and nothing is corrected here, so that each approval counts.
+      if (
+        rowsOfGiven.toSorted().join() !==
+        given
+          .map((each) => each.audit_id)
+          .toSorted()
+          .join()
+      )
+        fail('each approval is on record', `${where}: ${rowsOfGiven}`);
+      if (one.status === 'approved' && people.size < (one.approvers ?? 1))
+        fail('as many people approve as the rules require', `${where}: ${[...people]}`);
+      if (one.status === 'approved' && given.length > 0)
+        ledger.check('a call that two people have to approve was approved by two');
       const replay = mine.find((row) => row.id === one.replay_audit_id);
       const legal: Record<string, boolean> = {
         none: one.status !== 'approved' && times === 0,

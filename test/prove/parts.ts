@@ -67,7 +67,7 @@ const suite = (name: string, what: string, file: string, stores: Part['stores'])
 export const PARTS: readonly Part[] = [
   kill('calls', 'Reads, changes, deletions, held and refused calls, half of the changes with an `Idempotency-Key`'),
   kill('streams', 'Streamed responses and bodies of raw requests: a client gets an error for an interrupted one'),
-  kill('approvals', 'Calls are held, approved, denied and executed'),
+  kill('approvals', 'Calls are held, approved by one person or by two, denied and executed'),
   kill(
     'look-backs',
     'Reads that a look-back condition refers to, and changes after them: refused from the moment at which the platform has received the read, also when the read was interrupted',
@@ -169,7 +169,7 @@ export const PARTS: readonly Part[] = [
   ),
   model(
     'approvals',
-    'Calls are held, approved, denied and decided by two owners concurrently, while owners change what the agent may do and the broker restarts',
+    'Calls are held, approved by one person or by two, denied and decided by two owners concurrently, while owners change what the agent may do and the broker restarts',
   ),
   model('budgets', 'Standing approvals and limits, with bursts of calls: never more calls than their number allows'),
   model(

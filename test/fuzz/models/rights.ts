@@ -8,8 +8,8 @@ import type { TestAgent } from '../../world/agent.ts';
 import type { Organisation, World } from '../../world/world.ts';
 import { type Step, step } from '../steps.ts';
 
-/** Effects of the rule for `demo:write`. All else is allowed. */
-const EFFECTS = ['allow', 'require_approval', 'deny'] as const;
+/** Effects of the rule for `demo:write`; `two_approvers`: an approval by two people. All else is allowed. */
+const EFFECTS = ['allow', 'require_approval', 'two_approvers', 'deny'] as const;
 type Effect = (typeof EFFECTS)[number];
 
 export type Rights = {
@@ -25,10 +25,11 @@ export type Holder = { world: World; organisation: Organisation; agent: TestAgen
 export const READ = 'demo:read';
 export const WRITE = 'demo:write';
 
-const rules = (effect: Effect) => [
-  { effect: 'allow', scopes: [READ, 'demo:delete'] },
-  { effect, scopes: [WRITE] },
-];
+const ruleOf = (effect: Effect) => ({
+  ...(effect === 'two_approvers' ? { effect: 'require_approval', approvers: 2 } : { effect }),
+  scopes: [WRITE],
+});
+const rules = (effect: Effect) => [{ effect: 'allow', scopes: [READ, 'demo:delete'] }, ruleOf(effect)];
 
 /** Creates an agent in a new organisation: its reads are allowed, its writes are held. Resets the clock. */
 export async function newHolder(world: World): Promise<{ rights: Rights; holder: Holder }> {
@@ -64,14 +65,23 @@ export function verdictOf(rights: Rights, scope: string, now: number): 'made' | 
   if (writes && guardrails === 'deny') reasons.push('denied_by_guardrail');
   if (writes && policy === 'deny') reasons.push('denied_by_policy');
   if (reasons.length > 0) return reasons;
-  const isHeld = grant?.isHeld || (writes && [guardrails, policy].includes('require_approval'));
+  const isHeld = grant?.isHeld || (writes && [guardrails, policy].some((effect) => effect !== 'allow'));
   return isHeld ? 'held' : 'made';
 }
+
+/** Returns how many people have to approve a call with this scope. */
+export const approversOf = ({ guardrails, policy }: Rights, scope: string): number =>
+  scope === WRITE && [guardrails, policy].includes('two_approvers') ? 2 : 1;
 
 /** Sends a request of the owner, and expects this status. */
 async function change({ organisation }: Holder, method: string, path: string, body: unknown, status = 200) {
   const answer = await organisation.ask(method, path, body);
   expect(answer.status, `${method} ${path}: ${answer.text}`).toBe(status);
+}
+
+export async function setPolicy(rights: Rights, holder: Holder, effect: Effect): Promise<void> {
+  await change(holder, 'POST', '/owner/policies/p', { rules: rules(effect) });
+  rights.policy = effect;
 }
 
 /** The steps for models with rights. */
@@ -109,17 +119,16 @@ export function stepsOnRights<Model extends { rights: Rights }, Real extends Hol
   );
   const guardrails = fc.constantFrom(...EFFECTS).map((effect) =>
     step<Model, Real>(`guardrails(${effect})`, async ({ rights }, real) => {
-      const list = effect === 'allow' ? [] : [{ name: 'g', effect, scopes: [WRITE] }];
+      const list = effect === 'allow' ? [] : [{ name: 'g', ...ruleOf(effect) }];
       await change(real, 'POST', '/owner/guardrails', { guardrails: list });
       rights.guardrails = effect;
     }),
   );
-  const policy = fc.constantFrom(...EFFECTS).map((effect) =>
-    step<Model, Real>(`policy(${effect})`, async ({ rights }, real) => {
-      await change(real, 'POST', '/owner/policies/p', { rules: rules(effect) });
-      rights.policy = effect;
-    }),
-  );
+  const policy = fc
+    .constantFrom(...EFFECTS)
+    .map((effect) =>
+      step<Model, Real>(`policy(${effect})`, async ({ rights }, real) => await setPolicy(rights, real, effect)),
+    );
   const move = fc
     .constantFrom(...(['suspend', 'suspend', 'resume', 'resume', 'resume', 'revoke'] as const))
     .map((verb) =>
