@@ -126,7 +126,7 @@ export async function bindInvite(
     // A governance file may have removed the policy meanwhile, and an agent without one is refused every call.
     if (policy_id !== null && !(await findPolicy(db, organisation_id, policy_id)))
       throw new ChangeRefused('token_used', 'The policy that this invite names was removed. Ask an owner for another.');
-    await refuseDuplicateName(db, organisation_id, name, 'Ask an owner for an invite by another name.');
+    await refuseDuplicateName(db, organisation_id, name, 'Ask an owner for an invite by another name.', 'token_used');
     await refuseSharedKey(db, { organisationId: organisation_id, id: ids.id }, key);
     const { in: granted, out: dropped } = await knownScopes(db, organisation_id, grantsOf(invite));
     const birth = { organisation_id, ...ids, name, owner_id, policy_id, origin: 'owner', status: 'active' } as const;

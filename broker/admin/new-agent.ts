@@ -71,11 +71,12 @@ export async function refuseDuplicateName(
   organisationId: string,
   name: string,
   whatToDo: string,
+  code: 'conflict' | 'token_used' = 'conflict',
 ): Promise<void> {
   const namesake = await findLiveAgentNamed(db, organisationId, name);
   if (namesake)
     throw new ChangeRefused(
-      'conflict',
+      code,
       `There is an agent ${JSON.stringify(name)} (${namesake.agent_id}) already. ${whatToDo}`,
     );
 }

@@ -474,7 +474,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect((await bindInvite(first.bind_secret, makeKeyPair())).status).toBe(200);
     expectEnvelope(await ask({ agent_name: name }), 409, 'conflict');
     const refused = await bindInvite(second.bind_secret, makeKeyPair());
-    expectEnvelope(refused, 409, 'conflict');
+    expectEnvelope(refused, 410, 'token_used');
     expect(refused.body.detail).toContain('another name');
     expectEnvelope(await organisation.ask('DELETE', `/owner/invites/${first.id}`), 409, 'conflict');
     const other = await world.organisation();

@@ -69,7 +69,7 @@ export const bindInvite = route({
   secretBody: true,
   maxBodyBytes: MAX_BODY_BYTES,
   answers: { 200: { description: 'The agent, which can sign with its key from now on.', schema: Bound } },
-  errors: [...ERRORS, 'conflict'],
+  errors: ERRORS,
   handle: async ({ services, body, correlationId }) => {
     const key = readKey(body.public_key_pem);
     return bound(services.broker, await claim(services, body.bind_secret, key, correlationId));
