@@ -402,7 +402,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     nothingSent();
   });
 
-  test('an Idempotency-Key is separate for each person', async () => {
+  test('an Idempotency-Key of a call for one person is refused in a call for another', async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
     const write = { method: 'POST', scope: 'docs:write', data: {} };
