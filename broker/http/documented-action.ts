@@ -1,6 +1,6 @@
 /** Describes POST /v1/actions for the OpenAPI document. */
 import { ActionDenied, NotConnected, NotReady, PendingApproval, PlatformAnswer } from './governed-answers.ts';
-import type { Route } from './route.ts';
+import type { RequestHeader, Route } from './route.ts';
 
 const AUDIT_ID = '0199a3c4-7f52-7c1e-9d7a-3f0f6a4b2c11';
 const APPROVAL_ID = '4b1c2f6e-5a0d-4c37-8f0e-2f1d9c7b6a53';
@@ -14,6 +14,24 @@ const META = {
   audit_id: AUDIT_ID,
 };
 
+/** Request headers of every governed call, through any entry point. */
+export const CALL_HEADERS = {
+  'X-Svc-Caller': {
+    description:
+      'For whom the call is made, where the platform has one token per person: `jwt <token>` or `id <source>:<id>`.',
+    example: 'id slack:U024BE7LH',
+  },
+  traceparent: {
+    description:
+      'W3C trace context of the caller: becomes a link of the trace of this call, where there is one. It decides nothing, and is not passed on.',
+    example: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+  },
+  'X-Svc-Session': {
+    description: 'Of child identities: a marker of their session, recorded on the audit row.',
+    example: 'run-42',
+  },
+} satisfies Record<string, RequestHeader>;
+
 export const ACTION_DOCUMENTED: Pick<Route, 'description' | 'headers' | 'example' | 'answers'> = {
   description:
     'The agent names a connected platform, an endpoint on it, a method and a scope; the broker decides and, where nothing is in the way, makes the call with a credential that the agent never sees. A 202 means that a person decides: poll the approval, and do not send the call again.',
@@ -23,18 +41,10 @@ export const ACTION_DOCUMENTED: Pick<Route, 'description' | 'headers' | 'example
         'Sent again with the same body within 24 hours, the first answer comes again and nothing is done twice.',
       example: 'order-4711',
     },
+    ...CALL_HEADERS,
     'X-Svc-Caller': {
+      ...CALL_HEADERS['X-Svc-Caller'],
       description: 'For whom the call is made, instead of `caller`: `jwt <token>` or `id <source>:<id>`.',
-      example: 'id slack:U024BE7LH',
-    },
-    traceparent: {
-      description:
-        'W3C trace context of the caller: becomes a link of the trace of this call, where there is one. It decides nothing, and is not passed on.',
-      example: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
-    },
-    'X-Svc-Session': {
-      description: 'Of child identities: a marker of their session, recorded on the audit row.',
-      example: 'run-42',
     },
   },
   example: {

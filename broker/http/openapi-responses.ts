@@ -6,7 +6,7 @@ import { present } from '../runtime/present.ts';
 import { membersOfAll } from './error-members.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { EXAMPLES } from './openapi-examples.ts';
-import { ANSWER_HEADERS, type HEADERS } from './openapi-headers.ts';
+import { ANSWER_HEADERS, type AnswerHeader, type HEADERS } from './openapi-headers.ts';
 import type { JsonSchema, Schemas } from './openapi-schemas.ts';
 import { PROBLEM_TYPE, Problem } from './problem.ts';
 import type { AnswerDeclaration, Route } from './route.ts';
@@ -42,7 +42,7 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
     const hasBody = !answer.empty && (answer.type !== undefined || answer.schema !== undefined || /^2/.test(status));
     responses[status] = {
       description: answer.description,
-      headers: headersOf(route, Number(status), answer),
+      headers: headersOf(route, Number(status), answer.headers),
       ...(hasBody && status !== '204' && { content: contentOf(answer, schemas, example) }),
     };
   }
@@ -50,25 +50,41 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
   for (const [status, codes] of codesByStatus(route)) {
     const schema = errorSchema(route, form, codes, schemas);
     const known = responses[status];
+    const headers = { ...(known?.headers as JsonSchema), ...headersOf(route, status, headersOfErrors(codes)) };
     responses[status] = known
       ? {
           ...known,
           description: `${known.description} Or refused: ${codes.join(', ')}.`,
+          headers,
           content: either(known, type, schema),
         }
       : {
           description: `${codes.join(', ')}.`,
-          headers: headersOf(route, status),
+          headers,
           content: { [type]: { schema, example: sample(present(codes[0], 'code')) } },
         };
   }
   responses.default = {
     description: 'Anything else that kept the request from being answered: 405, 421, 500, 503.',
-    headers: { 'X-Correlation-Id': headerRef('CorrelationId') },
+    headers: {
+      'X-Correlation-Id': headerRef('CorrelationId'),
+      Allow: headerRef('Allow'),
+      'Retry-After': headerRef('RetryAfter'),
+    },
     content: { [type]: { schema: form, example: sample('store_unavailable') } },
   };
   return responses;
 }
+
+/** Errors that have a header of their own. A 503 has `Retry-After` only if nothing was done. */
+const HEADERS_OF_ERRORS: Partial<Record<ErrorCode, AnswerHeader>> = {
+  agent_not_active: 'Retry-After',
+  audit_unavailable: 'Retry-After',
+  method_not_allowed: 'Allow',
+  store_restored: 'Retry-After',
+};
+
+const headersOfErrors = (codes: ErrorCode[]): AnswerHeader[] => codes.flatMap((code) => HEADERS_OF_ERRORS[code] ?? []);
 
 /** Returns the media type, schema and example of a route's errors. */
 function errorForm({ dialect }: Route, schemas: Schemas) {
@@ -121,8 +137,12 @@ function either(known: JsonSchema, type: string, error: JsonSchema): JsonSchema 
   return { ...content, [type]: { ...more, schema: schema && !isSame ? { anyOf: [schema, error] } : error } };
 }
 
-function headersOf({ limit, strangers, anyOrigin, dialect }: Route, status: number, answer?: Answer): JsonSchema {
-  const own = (answer?.headers ?? []).map((name) => [name, headerRef(ANSWER_HEADERS[name])]);
+function headersOf(
+  { limit, strangers, anyOrigin, dialect }: Route,
+  status: number,
+  more: readonly AnswerHeader[] = [],
+): JsonSchema {
+  const own = more.map((name) => [name, headerRef(ANSWER_HEADERS[name])]);
   return {
     'X-Correlation-Id': headerRef('CorrelationId'),
     ...(anyOrigin && { 'Access-Control-Allow-Origin': headerRef('AccessControlAllowOrigin') }),
@@ -132,6 +152,8 @@ function headersOf({ limit, strangers, anyOrigin, dialect }: Route, status: numb
     }),
     ...(dialect === 'problem' && { 'X-Request-ID': headerRef('RequestId') }),
     ...(status === 401 && { 'WWW-Authenticate': headerRef('WwwAuthenticate') }),
+    // Refused requests of git are recorded, too.
+    ...(dialect === 'line' && status !== 401 && { 'X-Svc-Audit-Id': headerRef('AuditId') }),
     ...(status === 429 && { 'Retry-After': headerRef('RetryAfter') }),
     ...Object.fromEntries(own),
   };

@@ -27,6 +27,11 @@ describe('children', () => {
   show('POST /v1/agents/children → 403: an agent that is suspended', async () =>
     issue(await organisation.agent({ agent: { status: 'suspended', status_cause: 'owner_manual' } })),
   );
+  show('POST /v1/agents/children → 403: an agent whose breaker is open', async () => {
+    const halted = await organisation.agent();
+    for (let n = 0; n < 50; n++) await halted.post('/v1/actions', {});
+    return await issue(halted);
+  });
   show('POST /v1/agents/children → 409: too many live children', async () => {
     const parent = await organisation.agent();
     let answer = await issue(parent);

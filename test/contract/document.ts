@@ -29,6 +29,30 @@ const pointer = (...parts: string[]) => parts.map((part) => part.replaceAll('~',
 /** Headers that occur only in some of the answers for which the document names them. */
 const SOMETIMES = ['Retry-After', 'Idempotency-Replayed', 'RateLimit', 'RateLimit-Policy', 'X-Request-ID'];
 
+/** Headers of HTTP itself, and those with the same value on all answers of their kind, which no client has to read. */
+const GENERAL = new Set([
+  'connection',
+  'content-length',
+  'content-security-policy',
+  'content-type',
+  'cross-origin-resource-policy',
+  'date',
+  'keep-alive',
+  'referrer-policy',
+  'transfer-encoding',
+  'x-accel-buffering',
+  'x-content-type-options',
+]);
+
+/** Lists the headers of an answer that the document does not name. It names `Cache-Control` where an answer may be kept. */
+function unnamedHeaders(declared: Json, headers: Answer['headers']): string[] {
+  const named = new Set(Object.keys(declared.headers ?? {}).map((name) => name.toLowerCase()));
+  const isKept = !['no-cache', 'no-store'].includes(headers.get('cache-control') ?? '');
+  return [...headers.keys()].filter(
+    (name) => !named.has(name) && !GENERAL.has(name) && (name !== 'cache-control' || isKept),
+  );
+}
+
 /**
  * Lists the members of a value that the document does not name. JSON Schema allows them, but a client that is generated from the document cannot read
  * them. A schema that allows further members, such as one of a published standard, is not examined, except `_meta`.
@@ -77,6 +101,10 @@ export function makeExpectation(document: Json): (operation: string, answer: Ans
     for (const name of Object.keys(declared.headers ?? {}))
       if (!SOMETIMES.includes(name) || (name === 'Retry-After' && status === 429))
         expect(headers.get(name), `${operation} ${status} has no ${name}`).not.toBeNull();
+    expect(
+      unnamedHeaders(declared, headers),
+      `headers that the document does not name: ${operation} ${status}`,
+    ).toEqual([]);
     if (declared.content === undefined) return expect(text).toBe('');
     const type = headers.get('content-type')?.split(';')[0] ?? '';
     expect(Object.keys(declared.content), `${operation} ${status}`).toContain(type);

@@ -1,9 +1,10 @@
 /** Live answers of governed git, checked against the document. */
-import { beforeAll, describe } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { type GitWorld, startGitWorld } from '../world/git-world.ts';
 import { shared } from '../world/world.ts';
+import { type Json, operationOf, servedDocument } from './document.ts';
 import { makeShow } from './shown.ts';
 
 const given: GitWorld = shared(() => startGitWorld('sqlite', { GIT_MAX_REQUEST_BYTES: '1024' }));
@@ -68,4 +69,13 @@ describe('governed git', () => {
   show(`${PUSH} → 412`, () => ask(unconnected, 'git-receive-pack', 'request'));
   show(`${PUSH} → 413`, () => ask(agent, 'git-receive-pack', 'request', 'x'.repeat(1025)));
   show(`${PUSH} → 502`, () => whileAway(() => ask(agent, 'git-receive-pack', 'request')));
+
+  test('the document names the request headers that a client can set', async () => {
+    const document = await servedDocument(given.world.running.baseUrl);
+    for (const operation of [REFS, FETCH, PUSH]) {
+      const { parameters } = operationOf(document, operation);
+      const headers = parameters.flatMap((one: Json) => (one.in === 'header' ? [one.name] : []));
+      expect(headers, operation).toEqual(['X-Svc-Caller', 'traceparent', 'X-Svc-Session', 'Git-Protocol']);
+    }
+  });
 });

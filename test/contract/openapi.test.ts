@@ -179,6 +179,10 @@ describe('the document', () => {
           if (/json/.test(type)) expect(schema, `${name} ${status} has no schema`).toBeDefined();
         if (status === '429') expect(response.headers, name).toHaveProperty('Retry-After');
         if (status === '401') expect(response.headers, name).toHaveProperty('WWW-Authenticate');
+        if (/audit_unavailable|store_restored/.test(response.description))
+          expect(response.headers, `${name} ${status}`).toHaveProperty('Retry-After');
+        if (/405|method_not_allowed/.test(response.description))
+          expect(response.headers, `${name} ${status}`).toHaveProperty('Allow');
       }
       if (operation.requestBody)
         expect(Object.values<Json>(operation.requestBody.content)[0].schema, `${name} has no body`).toBeDefined();

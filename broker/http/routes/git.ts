@@ -1,24 +1,31 @@
 /** Governed git (smart HTTP): clone, fetch and push through the broker (specification, Governed git). */
 import { z } from 'zod';
 import { GIT_PLATFORM, mediaTypeOf } from '../../git/git-call.ts';
+import { CALL_HEADERS } from '../documented-action.ts';
 import { serveGit } from '../git-entry-point.ts';
 import { formatUnreadRefusal } from '../git-refusal.ts';
 import { type AnswerDeclaration, type Context, route } from '../route.ts';
 
 const LINE = 'text/plain';
-const line = (description: string): AnswerDeclaration => ({ description, type: LINE, schema: z.string() });
+const line = (description: string): Exclude<AnswerDeclaration, string> => ({
+  description,
+  type: LINE,
+  schema: z.string(),
+});
 
 const REFUSALS = {
-  403: line('Denied: the line has the reason, such as `repo_not_allowed` or `approval_required_unsupported_for_git`.'),
+  403: {
+    ...line('Denied: the line has the reason, such as `repo_not_allowed` or `approval_required_unsupported_for_git`.'),
+    headers: ['Retry-After'],
+  },
   404: line('The code host has no such repository, or does not show it.'),
   412: line('No code host is connected, or more consent is needed.'),
-};
+} satisfies Record<number, AnswerDeclaration>;
 
 const pack = (description: string, type: string) => ({
   description,
   type,
   schema: z.string().meta({ format: 'binary' }),
-  headers: ['X-Svc-Audit-Id' as const],
 });
 
 const COMMON = {
@@ -27,6 +34,10 @@ const COMMON = {
   dialect: 'line',
   formatRefusal: formatUnreadRefusal,
   limit: { name: 'git', perMinute: 600, per: 'family' },
+  headers: {
+    ...CALL_HEADERS,
+    'Git-Protocol': { description: 'The version of the protocol, passed on.', example: 'version=2' },
+  },
   params: {
     owner: z.string().describe('owner of the repository'),
     repo: z.string().describe('its name, with `.git` at the end or without'),

@@ -24,7 +24,11 @@ const readiness = (path: '/health' | '/readyz', summary: string) =>
       'Ready means: the store takes writes, the clock agrees with the store, and the process is not stopping. Answers within a second.',
     answers: {
       200: { description: 'It is ready.', schema: Ok },
-      503: { description: 'It is not: send calls to another replica.', schema: Unavailable },
+      503: {
+        description: 'It is not: send calls to another replica.',
+        schema: Unavailable,
+        headers: ['Retry-After'],
+      },
     },
     errors: [],
     handle: async ({ services, request }) => {
