@@ -21,6 +21,7 @@ test.each<[text: string, faults: string[]]>([
   ['const c: Record<"a", 1> = { a: true as boolean };', ['const c: Record<"a", 1> = { a: false as boolean };']],
   ['const c = list.filter(one);', ['const c = list;']],
   ['const c = list.some(one);', ['const c = list.every(one);']],
+  ['const c = a.toString();', []],
   ['const c = [a, b];', ['const c = [b];', 'const c = [a];']],
 ])('%s has these faults', (text, faults) => {
   expect(faulty(text).toSorted()).toEqual(faults.toSorted());

@@ -8,27 +8,27 @@ type Node = { type: string; start: number; end: number; [member: string]: unknow
 type Place = { node: Node; parent: Node; text: (node: Node) => string };
 type Change = [where: Node, replacement: string];
 
-const OPERATORS: Record<string, string> = {
-  '<': '<=',
-  '<=': '<',
-  '>': '>=',
-  '>=': '>',
-  '===': '!==',
-  '!==': '===',
-  '-': '+',
-  '*': '/',
-  '/': '*',
-};
+const OPERATORS = new Map([
+  ['<', '<='],
+  ['<=', '<'],
+  ['>', '>='],
+  ['>=', '>'],
+  ['===', '!=='],
+  ['!==', '==='],
+  ['-', '+'],
+  ['*', '/'],
+  ['/', '*'],
+]);
 
 /** Methods that are replaced with another. */
-const METHODS: Record<string, string> = {
-  some: 'every',
-  every: 'some',
-  startsWith: 'endsWith',
-  endsWith: 'startsWith',
-  min: 'max',
-  max: 'min',
-};
+const METHODS = new Map([
+  ['some', 'every'],
+  ['every', 'some'],
+  ['startsWith', 'endsWith'],
+  ['endsWith', 'startsWith'],
+  ['min', 'max'],
+  ['max', 'min'],
+]);
 
 /** Methods whose result can stand for the object itself, so the call is left out. `where` is that of a statement of SQL. */
 const LEFT_OUT = new Set(['filter', 'sort', 'reverse', 'slice', 'trim', 'toLowerCase', 'toUpperCase', 'where']);
@@ -62,7 +62,7 @@ const CHANGES: Record<string, (place: Place) => Change[]> = {
   ],
   BinaryExpression: (place) => {
     const { node, text } = place;
-    const other = OPERATORS[node.operator as string];
+    const other = OPERATORS.get(node.operator as string);
     const isEquality = node.operator === '===' || node.operator === '!==';
     if (!other || (isEquality && isCondition(place))) return [];
     return [[node, `${text(node.left as Node)} ${other} ${text(node.right as Node)}`]];
@@ -83,7 +83,7 @@ const CHANGES: Record<string, (place: Place) => Change[]> = {
     if (!object || !property) return [];
     const name = text(property);
     if (LEFT_OUT.has(name)) return [[node, text(object)]];
-    const other = METHODS[name];
+    const other = METHODS.get(name);
     return other ? [[property, other]] : [];
   },
   ArrayExpression: ({ node, text }) => {
