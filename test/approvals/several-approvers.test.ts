@@ -1,6 +1,7 @@
 /** Calls that several people have to approve (`approvers` of a rule). */
 import { describe, expect, test } from 'vitest';
 import { endOwner } from '../../broker/admin/owners.ts';
+import { type Decided, decideHeld } from '../../broker/approvals/decide.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
@@ -116,7 +117,13 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
     expect(made()).toBe(0);
   });
 
-  onOne('one denial denies, also of somebody who approved before', async () => {
+  onOne('one denial denies, of the first person as of somebody who approved before', async () => {
+    const denied = await hold();
+    expect((await decide(denied, 'deny', ann)).body).toMatchObject({
+      status: 'denied',
+      approvers: { needed: 2, given: 0 },
+    });
+    expectEnvelope(await decide(denied, 'approve', bob), 409, 'already_decided');
     for (const by of [ann, bob]) {
       const id = await hold();
       await decide(id, 'approve', ann);
@@ -124,7 +131,8 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
         status: 'denied',
         approvers: { needed: 2, given: 1 },
       });
-      expectEnvelope(await decide(id, 'approve', organisation.owner), 409, 'already_decided');
+      for (const late of [ann, organisation.owner])
+        expectEnvelope(await decide(id, 'approve', late), 409, 'already_decided');
     }
     expect(made()).toBe(0);
   });
@@ -142,6 +150,26 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
       expect(await shown(id)).toMatchObject({ status: 'approved', approvers: { needed: 3, given: 3 } });
     }
     expect(made()).toBe(4);
+  });
+
+  onOne('an approval during another one, after that has read the call, counts first', async () => {
+    const id = await hold();
+    const { services, broker } = world.running;
+    const { db } = broker.store;
+    const decision = { status: 'approved', how: 'api' } as const;
+    const ids = { correlationId: uuidv4() };
+    let other: Decided | undefined;
+    const between = db.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        other ??= await decideHeld(services, ann, id, decision, ids);
+        return result;
+      },
+    });
+    const raced = { ...services, broker: { ...broker, store: { ...broker.store, db: between } } };
+    const decided = await decideHeld(raced, bob, id, decision, ids);
+    expect([other?.kind, decided.kind]).toEqual(['approved_in_part', 'decided']);
+    await expect.poll(made).toBe(1);
   });
 
   onOne.each([

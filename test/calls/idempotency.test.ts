@@ -215,6 +215,29 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     },
   );
 
+  onOne('a GET whose process slept for five minutes is made again beside it, and both are answered', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+    const { services, broker } = world.running;
+    const { db } = broker.store;
+    const { loadFacts } = services;
+    let other: Answer | undefined;
+    const standStill: typeof loadFacts = async (...asked) => {
+      Object.assign(services, { loadFacts });
+      const slept = db.updateTable('idempotency_keys').set({ created_at: Date.now() - 301_000 });
+      await slept.where('agent_id', '=', agent.id).execute();
+      other = await agent.act(read, key);
+      return await loadFacts(...asked);
+    };
+    Object.assign(services, { loadFacts: standStill });
+    const answer = await agent.act(read, key).finally(() => Object.assign(services, { loadFacts }));
+    expect([answer.status, other?.status], answer.text).toEqual([200, 200]);
+    const newest = { order: 'newest_first', limit: 9 } as const;
+    const { rows } = await findAuditRows(db, organisation.id, { agent: agent.agentId }, newest);
+    expect(rows.map((row) => row.result)).toEqual(['allowed', 'allowed']);
+  });
+
   test('a key that could not be released during a store outage is released afterwards', async () => {
     const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'deny' }], 'denies') });
     const key = newKey();
