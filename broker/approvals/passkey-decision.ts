@@ -61,7 +61,7 @@ export async function decideByPasskey(
   const { id } = said;
   const signed = standing ? 'standing' : purpose;
   if (said.purpose !== signed || (session && session.approvalId !== id)) return unverified(NOT_FOR_THIS);
-  if (session && (session.owner.id !== owner.id || session.owner.organisation_id !== owner.organisation_id))
+  if (session && session.owner.id !== owner.id)
     return unverified('This passkey does not belong to the person who is signed in here.');
   const approval = await findSignableApproval(broker.store.db, id);
   // The same result for another organisation's call as for an unknown id, so that ids do not leak.

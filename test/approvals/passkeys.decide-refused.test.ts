@@ -99,12 +99,16 @@ describe.each(ONE_STORE)(`refused decisions by passkey on %s${postgresNote}`, (s
     expect((await assertFinish(world, 'approve', response)).status).toBe(200);
   });
 
-  test('a user of another organisation gets the same answer as an unknown credential', async () => {
+  test('a user of another organisation gets the same answer as for a call that does not exist', async () => {
     const elsewhere = await world.demoOrganisation();
     const stranger = await enrol(world, elsewhere);
     const id = await hold();
     const answer = await refused(id, () => decideWith(world, 'deny', id, stranger), 400, 'verification_failed');
     expect(answer.text).not.toContain('organisation');
+    const response = await assertion(world, 'deny', key, { id });
+    await db().deleteFrom('approvals').where('id', '=', id).execute();
+    const { status, body } = await assertFinish(world, 'deny', response);
+    expect([status, body.error, body.detail]).toEqual([400, answer.body.error, answer.body.detail]);
   });
 
   test('a viewer, a removed owner and a removed passkey are refused; an approver again succeeds', async () => {

@@ -56,6 +56,8 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
   const member = async (address = email) =>
     (await organisation.ask('GET', '/owner/owners')).body.owners.find((one: Answer['body']) => one.email === address);
   const rows = async () => (await organisation.ask('GET', '/owner/audit')).body.rows;
+  const changes = async () =>
+    (await rows()).filter((row: Answer['body']) => row.reason === 'owner_changed' && row.detail === email);
 
   test.each([
     [['staff'], 'viewer'],
@@ -68,6 +70,8 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     const [signedIn, added] = await rows();
     expect([signedIn.reason, added.reason, added.detail]).toEqual(['owner_signed_in', 'owner_added', email]);
     expect(added.flags.change).toMatchObject({ role, by_groups: true, by: 'broker' });
+    expect(await roleNow(await signIn(groups))).toBe(role);
+    expect(await changes()).toEqual([]);
   });
 
   test.each([[['somebody else']], [[]], [undefined], [{ staff: true }], [[['staff']]], [[7]]])(
@@ -110,13 +114,16 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
       'owner_changed',
       expect.objectContaining({ before: 'approver', role: 'viewer', by_groups: true, by: 'broker' }),
     ]);
+    expect((await signIn(['elsewhere'])).visit.status).toBe(403);
+    expect(await changes()).toHaveLength(3);
     world.clock.skewMs += 1_000;
     expect(await roleNow(await signIn(['on call']))).toBe('approver');
   });
 
   test('a role given by an invite or by an admin is kept, whatever the groups', async () => {
     await organisation.ask('POST', '/owner/owners', { email, role: 'viewer' });
-    expect(await roleNow(await signIn(['broker admins']))).toBe('viewer');
+    for (const groups of [['broker admins'], ['elsewhere'], undefined])
+      expect(await roleNow(await signIn(groups))).toBe('viewer');
     expect(await member()).toMatchObject({ role_by_groups: false });
     sub = `sub-${crypto.randomUUID()}`;
     email = `${sub}@acme.example`;
