@@ -7,7 +7,8 @@ import { Secret } from '../crypto/secret.ts';
 import { pushKey } from '../push-key.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { noteFailing, noteWorking, WRITE_INTERVAL_MS } from '../store/notice-channels.ts';
-import { isUpdateExpected, listSent, markDelivery, putDeliveries } from '../store/notice-deliveries.ts';
+import { beginDelivery, isUpdateExpected, listSent, markDelivery, putDeliveries } from '../store/notice-deliveries.ts';
+import type { Db } from '../store/store.ts';
 import type { NoticeChannelTable, NoticeDeliveryTable } from '../store/tables/notices.ts';
 import { buttonsFor } from './buttons.ts';
 import type { ChannelKind, Sending, Sent } from './channel.ts';
@@ -92,8 +93,14 @@ export async function deliver(
   const now = broker.clock();
   const subject = await readSubject(broker, db, delivery);
   const isOutcome = delivery.step === 'outcome';
-  if (!subject || !kind || channel.status === 'gone' || (subject.waits && isOutcome) || (!subject.waits && !isOutcome))
+  if (!subject || !kind || channel.status === 'gone' || (subject.waits && isOutcome))
     return await done({ state: 'over' });
+  const seen = { said: subject, readAt: now };
+  if (!subject.waits && !isOutcome) {
+    if (!mayHaveArrived(delivery)) return await done({ state: 'over' });
+    await finishSent(broker, delivery, {}, seen);
+    return { failed: false, ms: performance.now() - began };
+  }
   // A reminder may be due later than that; it ends with its subject.
   const isOld = now - delivery.created_at > MAX_AGE_MS && delivery.step !== 'reminder';
   if (isOld && delivery.attempts > 0) return await done({ state: 'gave_up' });
@@ -103,12 +110,14 @@ export async function deliver(
   const isEdit = isOutcome || (isUpdate(delivery) && kind.edit !== undefined);
   const quietEnd = isEdit ? undefined : quietUntil(channelRules(channel).quiet, now);
   if (quietEnd !== undefined) return await done({ due_at: quietEnd });
+  // Only messages that are edited later need to be known as possibly sent.
+  if (delivery.step !== 'outcome' && kind.edit && !(await beginDelivery(db, delivery)))
+    return { failed: false, ms: performance.now() - began };
   const sent = await attempt(broker, () => say(broker, kind, channel, delivery, { message, subject }));
   if (sent.kind === 'sent') {
-    await markDelivery(db, delivery, { state: 'sent', external_ref: sent.ref ?? null, last_error: null });
+    await finishSent(broker, delivery, sent, seen);
     if (sent.lacking !== undefined) await noteFailing(db, channel, 'active', sent.lacking);
     else if (!isKnownToWork(channel, now)) await noteWorking(db, channel, now);
-    if (!isOutcome && !isUpdate(delivery)) await writeBack(broker, delivery, { said: subject, readAt: now });
     return { failed: false, ms: performance.now() - began };
   }
   if (sent.kind === 'failed' && !isOn()) return { failed: true, pauseMs: 0 };
@@ -168,22 +177,49 @@ async function updateSent(
   return { kind: 'sent' };
 }
 
+/** Whether an earlier attempt, whose result is not known because the process ended, may have shown the message. */
+const mayHaveArrived = (delivery: NoticeDeliveryTable): boolean =>
+  delivery.attempts > 0 && delivery.last_error === null && !isUpdate(delivery);
+
+/** The subject as a message shows it, and when it was read: at that time no sent message was listed yet. */
+type Seen = { said: Subject; readAt: number };
+
 /**
- * Creates the outcomes for a call that was decided while its message was in flight, and an update for one that has changed since it was read as `said`,
- * at `readAt`: at that time no sent message was listed yet.
+ * Marks a delivery as sent, and creates what has to follow it in the same transaction: a process that ends in between would leave a message that shows
+ * a decided call as waiting.
  */
-async function writeBack(
+async function finishSent(
   broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'>,
   delivery: NoticeDeliveryTable,
-  { said, readAt }: { said: Subject; readAt: number },
+  { ref }: { ref?: string },
+  seen: Seen,
 ): Promise<void> {
-  const { db } = broker.store;
+  await broker.store.db.transaction().execute(async (tx) => {
+    await markDelivery(tx, delivery, { state: 'sent', external_ref: ref ?? null, last_error: null });
+    if (delivery.step !== 'outcome') await writeBack(broker, tx, delivery, seen);
+  });
+}
+
+/** Creates the outcomes for a call that was decided while its message or update was in flight, and an update for one that has changed since. */
+async function writeBack(
+  broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
+  db: Db,
+  delivery: NoticeDeliveryTable,
+  { said, readAt }: Seen,
+): Promise<void> {
   const subject = await readSubject(broker, db, delivery);
+  const now = broker.clock();
   if (!subject?.waits) {
-    await putDeliveries(db, outcomesOf(await listSent(db, delivery, delivery), broker.clock()));
+    if (!isUpdate(delivery)) await putDeliveries(db, outcomesOf(await listSent(db, delivery, delivery), now));
+    else {
+      const { organisation_id, subject_id, channel_id } = delivery;
+      const held = { organisation_id, event: 'call_held', subject_id } as const;
+      // The update may have arrived after the outcome and replaced it.
+      await putDeliveries(db, outcomesOf(await listSent(db, held, { channel_id }), now), now);
+    }
     return;
   }
   if (delivery.event !== 'call_held' || isDeepStrictEqual(subject, said)) return;
   if (!(await isUpdateExpected(db, delivery, readAt)))
-    await putDeliveries(db, [updateOf(delivery, delivery.channel_id, broker.clock())]);
+    await putDeliveries(db, [updateOf(delivery, delivery.channel_id, now)]);
 }

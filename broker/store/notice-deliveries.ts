@@ -39,7 +39,7 @@ export async function putDeliveries(
 
 type Subject = { organisation_id: string; event: DeliveryEvent; subject_id: string };
 
-/** Cancels messages about this subject that are due but were not sent yet. */
+/** Cancels messages about this subject that are due. One that is being sent stays: its channel may have it, so that an outcome has to follow. */
 export async function dropDue(db: Db, { organisation_id, event, subject_id }: Subject): Promise<void> {
   await db
     .updateTable('notice_deliveries')
@@ -49,6 +49,7 @@ export async function dropDue(db: Db, { organisation_id, event, subject_id }: Su
     .where('event', '=', event)
     .where('step', 'in', ['first', 'reminder'])
     .where('state', '=', 'due')
+    .where((eb) => eb.or([eb('attempts', '=', 0), eb('last_error', 'is not', null)]))
     .execute();
 }
 
@@ -172,6 +173,22 @@ export async function findDelivery(
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)
     .executeTakeFirst();
+}
+
+/** Records that an attempt to send the delivery begins: until its result is stored, the channel may have the message. False: it is not due any more. */
+export async function beginDelivery(
+  db: Db,
+  { organisation_id, id, attempts }: Pick<NoticeDeliveryTable, 'organisation_id' | 'id' | 'attempts'>,
+): Promise<boolean> {
+  const begun = await db
+    .updateTable('notice_deliveries')
+    .set({ attempts: attempts + 1, last_error: null })
+    .where('organisation_id', '=', organisation_id)
+    .where('id', '=', id)
+    .where('state', '=', 'due')
+    .returning('id')
+    .executeTakeFirst();
+  return begun !== undefined;
 }
 
 /** Stores the result of an attempt to send a delivery. */

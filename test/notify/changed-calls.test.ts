@@ -308,6 +308,27 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
     expect(hooks.seen).toHaveLength(2);
   });
 
+  test('an update that arrives after the outcome does not stay: the outcome is sent again', async () => {
+    await addHook();
+    const id = await hold();
+    await hooks.waitFor(1);
+    const arrived = Promise.withResolvers<() => void>();
+    hooks.answer = (_request, response, body) => {
+      const answer = () => response.writeHead(204).end();
+      if (JSON.parse(body).type === 'call_held.updated') arrived.resolve(answer);
+      else answer();
+    };
+    await approve(id, ann);
+    const answer = await arrived.promise;
+    await approve(id, bob);
+    await hooks.waitFor(3);
+    answer();
+    await hooks.waitFor(4);
+    await outboxIsEmpty();
+    const types = hooks.came().map(({ type }) => type.split('.')[1]);
+    expect(types).toEqual(['opened', 'updated', 'outcome', 'outcome']);
+  });
+
   test('of several approvals while nobody sends, one update is sent', async () => {
     await addHook();
     const id = await hold(await organisation.agent({ rules: rules(3) }));

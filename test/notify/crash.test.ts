@@ -1,7 +1,9 @@
 /** The sender is killed, or stops: another process takes over, no notice is lost, and a repeated message has the same id. */
 import { describe, expect, test } from 'vitest';
+import { expectStatus } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { startChannelServer } from '../world/channel-server.ts';
+import { refuseOutcomes } from '../world/faults.ts';
 import { startReplica } from '../world/replica.ts';
 import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -68,6 +70,53 @@ describe.each(KILLED)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
     await second.ended;
   }, 180_000);
 });
+
+describe.each(STORES)(
+  `kill -9 of the sender while a message about a decided call is in flight on %s${postgresNote}`,
+  (store) => {
+    test.each([
+      ['before the answer', false],
+      ['between the answer and the outcome', true],
+    ])(
+      '%s: the outcome is sent by the next process',
+      async (_when, isAnswered) => {
+        server.seen.length = 0;
+        const arrived = Promise.withResolvers<() => void>();
+        server.answer = (_request, response) => arrived.resolve(() => response.writeHead(204).end());
+        const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
+        const organisation = await world.demoOrganisation();
+        const agent = await organisation.agent();
+        const channel = { name: 'hook', kind: 'webhook', url: `${server.url}/hook` };
+        await expectStatus(201, organisation.ask('POST', '/owner/channels', channel));
+        const acceptOutcomes = await refuseOutcomes(world);
+        await world.running.stop();
+        const { port } = new URL(world.running.baseUrl);
+        const sender = spawnBroker({ ...world.environment, PORT: port, LOG_LEVEL: 'error' });
+        await sender.serve();
+        const { body } = await expectStatus(202, agent.act(WRITE));
+        const answer = await arrived.promise;
+        await expectStatus(200, organisation.ask('POST', `/owner/approvals/${body.approval_id}/deny`, {}));
+        await expect.poll(() => query(world.environment, 'select id from notices')).toEqual([]);
+        server.answer = (_request, response) => response.writeHead(204).end();
+        if (isAnswered) {
+          answer();
+          // The process gets as far as to the outcome, which the store refuses.
+          await expect.poll(() => JSON.stringify(sender.output())).toContain('sending notices failed');
+        }
+        sender.signal('SIGKILL');
+        await sender.ended;
+        await world.restart();
+        await acceptOutcomes();
+        await server.waitFor(2);
+        expect(server.came().map(({ type, data }) => [type, data.id])).toEqual([
+          ['call_held.opened', body.approval_id],
+          ['call_held.outcome', body.approval_id],
+        ]);
+      },
+      60_000,
+    );
+  },
+);
 
 describe.runIf(STORES.includes('postgres'))('two replicas', () => {
   test('one sends; when it stops the other takes over immediately, when it is killed within five seconds', async () => {

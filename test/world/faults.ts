@@ -21,7 +21,9 @@ async function refuseRows(
       for each row ${when ? sql`when (${when})` : sql``} ${refusal}`.execute(db);
   return async () => {
     for (const { name } of triggers)
-      await sql`drop trigger ${name} ${isSqlite ? sql`` : sql`on ${sql.table(table)}`}`.execute(db);
+      await sql`drop trigger ${name} ${isSqlite ? sql`` : sql`on ${sql.table(table)}`}`.execute(
+        world.running.broker.store.db,
+      );
   };
 }
 
@@ -45,3 +47,7 @@ export const refuseTools = (world: World): Promise<() => Promise<void>> => refus
 /** Makes the store refuse records of this kind of the authorization server, new ones and updates. Returns a function that ends that. */
 export const refuseOAuthRecords = (world: World, kind: string): Promise<() => Promise<void>> =>
   refuseRows(world, 'oauth_records', ['insert', 'update'], sql`new.kind = ${sql.lit(kind)}`);
+
+/** Makes the store refuse the outcomes of notices. Returns a function that ends that. */
+export const refuseOutcomes = (world: World): Promise<() => Promise<void>> =>
+  refuseRows(world, 'notice_deliveries', ['insert'], sql`new.step = 'outcome'`);

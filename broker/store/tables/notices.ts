@@ -80,6 +80,7 @@ export type NoticeDeliveryTable = {
   subject_id: string;
   step: 'first' | 'reminder' | 'outcome';
   due_at: number;
+  /** Including one that is under way; `last_error` is null meanwhile. */
   attempts: number;
   /** `over`: cancelled, because there was nothing to report any more. */
   state: 'due' | 'sent' | 'over' | 'gave_up';
