@@ -38,7 +38,7 @@ export async function listChannels(options: Options): Promise<void> {
     styled('bold', one.name),
     line`${one.kind}`,
     line`${one.last_error === null ? one.status : `${one.status}: ${one.last_error}`}`,
-    line`${describeRules(one.rules)}`,
+    line`${one.status === 'unreadable' ? 'nothing' : describeRules(one.rules)}`,
   ]);
   printResult(options, channels, () =>
     rows.length === 0

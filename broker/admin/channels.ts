@@ -3,15 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
-import {
-  type ChannelKindName,
-  type ChannelRules,
-  channelProblem,
-  KINDS,
-  secretProblem,
-  splitChannel,
-} from '../config-file/channels.ts';
-import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
+import { type ChannelKindName, channelProblem, KINDS, secretProblem, splitChannel } from '../config-file/channels.ts';
+import { readStoredChannel, type StoredChannel } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
 import { stopClicks } from '../notify/stop-clicks.ts';
@@ -22,20 +15,12 @@ import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** A channel, in the form that owners see. */
-export type ReadChannel = {
-  channel: NoticeChannelTable;
-  settings: Record<string, unknown>;
-  rules: ChannelRules;
-};
+export type ReadChannel = { channel: NoticeChannelTable } & StoredChannel;
 
 /** The settings in the form of their kind; see config-file/channels.ts. */
 export type GivenChannel = { kind: ChannelKindName } & Record<string, unknown>;
 
-const read = (channel: NoticeChannelTable): ReadChannel => ({
-  channel,
-  settings: channelSettings(channel),
-  rules: channelRules(channel),
-});
+const read = (channel: NoticeChannelTable): ReadChannel => ({ channel, ...readStoredChannel(channel) });
 
 const unknownChannel = () => new ChangeRefused('not_found', 'The organisation has no such channel.');
 

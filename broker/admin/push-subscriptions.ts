@@ -4,7 +4,7 @@ import { createHash, createPublicKey } from 'node:crypto';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import { type ChannelRules, rulesProblem } from '../config-file/channels.ts';
-import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
+import { readStoredChannel } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { checkHost } from '../egress/target.ts';
 import { tryChannel } from '../notify/try-channel.ts';
@@ -33,6 +33,8 @@ export type ReadSubscription = {
   /** SHA-256 of the endpoint in hex, by which a browser recognises itself in the list. */
   endpointHash: string;
   rules: ChannelRules;
+  /** What cannot be read of the stored device, and is empty here. */
+  unreadable: string | undefined;
 };
 
 /** The form of `PushSubscription.toJSON()`, with a name for the device. */
@@ -43,13 +45,15 @@ const PREFIX = 'push:';
 const hashOf = (endpoint: string): string => createHash('sha256').update(endpoint).digest('hex');
 
 function read(channel: NoticeChannelTable): ReadSubscription {
-  const { device, service } = channelSettings(channel);
+  const { settings, rules, unreadable } = readStoredChannel(channel);
+  const { device = 'Unknown device', service = '' } = settings;
   return {
     channel,
     device: String(device),
     service: String(service),
     endpointHash: channel.name.slice(PREFIX.length),
-    rules: channelRules(channel),
+    rules,
+    unreadable,
   };
 }
 

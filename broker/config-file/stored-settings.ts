@@ -32,6 +32,31 @@ export const channelSettings = ({
 export const channelRules = ({ id, rules }: Pick<NoticeChannelTable, 'id' | 'rules'>): ChannelRules =>
   readStored(ChannelRules, rules, `rules of channel ${id}`);
 
+/** `unreadable`: what cannot be read of the stored channel, and is empty here. Nothing is sent on such a channel. */
+export type StoredChannel = { settings: Settings; rules: ChannelRules; unreadable: string | undefined };
+
+/** Reads a channel for display: what cannot be read of it must not hide it, or the other channels. */
+export function readStoredChannel(
+  channel: Pick<NoticeChannelTable, 'id' | 'kind' | 'settings' | 'rules'>,
+): StoredChannel {
+  const settings = readable(() => channelSettings(channel));
+  const rules = readable(() => channelRules(channel));
+  const unreadable = [...(settings ? [] : ['settings']), ...(rules ? [] : ['rules'])].join(' and ');
+  return { settings: settings ?? {}, rules: rules ?? {}, unreadable: unreadable === '' ? undefined : unreadable };
+}
+
+function readable<Value>(read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Says what an owner can do about a channel that cannot be read. `whose`: such as `the channel`. */
+export const unreadableText = (unreadable: string, whose: string): string =>
+  `The stored ${unreadable} cannot be read, so no notices are sent here: set them again, or remove ${whose}. If a newer version of Agent Broker wrote them, run that version.`;
+
 /** @throws Error that names the sink, when the column holds something else */
 export const sinkSettings = ({ id, kind, settings }: Pick<AuditSinkTable, 'id' | 'kind' | 'settings'>): Settings =>
   readSettings(STORED_SETTINGS, kind, settings, `audit sink ${id}`);

@@ -6,7 +6,7 @@ import type { Broker } from '../broker.ts';
 import { sameJson } from '../config-file/differences.ts';
 import type { GovernanceDocumentInput } from '../config-file/schema.ts';
 import { referenceOf } from '../config-file/secrets.ts';
-import { channelRules, channelSettings, sinkSettings } from '../config-file/stored-settings.ts';
+import { readStoredChannel, sinkSettings } from '../config-file/stored-settings.ts';
 import { readable } from '../config-file/yaml-limits.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -196,15 +196,12 @@ function exportConnections({ connections }: Present): Entries {
 }
 
 function exportChannels({ channels }: Present): Entries {
-  const exported = channels.map((channel): [string, object] => [
-    channel.name,
-    {
-      kind: channel.kind,
-      ...channelSettings(channel),
-      ...(channel.secret_reference !== null && { secret: referenceOf(channel.secret_reference) }),
-      ...channelRules(channel),
-    },
-  ]);
+  const exported = channels.map((channel): [string, object] => {
+    // What cannot be read of a channel is left out: applied again, the file makes the channel send more rather than nothing.
+    const { settings, rules } = readStoredChannel(channel);
+    const secret = channel.secret_reference !== null && { secret: referenceOf(channel.secret_reference) };
+    return [channel.name, { kind: channel.kind, ...settings, ...secret, ...rules }];
+  });
   return Object.fromEntries(byName(exported));
 }
 

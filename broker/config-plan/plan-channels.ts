@@ -4,7 +4,7 @@ import { type ChannelEntry, channelProblem, KINDS, secretProblem, splitChannel }
 import { difference, sameJson } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
-import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
+import { readStoredChannel } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { addChannel, changeChannel, deleteChannel } from '../store/notice-channels.ts';
@@ -58,7 +58,9 @@ function planChannel(
       ['channels', name],
       `has no secret: name ${KINDS[kind].secretIs} with { env: NAME } or { file: PATH }.`,
     );
-  const before = known && { settings: channelSettings(known), rules: channelRules(known) };
+  const stored = known && readStoredChannel(known);
+  // What cannot be read is written again.
+  const before = stored?.unreadable === undefined ? stored : undefined;
   const details = [
     ...difference('kind', known?.kind, kind),
     ...(before && sameJson(before.settings, settings) ? [] : difference('settings', before?.settings, settings)),

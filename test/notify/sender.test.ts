@@ -114,6 +114,34 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(server.seen).toHaveLength(1);
   });
 
+  test('a channel that cannot be read is listed with what to do, beside the others, and works once it is set again', async () => {
+    const odd = await addWebhook({ name: 'odd', events: ['call_held'] });
+    const strange = await addWebhook({ name: 'strange' });
+    await addWebhook();
+    await db().updateTable('notice_channels').set({ rules: '{"events":7}' }).where('id', '=', odd.id).execute();
+    await db().updateTable('notice_channels').set({ settings: '{}' }).where('id', '=', strange.id).execute();
+    const { channels } = (await expectStatus(200, organisation.ask('GET', '/owner/channels'))).body;
+    const sayingFor = (what: string) => expect.stringContaining(`The stored ${what} cannot be read`);
+    expect(channels).toMatchObject([
+      { name: 'hook', status: 'active', last_error: null },
+      { name: 'odd', status: 'unreadable', rules: {}, settings: odd.settings, last_error: sayingFor('rules') },
+      { name: 'strange', status: 'unreadable', settings: {}, last_error: sayingFor('settings') },
+    ]);
+    const given = { kind: 'webhook', url: `${server.url}/odd` };
+    await expectStatus(200, organisation.ask('POST', `/owner/channels/${odd.id}/settings`, given));
+    expect(await channelNamed('odd')).toMatchObject({ status: 'active', rules: {}, last_error: null });
+    await expectStatus(200, organisation.ask('DELETE', `/owner/channels/${strange.id}`));
+  });
+
+  test('a governance file sets a channel that cannot be read again', async () => {
+    const odd = await addWebhook({ name: 'odd' });
+    await db().updateTable('notice_channels').set({ rules: '{"events":7}' }).where('id', '=', odd.id).execute();
+    const document = { channels: { odd: { kind: 'webhook', url: `${server.url}/hook` } } };
+    const file = { text: JSON.stringify(document), values: {} };
+    await expectStatus(200, organisation.ask('POST', '/owner/governance/apply', file));
+    expect(await channelNamed('odd')).toMatchObject({ status: 'active', last_error: null });
+  });
+
   test('an added passkey causes a notice, but not on devices of other owners', async () => {
     await addWebhook();
     const colleague = await organisation.addOwner('approver');

@@ -20,14 +20,18 @@ export function stateOf({ status, last_ok_at, last_error }) {
   const worked = last_ok_at ? `Last message ${moment(last_ok_at)}.` : 'No message yet.';
   const why = visibleLine(last_error ?? '');
   // An active channel with an error accepted the last message for some of its recipients only.
+  if (status === 'unreadable') return why;
   if (status === 'active') return why === '' ? worked : why;
   return status === 'gone'
     ? `Sending has stopped: ${why} Change it to try again. ${worked}`
     : `The last message was not accepted: ${why} It is retried. ${worked}`;
 }
 
+/** @param {Pick<Channel, 'status' | 'rules'>} channel */
+export const rulesText = ({ status, rules }) => (status === 'unreadable' ? '' : describeRules(rules));
+
 /** @param {Channel['rules']} rules */
-export function describeRules({ events, agents, platforms, quiet, remind_minutes }) {
+function describeRules({ events, agents, platforms, quiet, remind_minutes }) {
   const parts = [
     events
       ? `Tells: ${events

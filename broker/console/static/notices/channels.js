@@ -4,7 +4,7 @@
 /** @typedef {import('/console/shell/schema-fields.js').Schema} Schema */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
-import { describeRules, kindName, stateOf } from '/console/notices/channel-labels.js';
+import { kindName, rulesText, stateOf } from '/console/notices/channel-labels.js';
 import { RemoveChannel } from '/console/notices/dialogs.js';
 import { RulesFields, rulesOf, writtenOf } from '/console/notices/rules-fields.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -67,6 +67,7 @@ const STATES = {
   active: { words: 'Working', kind: 'good' },
   failing: { words: 'Failing', kind: 'bad' },
   gone: { words: 'Gone', kind: 'bad' },
+  unreadable: { words: 'Cannot be read', kind: 'bad' },
 };
 
 /** @param {{ channel: Channel, changed: () => Promise<void>, ask: (what: 'change' | 'remove') => void }} props */
@@ -85,7 +86,7 @@ function Row({ channel, changed, ask: question }) {
   return html`<li class="row" data-channel=${channel.name}>
     <div class="what">
       <p class="name"><strong class="theirs">${name}</strong> <span class="badge">${kindName(channel.kind)}</span> <span class="badge state" data-kind=${state.kind}>${state.words}</span></p>
-      <p class="small quiet theirs">${stateOf(channel)} ${describeRules(channel.rules)}</p>
+      <p class="small quiet theirs">${stateOf(channel)} ${rulesText(channel)}</p>
       ${channel.clicks_url && html`<p class="small quiet">Button clicks are received at <code>${channel.clicks_url}</code></p>`}
       ${channel.origin === 'governance' && html`<p class="small quiet">It is defined in the governance file: change it there, or the next apply undoes what you change here.</p>`}
       <${Problem} problem=${problem} />

@@ -2,7 +2,7 @@
 /** @typedef {import('../../answers.ts').PushDevice} PushDevice */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
-import { describeRules, stateOf } from '/console/notices/channel-labels.js';
+import { rulesText, stateOf } from '/console/notices/channel-labels.js';
 import { RemoveDevice, RulesDialog } from '/console/notices/dialogs.js';
 import { ownHash, turnOff, turnOn, withoutPush } from '/console/notices/push.js';
 import { suggestedName } from '/console/passkeys/ceremony.js';
@@ -90,8 +90,8 @@ function Device({ device, isHere, changed, ask: question }) {
   return html`<li class="row" data-device=${device.id}>
     <div class="what">
       <p class="name"><strong class="theirs">${name}</strong>${isHere && html` <span class="badge" data-kind="accent">This device</span>`}
-        ${device.status === 'failing' && html` <span class="badge" data-kind="bad">Failing</span>`}</p>
-      <p class="small quiet theirs">${stateOf(device)} ${describeRules(device.rules)} By ${visibleLine(device.service)}.</p>
+        ${device.status === 'failing' && html` <span class="badge" data-kind="bad">Failing</span>`}${device.status === 'unreadable' && html` <span class="badge" data-kind="bad">Cannot be read</span>`}</p>
+      <p class="small quiet theirs">${stateOf(device)} ${rulesText(device)} By ${visibleLine(device.service)}.</p>
       <${Problem} problem=${problem} />
     </div>
     <div class="buttons">

@@ -11,6 +11,7 @@ import {
 import type { Broker } from '../../../broker.ts';
 import { CHANNEL_KINDS, ChannelName, ChannelRules, channelForm } from '../../../config-file/channels.ts';
 import { peopleIn } from '../../../config-file/chat-channels.ts';
+import { unreadableText } from '../../../config-file/stored-settings.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { clicksUrl } from '../../../notify/buttons.ts';
 import { changingOwner } from '../../owner-change.ts';
@@ -34,16 +35,16 @@ const Channel = z
         'where Slack (Interactivity, Request URL) or Telegram tells of clicks on buttons; null: there are none',
       ),
     status: z
-      .enum(['active', 'failing', 'gone'])
+      .enum(['active', 'failing', 'gone', 'unreadable'])
       .describe(
-        'failing: it did not accept the last message, which is retried; gone: the service reported that it no longer exists, and nothing is sent until it is changed',
+        'failing: it did not accept the last message, which is retried; gone: the service reported that it no longer exists, and nothing is sent until it is changed; unreadable: its stored settings or rules cannot be read, are empty here, and nothing is sent until they are set again',
       ),
     last_ok_at: z.iso.datetime().nullable().describe('when it last accepted a message, accurate to a minute'),
     last_error: z
       .string()
       .nullable()
       .describe(
-        'why the last message could not be delivered (of an active channel: to some of the recipients), as a sentence',
+        'why the last message could not be delivered (of an active channel: to some of the recipients), or what to do about an unreadable channel, as a sentence',
       ),
     origin: z.enum(['governance', 'owner']),
     created_at: z.iso.datetime(),
@@ -52,7 +53,7 @@ const Channel = z
 
 const shown = (
   broker: Pick<Broker, 'baseUrl'>,
-  { channel, settings, rules }: ReadChannel,
+  { channel, settings, rules, unreadable }: ReadChannel,
 ): z.output<typeof Channel> => ({
   id: channel.id,
   name: channel.name,
@@ -62,9 +63,9 @@ const shown = (
   has_secret: channel.secret !== null,
   secret_from: channel.secret_reference,
   clicks_url: Object.keys(peopleIn(settings)).length === 0 ? null : clicksUrl(broker, channel),
-  status: channel.status,
+  status: unreadable === undefined ? channel.status : 'unreadable',
   last_ok_at: instant(channel.last_ok_at),
-  last_error: channel.last_error,
+  last_error: unreadable === undefined ? channel.last_error : unreadableText(unreadable, 'the channel'),
   origin: channel.origin,
   created_at: new Date(channel.created_at).toISOString(),
 });

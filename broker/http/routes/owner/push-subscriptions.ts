@@ -9,6 +9,7 @@ import {
   testSubscription,
 } from '../../../admin/push-subscriptions.ts';
 import { ChannelRules } from '../../../config-file/channels.ts';
+import { unreadableText } from '../../../config-file/stored-settings.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { pushKey } from '../../../push-key.ts';
 import { changingOwner } from '../../owner-change.ts';
@@ -23,25 +24,39 @@ const Subscription = z
     service: z.string().describe('host of the push service'),
     endpoint_hash: z.string().describe('SHA-256 of the endpoint in hex, by which a browser knows itself'),
     rules: ChannelRules.describe('which notices are sent to it, and when'),
-    status: z.enum(['active', 'failing', 'gone']),
+    status: z
+      .enum(['active', 'failing', 'gone', 'unreadable'])
+      .describe(
+        'unreadable: its stored rules cannot be read, are empty here, and nothing is sent until they are set again',
+      ),
     last_ok_at: z.iso
       .datetime()
       .nullable()
       .describe('when the push service last accepted a message, accurate to a minute'),
-    last_error: z.string().nullable().describe('why the last message could not be delivered, as a sentence'),
+    last_error: z
+      .string()
+      .nullable()
+      .describe('why the last message could not be delivered, or what to do about an unreadable device, as a sentence'),
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'PushDevice' });
 
-const shown = ({ channel, device, service, endpointHash, rules }: ReadSubscription): z.output<typeof Subscription> => ({
+const shown = ({
+  channel,
+  device,
+  service,
+  endpointHash,
+  rules,
+  unreadable,
+}: ReadSubscription): z.output<typeof Subscription> => ({
   id: channel.id,
   device_name: device,
   service,
   endpoint_hash: endpointHash,
   rules,
-  status: channel.status,
+  status: unreadable === undefined ? channel.status : 'unreadable',
   last_ok_at: instant(channel.last_ok_at),
-  last_error: channel.last_error,
+  last_error: unreadable === undefined ? channel.last_error : unreadableText(unreadable, 'the device'),
   created_at: new Date(channel.created_at).toISOString(),
 });
 
