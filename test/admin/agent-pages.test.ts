@@ -158,14 +158,13 @@ describe.each(ONE_STORE)(`very many agents on %s${postgresNote}`, (store) => {
   test('are counted up to 10,000, listed by name or age, and in other orders only after filtering', async () => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent({ name: 'first' });
-    const { db } = world.running.broker.store;
-    const row = await db.selectFrom('agents').selectAll().where('id', '=', agent.id).executeTakeFirstOrThrow();
+    const row = await world.db.selectFrom('agents').selectAll().where('id', '=', agent.id).executeTakeFirstOrThrow();
     for (let at = 1; at < 10_000; at += 1_000) {
       const copies = Array.from({ length: Math.min(1_000, 10_000 - at) }, (_, more) => {
         const status: 'active' | 'suspended' = at + more < 50 ? 'suspended' : 'active';
         return { ...row, id: uuidv4(), agent_id: newAgentId(), name: `copy ${at + more}`, status };
       });
-      await db.insertInto('agents').values(copies).execute();
+      await world.db.insertInto('agents').values(copies).execute();
     }
     const list = (query: string) => organisation.ask('GET', `/owner/agents?limit=2&${query}`);
     for (const sort of ['name', '-name', 'created', '-created'])

@@ -155,11 +155,10 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
       expect(answer.body.detail).toContain(owner.role);
     }
     const session = mintOwnerSession(world.running.broker, admin!).token;
-    const { db } = world.running.broker.store;
     const suspend = () => post(`/owner/agents/${agent.id}/suspend`, {}, { authorization: `Bearer ${session}` });
-    await db.updateTable('owners').set({ role: 'viewer' }).where('id', '=', admin!.id).execute();
+    await world.db.updateTable('owners').set({ role: 'viewer' }).where('id', '=', admin!.id).execute();
     expectEnvelope(await suspend(), 403, 'forbidden');
-    await db.deleteFrom('owners').where('id', '=', admin!.id).execute();
+    await world.db.deleteFrom('owners').where('id', '=', admin!.id).execute();
     expectEnvelope(await suspend(), 401, 'invalid_token');
     expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('active');
   });

@@ -151,8 +151,7 @@ describe.each(STORES)(`searching the audit on %s${postgresNote}`, (store) => {
     async (flags) => {
       const own = await world.organisation();
       await expectStatus(201, own.ask('POST', '/owner/policies', { name: 'altered', rules: [] }));
-      const { db } = world.running.broker.store;
-      const altered = await db
+      const altered = await world.db
         .updateTable('audit_rows')
         .set({ flags })
         .where('organisation_id', '=', own.id)

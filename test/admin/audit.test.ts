@@ -33,9 +33,8 @@ async function putRows(world: World, organisation: Organisation, rows: Partial<A
       ...row,
     }),
   );
-  const { db } = world.running.broker.store;
   for (let i = 0; i < made.length; i += 200)
-    await db
+    await world.db
       .insertInto('audit_rows')
       .values(made.slice(i, i + 200))
       .execute();
@@ -228,11 +227,7 @@ describe.each(STORES)(`the owners’ audit on %s${postgresNote}`, (store) => {
     const [intent] = await putRows(world, fresh, [{ state: 'intent', finished_at: null }]);
     expect((await fresh.ask('GET', '/owner/audit')).body.rows).toMatchObject([{ id: intent!.id, state: 'intent' }]);
     expect(await readExport(world, fresh)).toEqual([]);
-    await world.running.broker.store.db
-      .updateTable('audit_rows')
-      .set({ state: 'final' })
-      .where('id', '=', intent!.id)
-      .execute();
+    await world.db.updateTable('audit_rows').set({ state: 'final' }).where('id', '=', intent!.id).execute();
     expect(await readExport(world, fresh)).toMatchObject([{ id: intent!.id, state: 'final' }]);
   });
 
@@ -290,14 +285,13 @@ describe('the export applies back-pressure', () => {
     const leaving = await organisation.addOwner('viewer');
     const response = await stalled(leaving);
     expect(response.statusCode).toBe(200);
-    await world.running.broker.store.db.deleteFrom('owners').where('id', '=', leaving.id).execute();
+    await world.db.deleteFrom('owners').where('id', '=', leaving.id).execute();
     await expect(text(response)).rejects.toThrow('aborted');
   });
 
   test('only little is read from the store for a client that does not read', async () => {
     const response = await stalled();
-    const { db } = world.running.broker.store;
-    await db.deleteFrom('audit_rows').where('organisation_id', '=', organisation.id).execute();
+    await world.db.deleteFrom('audit_rows').where('organisation_id', '=', organisation.id).execute();
     const lines = (await text(response)).trim().split('\n');
     expect(lines.length).toBeGreaterThan(0);
     expect(lines.length).toBeLessThan(rows.length / 2);

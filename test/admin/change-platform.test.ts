@@ -122,7 +122,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     const missing = await change({ auth });
     expectEnvelope(missing, 400, 'invalid_request');
     expect(missing.body.detail).toContain('secrets.client_secret: is missing');
-    const stored = () => world.running.broker.store.db.selectFrom('platform_secrets').select('value').execute();
+    const stored = () => world.db.selectFrom('platform_secrets').select('value').execute();
     const given = await change({ auth }, 1, { secrets: { client_secret: CLIENT_SECRET } });
     expect(given.body.changes, given.text).toContain('auth.client_secret: given');
     const [first] = await stored();

@@ -48,17 +48,16 @@ describe('POST /owner/organisations/{id}/close', () => {
   });
 
   test('ends agents, connections and credentials, and leaves the others as they are', async () => {
-    const { db } = world.running.broker.store;
     const of = async ({ id }: Organisation) => {
       const counts = new Map<string, number>();
-      for (const { table } of await storedRows(db, id)) counts.set(table, (counts.get(table) ?? 0) + 1);
+      for (const { table } of await storedRows(world.db, id)) counts.set(table, (counts.get(table) ?? 0) + 1);
       return Object.fromEntries(counts);
     };
     const before = await of(alpha);
     const sink = { name: 'beta-sink', behind: expect.any(Number) };
     expect(await closing(world, beta)).toEqual({ id: beta.id, closed: false, agents_left: false, sinks: [sink] });
     expect(await closing(world, beta, { drop_sinks: true })).toMatchObject({ closed: true });
-    const rows = await storedRows(db, beta.id);
+    const rows = await storedRows(world.db, beta.id);
     expect((await close(world, beta.id)).body).toEqual({ id: beta.id, closed: true, agents_left: false, sinks: [] });
 
     expect(await read('beta')).toMatchObject({ status: 403, body: { error: 'agent_halted' } });

@@ -61,11 +61,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     expect((await agent.act(READ)).status).toBe(200);
     expect(sent()).toBe(`Bearer ${FIRST}`);
     const { id } = made.body;
-    await setCredentialStatus(
-      world.running.broker.store.db,
-      { table: 'connections', organisationId: organisation.id, id },
-      'reauth_needed',
-    );
+    await setCredentialStatus(world.db, { table: 'connections', organisationId: organisation.id, id }, 'reauth_needed');
     expect((await ask('GET', '/owner/connections')).body.connections[0].status).toBe('reauth_needed');
     const replaced = await ask('POST', `/owner/connections/${id.toUpperCase()}/secret`, { secret: SECOND });
     expect(replaced.status, replaced.text).toBe(200);

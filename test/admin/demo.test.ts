@@ -180,11 +180,10 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
     });
 
     test('when the platform of that name is not the sandbox, even if it may be called', async () => {
-      const { db } = world.running.broker.store;
       const { manifest } = (await organisation.ask('GET', '/owner/platforms/sandbox')).body;
       const put = (base_url: string) =>
         putPlatform(
-          db,
+          world.db,
           {
             organisationId: organisation.id,
             platformId: 'sandbox',

@@ -147,7 +147,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     const { payload } = await evidenceOf(world, agent, event.id);
     expect(payload.change.after.recipients).toBe(2);
     expect(JSON.stringify(payload)).not.toContain('@');
-    const row = await findAuditRow(world.running.broker.store.db, organisation.id, event.id);
+    const row = await findAuditRow(world.db, organisation.id, event.id);
     expect(row?.detail).toBe('recipients: ann@acme.example, bob@acme.example');
   });
 
@@ -180,7 +180,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     const agent = await newAgent({ demo: { expires_at: Date.now() + 1_000_000, expires_text: '30d' } });
     const textOf = async () =>
       (
-        await world.running.broker.store.db
+        await world.db
           .selectFrom('grants')
           .select('expires_text')
           .where('agent_id', '=', agent.id)

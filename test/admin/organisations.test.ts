@@ -151,7 +151,7 @@ describe('two organisations', () => {
   });
   const world = givenWorld('sqlite');
   beforeAll(async () => {
-    db = world.running.broker.store.db;
+    db = world.db;
     const { organisation, owners: alphas, agent: alphasAgent } = await furnish(world, 'alpha');
     agent = alphasAgent;
     for (const owner of alphas) owners.set(owner.role, owner);

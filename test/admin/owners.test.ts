@@ -17,8 +17,6 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   const world = givenWorld(store);
   const other = shared(() => world.organisation());
   const organisation = fresh(() => world.organisation());
-
-  const db = () => world.running.broker.store.db;
   const owners = async () => (await organisation.ask('GET', '/owner/owners')).body.owners as OwnerTable[];
   const add = (body: Record<string, unknown>, by?: OwnerTable) => organisation.ask('POST', '/owner/owners', body, by);
   const remove = (id: string, by?: OwnerTable) => organisation.ask('DELETE', `/owner/owners/${id}`, undefined, by);
@@ -67,7 +65,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   });
 
   test('the operator adds owners, too, and has to name the organisation', async () => {
-    const { name } = (await findOrganisation(db(), organisation.id))!;
+    const { name } = (await findOrganisation(world.db, organisation.id))!;
     expectEnvelope(await local({ email: 'eve@acme.example', role: 'viewer' }), 400, 'invalid_request');
     expectEnvelope(await local({ email: 'eve@acme.example', role: 'viewer', organisation: 'x' }), 404, 'not_found');
     const added = await local({ email: 'eve@acme.example', role: 'viewer', organisation: name });
@@ -86,17 +84,17 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       [older, made],
       [newer, made + 1],
     ] as const)
-      await db().updateTable('organisations').set({ created_at: at }).where('id', '=', id).execute();
-    await putOwner(db(), { ...created, organisation_id: newer.id, id: uuidv4() });
-    const { id } = await putOwner(db(), { ...created, organisation_id: older.id, id: uuidv4() });
-    expect((await findOwnersByEmail(db(), email)).map((one) => one.organisation_id)).toEqual([older.id, newer.id]);
+      await world.db.updateTable('organisations').set({ created_at: at }).where('id', '=', id).execute();
+    await putOwner(world.db, { ...created, organisation_id: newer.id, id: uuidv4() });
+    const { id } = await putOwner(world.db, { ...created, organisation_id: older.id, id: uuidv4() });
+    expect((await findOwnersByEmail(world.db, email)).map((one) => one.organisation_id)).toEqual([older.id, newer.id]);
     // An update moves the row to the end of a PostgreSQL table.
-    await db().updateTable('owners').set({ last_sign_in_at: 2 }).where('id', '=', id).execute();
-    expect((await findOwnersByEmail(db(), email)).map((one) => one.organisation_id)).toEqual([older.id, newer.id]);
+    await world.db.updateTable('owners').set({ last_sign_in_at: 2 }).where('id', '=', id).execute();
+    expect((await findOwnersByEmail(world.db, email)).map((one) => one.organisation_id)).toEqual([older.id, newer.id]);
   });
 
   test('an admin can add owners to the own organisation only', async () => {
-    const { name } = (await findOrganisation(db(), other.id))!;
+    const { name } = (await findOrganisation(world.db, other.id))!;
     const foreign = await add({ email: 'eve@acme.example', role: 'admin', organisation: name });
     expectEnvelope(foreign, 400, 'invalid_request');
     expect((await other.ask('GET', '/owner/owners')).text).not.toContain('eve@acme.example');
@@ -160,7 +158,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
 
   test('a removed owner is refused from the next request, with all sessions and passkeys', async () => {
     const bob = await organisation.addOwner('admin');
-    await db()
+    await world.db
       .insertInto('passkeys')
       .values({
         organisation_id: organisation.id,
@@ -184,7 +182,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     const removed = await remove(bob.id.toUpperCase());
     expect([removed.status, removed.body]).toEqual([200, { removed: true, id: bob.id }]);
     expectEnvelope(await me(), 401, 'invalid_token');
-    expect(await db().selectFrom('passkeys').selectAll().where('owner_id', '=', bob.id).execute()).toEqual([]);
+    expect(await world.db.selectFrom('passkeys').selectAll().where('owner_id', '=', bob.id).execute()).toEqual([]);
     const { row, payload } = await lastEvent();
     expect(row).toMatchObject({ reason: 'owner_removed', detail: bob.email });
     expect(payload.change).toMatchObject({ owner: bob.id, role: 'admin', agents_passed_on: 0 });
@@ -285,7 +283,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   });
 
   test('the last admin can neither be demoted nor removed, by the operator either', async () => {
-    const { name } = (await findOrganisation(db(), organisation.id))!;
+    const { name } = (await findOrganisation(world.db, organisation.id))!;
     const lesser = { email: organisation.owner.email, role: 'viewer' };
     const answer = await add(lesser);
     expectEnvelope(answer, 409, 'conflict');
@@ -303,7 +301,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
         fresh.ask('DELETE', `/owner/owners/${bob.id}`),
         fresh.ask('DELETE', `/owner/owners/${fresh.owner.id}`, undefined, bob),
       ]);
-      const left = await db().selectFrom('owners').select('role').where('organisation_id', '=', fresh.id).execute();
+      const left = await world.db.selectFrom('owners').select('role').where('organisation_id', '=', fresh.id).execute();
       expect(left, JSON.stringify(answers.map(({ body }) => body))).toEqual([{ role: 'admin' }]);
       // The second request lost its session or role to the first, or violated the rule.
       expect(answers.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(1);
@@ -322,7 +320,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect(await owners()).toHaveLength(2);
     await organisation.ask('POST', `/owner/agents/${agent.id}/revoke`, {});
     expect((await remove(bob.id)).status).toBe(200);
-    const owned = await db()
+    const owned = await world.db
       .selectFrom('agents')
       .select(['id', 'owner_id'])
       .where('organisation_id', '=', organisation.id)
@@ -339,7 +337,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     const now = world.running.broker.clock();
     const authorisation = { id: uuidv4(), organisation_id: organisation.id, agent_id: agent.id, owner_id: bob.id };
     const client = { client_id: 'c', client_name: 'Cursor', redirect_host: 'localhost', scope: 'mcp:read' };
-    await putMcpAuthorisation(db(), { ...authorisation, ...client, created_at: now, expires_at: now + 3_600_000 });
+    await putMcpAuthorisation(world.db, { ...authorisation, ...client, created_at: now, expires_at: now + 3_600_000 });
     await expectStatus(200, remove(bob.id));
     const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
     expect(authorisations).toMatchObject([{ id: authorisation.id, owner_id: organisation.owner.id }]);
@@ -347,7 +345,11 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
 
   test('after an identity was unlinked another account can be linked at the next sign-in', async () => {
     const bob = await organisation.addOwner('viewer');
-    await db().updateTable('owners').set({ oidc_subject: 'https://id.example 42' }).where('id', '=', bob.id).execute();
+    await world.db
+      .updateTable('owners')
+      .set({ oidc_subject: 'https://id.example 42' })
+      .where('id', '=', bob.id)
+      .execute();
     const isKnown = async () =>
       ((await owners()) as unknown as { id: string; identity_known: boolean }[]).find(({ id }) => id === bob.id)!
         .identity_known;

@@ -111,7 +111,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
     [
       'limited in recipients',
       (who) =>
-        world.running.broker.store.db
+        world.db
           .updateTable('grants')
           .set({ constraints: JSON.stringify({ recipients: ['@acme.example'] }) })
           .where('agent_id', '=', who.id)
@@ -119,17 +119,11 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
     ],
     [
       'with a grant that is over',
-      (who) =>
-        world.running.broker.store.db
-          .updateTable('grants')
-          .set({ expires_at: 1 })
-          .where('agent_id', '=', who.id)
-          .execute(),
+      (who) => world.db.updateTable('grants').set({ expires_at: 1 }).where('agent_id', '=', who.id).execute(),
     ],
     [
       'without a policy',
-      (who) =>
-        world.running.broker.store.db.updateTable('agents').set({ policy_id: null }).where('id', '=', who.id).execute(),
+      (who) => world.db.updateTable('agents').set({ policy_id: null }).where('id', '=', who.id).execute(),
     ],
   ];
   test.each(STATES)('matches the answer of POST /v1/actions for an agent %s', async (_state, bring) => {

@@ -85,7 +85,7 @@ describe.each(STORES)(`statistics of calls on %s${postgresNote}`, (store) => {
       }),
     );
     for (let at = 0; at < made.length; at += 200)
-      await world.running.broker.store.db
+      await world.db
         .insertInto('audit_rows')
         .values(made.slice(at, at + 200))
         .execute();
@@ -131,10 +131,9 @@ describe.each(STORES)(`statistics of calls on %s${postgresNote}`, (store) => {
   });
 
   test('decision times are marked as a sample when there are more held calls, even if some are pending', async () => {
-    const { db } = world.running.broker.store;
     const span = { since: 0, until: world.running.broker.clock() + DAY_MS };
     const of = async (limit: number) => {
-      const { decided, isCut } = await decisionTimes(db, organisation.id, span, limit);
+      const { decided, isCut } = await decisionTimes(world.db, organisation.id, span, limit);
       return [decided.length, isCut];
     };
     // The newer one of the two is pending.
@@ -157,7 +156,7 @@ describe.each(STORES)(`statistics of calls on %s${postgresNote}`, (store) => {
       const { rows } = await sql<{
         calls: number;
       }>`select sum(calls) as calls from activity_counts where dimension = 'platform_hour' and organisation_id = ${organisation.id}`.execute(
-        world.running.broker.store.db,
+        world.db,
       );
       // The seven, and the replay of an approved call.
       expect(Number(rows[0]!.calls)).toBe(8);
@@ -167,7 +166,7 @@ describe.each(STORES)(`statistics of calls on %s${postgresNote}`, (store) => {
       EXPECTED.allowed++;
       expect((await stats(`range=${range}`)).totals).toEqual(EXPECTED);
       await sql`delete from audit_rows where id = (select max(id) from audit_rows where organisation_id = ${organisation.id} and kind = 'action')`.execute(
-        world.running.broker.store.db,
+        world.db,
       );
       EXPECTED.calls--;
       EXPECTED.allowed--;
@@ -182,7 +181,7 @@ describe.each(STORES)(`statistics of calls on %s${postgresNote}`, (store) => {
     const counted = async () =>
       (
         await sql<{ row_id: string }>`select row_id from activity_counted where organisation_id = ${fresh.id}`.execute(
-          world.running.broker.store.db,
+          world.db,
         )
       ).rows;
     world.clock.skewMs += 5 * 60_000;

@@ -40,11 +40,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
     const kept = entry === undefined ? written : entry;
     const place = { organisationId: organisation.id, platformId: 'pay' };
     const manifest = JSON.stringify(earlier(answer.body.manifest));
-    await putPlatform(
-      world.running.broker.store.db,
-      { ...place, manifest, entry: kept && JSON.stringify(kept) },
-      Date.now(),
-    );
+    await putPlatform(world.db, { ...place, manifest, entry: kept && JSON.stringify(kept) }, Date.now());
   };
   const OWN = {
     base_url: 'https://pay.example',
@@ -118,7 +114,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
     const { id, ask } = await world.organisation();
     await expectStatus(200, ask('POST', '/owner/governance/apply', { text }));
     const stored = async (platformId: string) =>
-      await world.running.broker.store.db
+      await world.db
         .selectFrom('platform_versions')
         .select('entry')
         .where('organisation_id', '=', id)

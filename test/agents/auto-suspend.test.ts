@@ -79,11 +79,7 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
     ]);
   };
   const counts = async (agent: TestAgent) =>
-    await world.running.broker.store.db
-      .selectFrom('refusal_counts')
-      .selectAll()
-      .where('agent_id', '=', agent.id)
-      .execute();
+    await world.db.selectFrom('refusal_counts').selectAll().where('agent_id', '=', agent.id).execute();
   const eventsOf = async (agent: TestAgent) =>
     (await organisation.ask('GET', `/owner/audit?agent=${agent.agentId}&reason=agent_suspended&kind=event`)).body.rows;
   const resume = async (agent: TestAgent) =>
@@ -213,7 +209,7 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
       expect((await agent.act({ ...READ, method: 'POST', scope: 'demo:write', data: {} })).status).toBe(202);
     }
     await organisation.ask('POST', '/owner/platforms/off/suspend', {});
-    await putGrant(world.running.broker.store.db, {
+    await putGrant(world.db, {
       ...(await grantOf(agent)),
       id: crypto.randomUUID(),
       platform_id: 'off',
@@ -228,11 +224,7 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
   });
 
   const grantOf = async (agent: TestAgent) =>
-    await world.running.broker.store.db
-      .selectFrom('grants')
-      .selectAll()
-      .where('agent_id', '=', agent.id)
-      .executeTakeFirstOrThrow();
+    await world.db.selectFrom('grants').selectAll().where('agent_id', '=', agent.id).executeTakeFirstOrThrow();
 
   test('unrelated agents are counted separately', async () => {
     const [one, other] = [await newAgent(), await newAgent()];

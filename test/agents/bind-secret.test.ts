@@ -23,8 +23,6 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   beforeAll(() => organisation.platform({ id: 'bare', secret: null }));
-
-  const db = () => world.running.broker.store.db;
   const published = async (): Promise<JWK & { kid: string }> => {
     const answer = await send(`${world.running.baseUrl}/.well-known/svc-secret-keys.json`, {});
     expect(answer.headers.get('cache-control')).toBe('public, max-age=300');
@@ -66,7 +64,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     await expectStatus(200, agent.act({ ...READ, platform }));
     return world.upstream.seen.at(-1)!.headers.authorization;
   };
-  const grantsOf = async (id: string) => await listGrants(db(), organisation.id, id);
+  const grantsOf = async (id: string) => await listGrants(world.db, organisation.id, id);
   const eventsOf = async (agentId: string, reason: string) => {
     const { rows } = (await organisation.ask('GET', `/owner/audit?limit=200&agent=${agentId}&reason=${reason}`)).body;
     return rows;
@@ -96,7 +94,9 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expect(await sentCredential(other)).toBe(before);
     const [listed] = (await organisation.ask('GET', '/owner/secret-authorizations')).body.authorizations;
     expect(listed).toMatchObject({ id: made.id, status: 'used', used_at: expect.any(String) });
-    const connection = (await listConnections(db(), organisation.id)).find(({ id }) => id === listed.connection_id)!;
+    const connection = (await listConnections(world.db, organisation.id)).find(
+      ({ id }) => id === listed.connection_id,
+    )!;
     expect(connection).toMatchObject({ platform_id: 'demo', label: made.label, is_default: 0, status: 'active' });
     const [grant, ...more] = await grantsOf(agent.id);
     expect([grant!.connection_id, more]).toEqual([connection.id, []]);
@@ -184,7 +184,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expect(won).toHaveLength(1);
     for (const [i, answer] of answers.entries()) if (i !== won[0]) expectRefused(answer);
     expect(await sentCredential(agent)).toBe(`Bearer ${OWN}-${won[0]}`);
-    const labels = (await listConnections(db(), organisation.id)).map((one) => one.label);
+    const labels = (await listConnections(world.db, organisation.id)).map((one) => one.label);
     expect(labels.filter((one) => one.startsWith(label))).toEqual([label]);
     expect(await eventsOf(agent.agentId, 'secret_bound')).toHaveLength(1);
   });
@@ -351,8 +351,8 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent({ name: 'altered' });
     const { authorization } = await authorize(agent.agentId);
     const { kid } = await published();
-    const key = () => db().updateTable('secret_keys').where('kid', '=', kid);
-    const { private_key } = await db()
+    const key = () => world.db.updateTable('secret_keys').where('kid', '=', kid);
+    const { private_key } = await world.db
       .selectFrom('secret_keys')
       .selectAll()
       .where('kid', '=', kid)
@@ -375,7 +375,9 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     const { authorization } = await authorize(agent.agentId);
     expect((await sendTo(agent.id, authorization)).status).toBe(200);
     await sentCredential(agent);
-    const stored = (await storedRows(db())).flatMap(({ row }) => Object.values(row)).filter((value) => value !== null);
+    const stored = (await storedRows(world.db))
+      .flatMap(({ row }) => Object.values(row))
+      .filter((value) => value !== null);
     const texts = stored.map((value) =>
       value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value),
     );
@@ -428,7 +430,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     const label = { platform: 'demo', label: made.label, secret: 'somebody-elses' };
     expect((await organisation.ask('POST', '/owner/connections', label)).status).toBe(201);
     expect((await sendTo(agent.id, made.authorization)).status).toBe(200);
-    const labels = (await listConnections(db(), organisation.id)).map((one) => one.label);
+    const labels = (await listConnections(world.db, organisation.id)).map((one) => one.label);
     expect(labels.filter((one) => one.startsWith(made.label))).toEqual([made.label, `${made.label}-2`]);
     expectEnvelope(await organisation.ask('DELETE', `${path}/${made.id}`), 409, 'conflict');
   });

@@ -79,7 +79,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     });
   const lockOrganisations = (db: Db) =>
     db.updateTable('organisations').set({ publish_identity_documents: 0 }).execute();
-  const rowOf = async (id: string) => (await findAgent(world.running.broker.store.db, organisation.id, id))!;
+  const rowOf = async (id: string) => (await findAgent(world.db, organisation.id, id))!;
   const events = async (agentId: string) => {
     const { rows } = (await organisation.ask('GET', '/owner/audit?limit=200')).body;
     return rows.filter((row: { agent_public_id: string }) => row.agent_public_id === agentId);
@@ -173,9 +173,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     const agent = await waitingAgent();
     const path = `/owner/agents/${agent.id}/bootstrap-token`;
     const plain = async () =>
-      (
-        await mintBootstrapToken(world.running.broker.store.db, await rowOf(agent.id), Date.now(), { madeBy: null })
-      ).token.reveal();
+      (await mintBootstrapToken(world.db, await rowOf(agent.id), Date.now(), { madeBy: null })).token.reveal();
     const first = makeKeyPair();
     expect((await bind(await newToken(agent.id), first)).status).toBe(200);
     agent.keys = first;
@@ -205,9 +203,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     const second = await newToken(agent.id);
     expectEnvelope(await bind(first, makeKeyPair()), 410, 'token_used');
     // A second valid token: binding with one revokes the other.
-    const twin = (
-      await mintBootstrapToken(world.running.broker.store.db, await rowOf(agent.id), Date.now(), { madeBy: null })
-    ).token;
+    const twin = (await mintBootstrapToken(world.db, await rowOf(agent.id), Date.now(), { madeBy: null })).token;
     world.clock.skewMs = 24 * HOUR_MS + 1_000;
     expectEnvelope(await bind(second, makeKeyPair()), 410, 'token_used');
     world.clock.skewMs = 23 * HOUR_MS;
@@ -236,13 +232,13 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
       const move = { from: ['active' as const], to: 'revoked' as const, cause: 'owner_manual' as const, detail: null };
       expect(await moveAgent(db, { organisationId: organisation.id, id: agent.id }, move, Date.now())).toBe(true);
     };
-    if (store === 'sqlite') await revoke(world.running.broker.store.db);
+    if (store === 'sqlite') await revoke(world.db);
     expectEnvelope(
       await withLockContention(world, revoke, () => bind(token, makeKeyPair()), { waiters: 1 }),
       410,
       'token_used',
     );
-    const after = await findAgent(world.running.broker.store.db, organisation.id, agent.id);
+    const after = await findAgent(world.db, organisation.id, agent.id);
     expect([after?.status, after?.public_key_pem]).toEqual(['revoked', agent.keys.publicPem]);
   });
 

@@ -16,19 +16,21 @@ describe.each(STORES)(`the limit of children on %s${postgresNote}`, (store) => {
   const world = givenWorld(store, { DATABASE_CONNECTIONS: '32' });
   const organisation = shared(() => world.demoOrganisation());
   const parent = fresh(() => organisation.agent());
-
-  const db = () => world.running.broker.store.db;
   const many = (count: number, ttl_seconds = 600): Promise<Answer[]> =>
     Promise.all(Array.from({ length: count }, () => issue(parent, { ttl_seconds, grants: GRANTS })));
   const statuses = (answers: readonly Answer[]) =>
     Object.fromEntries([...Map.groupBy(answers, ({ status }) => status)].map(([status, of]) => [status, of.length]));
   const counted = async () => {
-    const of = await db().selectFrom('agents').select('live_children').where('id', '=', parent.id).executeTakeFirst();
+    const of = await world.db
+      .selectFrom('agents')
+      .select('live_children')
+      .where('id', '=', parent.id)
+      .executeTakeFirst();
     return of!.live_children;
   };
   /** The expected counter, computed from the children. */
   const living = async () => {
-    const children = await db().selectFrom('agents').selectAll().where('parent_id', '=', parent.id).execute();
+    const children = await world.db.selectFrom('agents').selectAll().where('parent_id', '=', parent.id).execute();
     return children.filter(({ status }) => status === 'active' || status === 'suspended').length;
   };
   const full = async () => {
@@ -40,13 +42,13 @@ describe.each(STORES)(`the limit of children on %s${postgresNote}`, (store) => {
   /** Creates a child, and copies of it without grants: issuing each would take a signature and four statements. */
   const childAmong = async (count: number, ttl_seconds = 600): Promise<TestChild> => {
     const child = await childOf(world, organisation, parent, { ttl_seconds });
-    const row = await db().selectFrom('agents').selectAll().where('id', '=', child.id).executeTakeFirstOrThrow();
+    const row = await world.db.selectFrom('agents').selectAll().where('id', '=', child.id).executeTakeFirstOrThrow();
     const more = Array.from({ length: count - 1 }, () => {
       const [id, agent_id] = [uuidv4(), newAgentId()];
       return { ...row, id, agent_id, name: agent_id, key_fingerprint: id };
     });
-    await db().insertInto('agents').values(more).execute();
-    await db()
+    await world.db.insertInto('agents').values(more).execute();
+    await world.db
       .updateTable('agents')
       .set((eb) => ({ live_children: eb('live_children', '+', count - 1) }))
       .where('id', '=', parent.id)
@@ -59,7 +61,7 @@ describe.each(STORES)(`the limit of children on %s${postgresNote}`, (store) => {
     const answers = await many(24);
     expect(statuses(answers)).toEqual({ 201: 12, 409: 12 });
     expect([await counted(), await living()]).toEqual([MAX_LIVE_CHILDREN, MAX_LIVE_CHILDREN]);
-    const grants = await db()
+    const grants = await world.db
       .selectFrom('grants')
       .innerJoin('agents', 'agents.id', 'grants.agent_id')
       .select('grants.id')

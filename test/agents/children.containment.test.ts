@@ -25,12 +25,10 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
   const organisation = fresh(() => world.demoOrganisation());
   const parent = fresh(() => organisation.agent());
   const child = fresh(() => childOf(world, organisation, parent));
-
-  const db = () => world.running.broker.store.db;
   const move = (verb: string, agent = parent) => organisation.ask('POST', `/owner/agents/${agent.agentId}/${verb}`, {});
   const grantOf = async (agent = parent): Promise<GrantTable> =>
-    (await listGrants(db(), organisation.id, agent.id))[0]!;
-  const change = async (terms: Partial<GrantTable>) => putGrant(db(), { ...(await grantOf()), ...terms });
+    (await listGrants(world.db, organisation.id, agent.id))[0]!;
+  const change = async (terms: Partial<GrantTable>) => putGrant(world.db, { ...(await grantOf()), ...terms });
   const permissions = async (agent: TestAgent = child) => (await agent.get('/v1/agent/permissions')).body.data;
 
   test('its calls work as its parent’s, with rows and receipts of its own', async () => {
@@ -50,7 +48,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
       'loses the grant',
       'scope_not_granted',
       async () =>
-        db()
+        world.db
           .deleteFrom('grants')
           .where('id', '=', (await grantOf()).id)
           .execute(),
@@ -59,7 +57,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     [
       'loses its policy',
       'no_policy_assigned',
-      () => db().updateTable('agents').set({ policy_id: null }).where('id', '=', parent.id).execute(),
+      () => world.db.updateTable('agents').set({ policy_id: null }).where('id', '=', parent.id).execute(),
     ],
     [
       'gets a policy that denies',
@@ -80,7 +78,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
       'circuit_breaker_open',
       () =>
         strike(
-          db(),
+          world.db,
           { organisation_id: organisation.id, agent_id: parent.id, cause: 'breaker_api_error', key: '' },
           { ...BREAKER_LIMITS.breaker_api_error, strikes: 1 },
           Date.now(),
@@ -108,9 +106,9 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     async (_what, of, isOne) => {
       // With one more platform granted, a breaker of this platform is not one of all granted platforms.
       await organisation.platform({ id: 'spare' });
-      await putGrant(db(), { ...(await grantOf()), id: uuidv4(), platform_id: 'spare' });
+      await putGrant(world.db, { ...(await grantOf()), id: uuidv4(), platform_id: 'spare' });
       const key = { organisation_id: organisation.id, agent_id: parent.id, ...of };
-      await strike(db(), key, { ...BREAKER_LIMITS[of.cause], strikes: 1 }, Date.now());
+      await strike(world.db, key, { ...BREAKER_LIMITS[of.cause], strikes: 1 }, Date.now());
       const answer = await expectDenied(world, child, READ, 'circuit_breaker_open');
       expect(answer.body.platform).toBe(isOne ? 'demo' : undefined);
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(55);
@@ -145,7 +143,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
       expect(reason, what).toBe('agent_suspended');
       const { row } = await evidenceOf(world, child, audit_id);
       expect(row).toMatchObject({ result: 'denied', reason: 'agent_suspended' });
-      expect(await db().selectFrom('breakers').where('agent_id', '=', child.id).selectAll().execute()).toEqual([]);
+      expect(await world.db.selectFrom('breakers').where('agent_id', '=', child.id).selectAll().execute()).toEqual([]);
     },
   );
 
@@ -153,9 +151,9 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     const key = { organisation_id: organisation.id, agent_id: parent.id };
     const wrong = () => child.act('[]');
     const limits = { ...BREAKER_LIMITS.breaker_upstream_failure, strikes: 1 };
-    await strike(db(), { ...key, cause: 'breaker_upstream_failure', key: 'elsewhere' }, limits, Date.now());
+    await strike(world.db, { ...key, cause: 'breaker_upstream_failure', key: 'elsewhere' }, limits, Date.now());
     expect(await wrong()).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
-    await strike(db(), { ...key, cause: 'breaker_api_error', key: '' }, limits, Date.now());
+    await strike(world.db, { ...key, cause: 'breaker_api_error', key: '' }, limits, Date.now());
     const halted = await wrong();
     expect([halted.status, halted.body.reason]).toEqual([403, 'circuit_breaker_open']);
   });
@@ -169,7 +167,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     const halfOpen = async ({ id }: TestAgent) => {
       const key = { organisation_id: organisation.id, agent_id: id, key: 'demo' };
       const cause = 'breaker_upstream_failure';
-      await strike(db(), { ...key, cause }, { ...BREAKER_LIMITS[cause], strikes: 1 }, Date.now() - 61_000);
+      await strike(world.db, { ...key, cause }, { ...BREAKER_LIMITS[cause], strikes: 1 }, Date.now() - 61_000);
     };
     const answering = (status: number) => {
       world.upstream.answer = (_request, response) => response.writeHead(status).end();
@@ -215,14 +213,14 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
 
     test('CH-11 its own trial is released when another call has taken its parent’s first', async () => {
       await halfOpen(child);
-      const trials = () => db().selectFrom('breakers').select(['agent_id', 'trial_at']).where('key', '=', 'demo');
+      const trials = () => world.db.selectFrom('breakers').select(['agent_id', 'trial_at']).where('key', '=', 'demo');
       const { services } = world.running;
       const { loadFacts } = services;
       // Between loading the facts of the call and taking its trial.
       services.loadFacts = async (...asked) => {
         services.loadFacts = loadFacts;
         const loaded = await loadFacts(...asked);
-        const taken = db().updateTable('breakers').set({ trial_at: Date.now() });
+        const taken = world.db.updateTable('breakers').set({ trial_at: Date.now() });
         await taken.where('agent_id', '=', parent.id).execute();
         return loaded;
       };
@@ -325,7 +323,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     const ask = (who: TestAgent, scope: string) => who.post('/v1/access-request', { platform: 'demo', scope });
     expect((await ask(reader, 'demo:write')).status).toBe(202);
     const numbers = Array.from({ length: 19 }, (_, n) => `select ${n} as n`).join(' union all ');
-    await db().executeQuery(
+    await world.db.executeQuery(
       CompiledQuery.raw(
         `insert into access_requests (organisation_id, id, token, agent_id, platform_id, scope, reason_code, status, created_at, expires_at)
          select organisation_id, id || '-' || n, token || n, '${parent.id}', platform_id, scope || n, reason_code, status, created_at, expires_at
@@ -385,7 +383,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     test('children do not raise an agent’s limit of pending calls', async () => {
       await hold(parent);
       const numbers = Array.from({ length: 99 }, (_, n) => `select ${n} as n`).join(' union all ');
-      await db().executeQuery(
+      await world.db.executeQuery(
         CompiledQuery.raw(
           `insert into approvals (organisation_id, id, agent_id, audit_id, status, platform_id, scope, method, path, request_hash, action, created_at, expires_at)
            select organisation_id, id || '-' || n, agent_id, audit_id, status, platform_id, scope, method, path, request_hash, action, created_at, expires_at

@@ -21,11 +21,9 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
   const organisation = fresh(() => world.demoOrganisation());
   const parent = fresh(() => organisation.agent());
   const child = fresh(() => childOf(world, organisation, parent));
-
-  const db = () => world.running.broker.store.db;
   const move = (verb: string, agent = parent) => organisation.ask('POST', `/owner/agents/${agent.agentId}/${verb}`, {});
   const eventsOf = async (agent: TestAgent) =>
-    (await listAuditRows(db(), organisation.id, { limit: 100 })).filter(
+    (await listAuditRows(world.db, organisation.id, { limit: 100 })).filter(
       (row) => row.kind === 'event' && row.agent_public_id === agent.agentId,
     );
 
@@ -43,7 +41,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       services.loadFacts = async (...asked) => {
         services.loadFacts = loadFacts;
         const loaded = await loadFacts(...asked);
-        await end(db());
+        await end(world.db);
         return loaded;
       };
     }
@@ -52,7 +50,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     const { row, payload } = await evidenceOf(world, child, auditIdOf(answer));
     expect(row).toMatchObject({ result: 'denied', reason: 'agent_revoked', approval_id: null });
     expect(payload.decision.evaluated).toEqual(['status']);
-    const held = await db().selectFrom('approvals').select('id').where('agent_id', '=', child.id).execute();
+    const held = await world.db.selectFrom('approvals').select('id').where('agent_id', '=', child.id).execute();
     expect(held).toEqual([]);
   });
 
@@ -104,7 +102,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       const answers = await Promise.all(Array.from({ length: 8 }, () => mortal.get('/v1/agent/permissions')));
       for (const answer of answers) expect([answer.status, answer.body.reason]).toEqual([403, 'agent_revoked']);
       expect((await eventsOf(mortal)).filter(({ reason }) => reason === 'agent_expired')).toHaveLength(1);
-      const row = await db()
+      const row = await world.db
         .selectFrom('agents')
         .select('live_children')
         .where('id', '=', parent.id)
@@ -186,7 +184,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
 
     test('a new owner of the parent becomes its owner, and the old owner can be removed', async () => {
       const successor = await organisation.addOwner('admin');
-      await updateAgent(db(), organisation.id, parent.id, { owner_id: successor.id });
+      await updateAgent(world.db, organisation.id, parent.id, { owner_id: successor.id });
       expect((await child.get('/v1/agents/me')).body.owner_id).toBe(successor.id);
       const removed = await organisation.ask('DELETE', `/owner/owners/${organisation.owner.id}`, undefined, successor);
       expect(removed.status, removed.text).toBe(200);
@@ -207,7 +205,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     world.clock.skewMs = 15 * 60_000;
     const fresh = await childOf(world, organisation, parent);
     const { kid } = JSON.parse(Buffer.from(child.bearer.split('.')[0]!, 'base64url').toString());
-    await db().deleteFrom('signing_keys').where('kid', '=', kid).execute();
+    await world.db.deleteFrom('signing_keys').where('kid', '=', kid).execute();
     await keys.refresh();
     expectEnvelope(await child.act(READ), 401, 'invalid_token');
     expect((await fresh.act(READ)).status).toBe(200);

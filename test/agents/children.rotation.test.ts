@@ -121,7 +121,7 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
     expect(await issueChild(services, byKey, wish, 'c')).toMatchObject({ kind: 'issued' });
     await trust(agent, 'triage');
     const of = { organisation_id: organisation.id, agent_id: agent.id };
-    const { id } = (await findWorkloadOf(world.running.broker.store.db, of))!;
+    const { id } = (await findWorkloadOf(world.db, of))!;
     const { signedWith: _key, ...rest } = byKey;
     const byWorkload = { ...rest, workload: { id } };
     expect(await issueChild(services, byWorkload, wish, 'c')).toMatchObject({ kind: 'issued' });
@@ -131,8 +131,7 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
       expect(await issueChild(services, former, wish, 'c')).toEqual({ kind: 'credential_ended' });
     agent.keys = keys;
     expect(await issueChild(services, await authenticated(), wish, 'c')).toMatchObject({ kind: 'issued' });
-    const { db } = world.running.broker.store;
-    const children = db.selectFrom('agents').select('status').where('parent_id', '=', agent.id).orderBy('status');
+    const children = world.db.selectFrom('agents').select('status').where('parent_id', '=', agent.id).orderBy('status');
     expect((await children.execute()).map(({ status }) => status)).toEqual(['active', 'revoked', 'revoked']);
   });
 });

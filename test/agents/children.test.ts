@@ -15,8 +15,6 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const parent = shared(() => organisation.agent());
-
-  const db = () => world.running.broker.store.db;
   const grant = (more: Record<string, unknown> = {}) => ({ platform: 'demo', scopes: ['demo:read'], ...more });
   const refused = async (agent: TestAgent, body: unknown, status: number, error: string) => {
     const before = (await listChildren(agent)).length;
@@ -26,7 +24,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
     return answer;
   };
   const listChildren = (agent: TestAgent) =>
-    db().selectFrom('agents').selectAll().where('parent_id', '=', agent.id).execute();
+    world.db.selectFrom('agents').selectAll().where('parent_id', '=', agent.id).execute();
   /** Creates an agent with one grant that has these constraints. */
   const limited = (constraints: Record<string, unknown>) =>
     organisation.agent({ grants: { demo: { constraints: JSON.stringify(constraints) } } });
@@ -67,9 +65,11 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       created_at: expect.any(String),
       expires_at: answer.body.expires_at,
     });
-    const row = (await findAgent(db(), organisation.id, answer.body.child_agent_id))!;
+    const row = (await findAgent(world.db, organisation.id, answer.body.child_agent_id))!;
     expect(row).toMatchObject({ parent_id: parent.id, policy_id: null, public_key_pem: null });
-    const [event] = (await listAuditRows(db(), organisation.id, { limit: 5 })).filter((one) => one.kind === 'event');
+    const [event] = (await listAuditRows(world.db, organisation.id, { limit: 5 })).filter(
+      (one) => one.kind === 'event',
+    );
     expect(event).toMatchObject({ reason: 'child_issued', agent_public_id: answer.body.child_agent_id });
     const { payload } = await verifyReceipt(world, receiptOf(event!)!);
     expect(payload.change).toEqual({
@@ -105,7 +105,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
   test('without name and ttl it gets a name from its parent’s, and an hour', async () => {
     for (const body of [{}, { name: null, ttl_seconds: null }]) {
       const { body: made } = await expectStatus(201, issue(parent, { grants: [grant()], ...body }));
-      const row = await findAgent(db(), organisation.id, made.child_agent_id);
+      const row = await findAgent(world.db, organisation.id, made.child_agent_id);
       expect(row).toMatchObject({ name: 'child of triage' });
       expect(Math.round((row!.expires_at! - row!.created_at) / 1000 / 10)).toBe(360);
     }

@@ -15,8 +15,6 @@ const READ_ONLY = [{ platform: 'demo', scopes: ['demo:read'] }];
 describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
-
-  const db = () => world.running.broker.store.db;
   const clock = () => world.running.broker.clock();
   const newAgent = (agent = {}) => organisation.agent({ name: `a-${Math.random()}`, agent });
   const hold = async (agent: TestAgent): Promise<Answer['body']> => {
@@ -71,11 +69,11 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
   ])('an agent that %s: its bootstrap token and its MCP client’s access end with it', async (_who, row, end) => {
     const agent = await newAgent(row);
     const { broker } = world.running;
-    const bootstrap = await mintBootstrapToken(db(), { organisation_id: organisation.id, id: agent.id }, clock(), {
+    const bootstrap = await mintBootstrapToken(world.db, { organisation_id: organisation.id, id: agent.id }, clock(), {
       madeBy: null,
     });
     const authorisation = crypto.randomUUID();
-    await putMcpAuthorisation(db(), {
+    await putMcpAuthorisation(world.db, {
       organisation_id: organisation.id,
       id: authorisation,
       agent_id: agent.id,
@@ -90,13 +88,13 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
     expect(await findLiveAuthorisation(broker.store.db, authorisation, clock())).toBeDefined();
     await expectStatus(200, end(agent));
     expect(await findLiveAuthorisation(broker.store.db, authorisation, clock())).toBeUndefined();
-    const { ended_at } = await db()
+    const { ended_at } = await world.db
       .selectFrom('mcp_authorisations')
       .select('ended_at')
       .where('id', '=', authorisation)
       .executeTakeFirstOrThrow();
     expect(ended_at, 'on file, and not by the status of the agent alone').not.toBeNull();
-    const token = await db()
+    const token = await world.db
       .selectFrom('one_time_tokens')
       .select('used_at')
       .where('subject', '=', agent.id)
@@ -117,7 +115,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
   ])('a call that is being held while %s is revoked is refused, and is not left pending', async (which, detail) => {
     const agent = await newAgent();
     const caller = which === 'its agent' ? agent : await childOf(world, organisation, agent);
-    const end = (tx = db()) =>
+    const end = (tx = world.db) =>
       tx
         .updateTable('agents')
         .set({ status: 'revoked', status_cause: 'owner_manual' })

@@ -25,9 +25,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: [{ effect: 'allow' }] }));
   beforeAll(() => organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true }));
-  beforeEach(() => db().deleteFrom('registrations').execute());
-
-  const db = () => world.running.broker.store.db;
+  beforeEach(() => world.db.deleteFrom('registrations').execute());
   const post = (path: string, body: unknown): Promise<Answer> => send(world.running.baseUrl + path, jsonPost(body));
   const approved = async (name = `newcomer ${++names}`, by: Pick<OwnerTable, 'id'> = organisation.owner) => {
     const requested_scopes = [{ platformId: 'demo', scopes: ['demo:read'] }];
@@ -59,9 +57,9 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
     return agent;
   };
   const agentRow = async ({ agentId }: Newcomer): Promise<AgentTable> =>
-    (await findAgent(db(), organisation.id, agentId))!;
+    (await findAgent(world.db, organisation.id, agentId))!;
   const registrationRow = ({ agentId }: Newcomer): Promise<RegistrationTable> =>
-    db().selectFrom('registrations').selectAll().where('agent_id', '=', agentId).executeTakeFirstOrThrow();
+    world.db.selectFrom('registrations').selectAll().where('agent_id', '=', agentId).executeTakeFirstOrThrow();
   const listed = async ({ agentId }: Newcomer) =>
     (await organisation.ask('GET', '/owner/agents')).body.agents.find((one: AgentTable) => one.agent_id === agentId);
   const owner = (verb: string, { agentId }: Newcomer, body: unknown = {}) =>
@@ -299,11 +297,11 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
       expect((await listed(newcomer)).status).toBe('pending');
       await refused(newcomer);
       const now = world.running.broker.clock();
-      await purgeRegistrations(db(), now);
+      await purgeRegistrations(world.db, now);
       expect((await registrationRow(newcomer)).private_key).not.toBeNull();
       await sweep();
       expect((await listed(newcomer)).status).toBe('revoked');
-      await purgeRegistrations(db(), now);
+      await purgeRegistrations(world.db, now);
       await expect(registrationRow(newcomer)).rejects.toThrow();
     });
   });

@@ -104,7 +104,7 @@ const registrar = (world: () => World) => async (ownerId: string) => {
 describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation());
-  beforeEach(() => world.running.broker.store.db.deleteFrom('registrations').execute());
+  beforeEach(() => world.db.deleteFrom('registrations').execute());
   const register = (ownerId = organisation.owner.id) => registrar(() => world)(ownerId);
   const opened: Stream[] = [];
   const listen = async (token: string, options?: Parameters<typeof open>[1]) => {

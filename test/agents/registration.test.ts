@@ -30,7 +30,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
   const organisation = shared(() => newOrganisation());
   beforeEach(async () => {
     // Keeps tests from reaching each other's limits.
-    await world.running.broker.store.db.deleteFrom('registrations').execute();
+    await world.db.deleteFrom('registrations').execute();
   });
 
   const newOrganisation = async (): Promise<Organisation> => {
@@ -175,7 +175,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     for (const answer of answers.filter(({ status }) => status !== 200)) expectEnvelope(answer, 410, 'key_gone');
     const pem: string = won[0]!.body.private_key;
     expect((await agentOf(agentId, pem).act(READ)).status).toBe(200);
-    const row = await world.running.broker.store.db.selectFrom('registrations').selectAll().executeTakeFirstOrThrow();
+    const row = await world.db.selectFrom('registrations').selectAll().executeTakeFirstOrThrow();
     expect([row.private_key, row.claimed_at === null]).toEqual([null, false]);
     const stored = await everythingStored(world.environment);
     const secretLine = pem.split('\n')[5]!;
@@ -186,8 +186,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   test('the stored key is sealed, and is wrapped again with a new master key', async () => {
     const { token, agentId } = await approved();
-    const { db } = world.running.broker.store;
-    const before = await db.selectFrom('registrations').selectAll().executeTakeFirstOrThrow();
+    const before = await world.db.selectFrom('registrations').selectAll().executeTakeFirstOrThrow();
     expect(Buffer.from(before.private_key!).includes('PRIVATE KEY')).toBe(false);
     if (store === 'sqlite') {
       const rotated = await request('POST', '/owner/keys/rotate', {
@@ -198,7 +197,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
         body: '{"use":"master"}',
       });
       expect(rotated.status, rotated.text).toBe(200);
-      const after = await db.selectFrom('registrations').selectAll().executeTakeFirstOrThrow();
+      const after = await world.db.selectFrom('registrations').selectAll().executeTakeFirstOrThrow();
       expect(Buffer.from(after.private_key!).equals(Buffer.from(before.private_key!))).toBe(false);
     }
     const key = await claim(token);
@@ -207,13 +206,12 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   test('KEY-01 a key that was altered in the store is not handed out, and is not consumed', async () => {
     const { token } = await approved();
-    const { db } = world.running.broker.store;
-    const row = await db.selectFrom('registrations').selectAll().executeTakeFirstOrThrow();
+    const row = await world.db.selectFrom('registrations').selectAll().executeTakeFirstOrThrow();
     const altered = Buffer.from(row.private_key!);
     altered[altered.length - 1]! ^= 1;
-    await db.updateTable('registrations').set({ private_key: altered }).execute();
+    await world.db.updateTable('registrations').set({ private_key: altered }).execute();
     expectEnvelope(await claim(token), 503, 'credential_unreadable');
-    await db.updateTable('registrations').set({ private_key: row.private_key }).execute();
+    await world.db.updateTable('registrations').set({ private_key: row.private_key }).execute();
     expect((await claim(token)).status).toBe(200);
   });
 
@@ -533,7 +531,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
       await both((token) => other.ask('POST', `/v1/register/approve/${token}`));
       await both((token) => other.ask('POST', `/v1/register/reject/${token}`));
       // For an unknown owner nothing that was sent about the agent is stored.
-      const rows = await world.running.broker.store.db.selectFrom('registrations').selectAll().execute();
+      const rows = await world.db.selectFrom('registrations').selectAll().execute();
       const decoy = rows.find(({ organisation_id }) => organisation_id === null)!;
       expect(decoy).toMatchObject({ agent_name: '', requested_scopes: '[]', source: '127.0.0.1', private_key: null });
       world.clock.skewMs = 24 * HOUR_MS + 1_000;
@@ -593,7 +591,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
           expect(await openFrom(`203.0.113.${i}`, ownerId), `newcomer ${i}`).toMatchObject({ kind: 'opened' });
         expect(await openFrom('198.51.100.0', ownerId)).toMatchObject({ kind: 'too_many', whose: 'owner', limit: 100 });
         expect(await openFrom('203.0.113.79', ownerId)).toMatchObject({ kind: 'too_many', whose: 'owner', limit: 100 });
-        const open = await listOpenRegistrations(world.running.broker.store.db, ownerId, Date.now());
+        const open = await listOpenRegistrations(world.db, ownerId, Date.now());
         expect(new Set(open.map(({ source }) => source)).size).toBe(100);
         const token = honest.kind === 'opened' ? honest.token.reveal() : '';
         expect((await statusOf(token)).body.status).toBe('pending');
@@ -631,7 +629,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
       );
     const theirs = (await waiting()).filter(({ network }: { network: string }) => network === '2001:db8:1::/48');
     expect(theirs).toHaveLength(4);
-    const mine = await world.running.broker.store.db
+    const mine = await world.db
       .selectFrom('registrations')
       .select('id')
       .where('owner_id', '=', approver.id)
@@ -668,7 +666,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     const first = await registered({ owner_id: randomUUID() });
     world.clock.skewMs = 1_000;
     const rest = [await registered({ owner_id: randomUUID() }), await registered({ owner_id: randomUUID() })];
-    await capRegistrationsOfNobody(world.running.broker.store.db, 2);
+    await capRegistrationsOfNobody(world.db, 2);
     expect(await statusOf(first.token)).toMatchObject({ status: 404, body: { error: 'not_found' } });
     for (const { token } of [mine, ...rest]) expect((await statusOf(token)).status).toBe(200);
   });

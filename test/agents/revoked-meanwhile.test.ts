@@ -35,24 +35,24 @@ describe.runIf(STORES.includes('postgres'))(`an agent that is revoked meanwhile$
     ],
   ])('leaves no usable %s', async (_, table, route, body, isEnded) => {
     const organisation = await world.demoOrganisation();
-    const { db } = world.running.broker.store;
     const agent = await organisation.agent();
-    await slowCommits(db, table);
+    await slowCommits(world.db, table);
     const making = organisation.ask('POST', route.replace('{agent}', agent.agentId), {
       ...body,
       ...(!route.includes('{agent}') && { agent: agent.agentId }),
     });
-    await untilCommitting(db);
+    await untilCommitting(world.db);
     const revoked = await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});
     const made = await making;
     expect([revoked.status, made.status < 300], made.text).toEqual([200, true]);
-    const { rows } = await sql<{ ended: boolean }>`select ${isEnded} as ended from ${sql.table(table)}`.execute(db);
+    const { rows } = await sql<{ ended: boolean }>`select ${isEnded} as ended from ${sql.table(table)}`.execute(
+      world.db,
+    );
     expect(rows).toEqual([{ ended: true }]);
   });
 
   test('gets no secret from a replica whose clock is behind', async () => {
     const organisation = await world.demoOrganisation();
-    const { db } = world.running.broker.store;
     const agent = await organisation.agent();
     const asked = { agent: agent.agentId, platform: 'demo' };
     const { authorization } = (await organisation.ask('POST', '/owner/secret-authorizations', asked)).body;
@@ -62,9 +62,9 @@ describe.runIf(STORES.includes('postgres'))(`an agent that is revoked meanwhile$
     )
       .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', kid: key.kid })
       .encrypt(await importJWK(key, 'ECDH-ES'));
-    await slowCommits(db, 'agents', 'update');
+    await slowCommits(world.db, 'agents', 'update');
     const revoking = organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});
-    await untilCommitting(db);
+    await untilCommitting(world.db);
     world.clock.skewMs -= 10_000;
     onTestFinished(() => {
       world.clock.skewMs += 10_000;

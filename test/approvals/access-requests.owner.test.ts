@@ -31,7 +31,7 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
   async function ask(agent: TestAgent, body: Record<string, unknown> = {}): Promise<string> {
     const answer = await agent.post('/v1/access-request', { platform: 'demo', scope: 'demo:write', ...body });
     expect(answer.status, answer.text).toBe(202);
-    const row = await world.running.broker.store.db
+    const row = await world.db
       .selectFrom('access_requests')
       .select('id')
       .where('token', '=', answer.body.request_token)
@@ -43,8 +43,7 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
   const deny = (id: string, body: unknown = {}, by?: Parameters<Organisation['ask']>[3]) =>
     organisation.ask('POST', `/owner/access-requests/${id}/deny`, body, by);
   const read = (id: string) => organisation.ask('GET', `/owner/access-requests/${id}`);
-  const grantsOf = (agent: TestAgent): Promise<GrantTable[]> =>
-    listGrants(world.running.broker.store.db, organisation.id, agent.id);
+  const grantsOf = (agent: TestAgent): Promise<GrantTable[]> => listGrants(world.db, organisation.id, agent.id);
   const grantOf = async (agent: TestAgent) => (await grantsOf(agent))[0]!;
 
   onOne('one of a child names its parent, which chose the name of the child', async () => {
@@ -323,8 +322,7 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
   onOne('a platform that refused its credential: it is granted, and the answer says to connect it again', async () => {
     const connection = await organisation.connection('demo', { isDefault: false });
     const agent = await newAgent();
-    const { db } = world.running.broker.store;
-    await db.updateTable('connections').set({ status: 'reauth_needed' }).where('id', '=', connection).execute();
+    await world.db.updateTable('connections').set({ status: 'reauth_needed' }).where('id', '=', connection).execute();
     const { body } = await approve(await ask(agent), { connection_id: connection });
     expect(body.next_steps).toEqual([
       { reason: 'platform_reauth_needed', detail: expect.stringMatching(/^Connect demo again: .*\.$/) },
@@ -368,9 +366,8 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
   onOne('a platform that is gone gives nothing; denying is possible', async () => {
     const gone = await organisation.platform({ id: 'gone' });
     const ofGone = await ask(await newAgent({}), { platform: gone });
-    const { db } = world.running.broker.store;
-    await db.deleteFrom('connections').where('platform_id', '=', gone).execute();
-    await db.deleteFrom('platforms').where('platform_id', '=', gone).execute();
+    await world.db.deleteFrom('connections').where('platform_id', '=', gone).execute();
+    await world.db.deleteFrom('platforms').where('platform_id', '=', gone).execute();
     expectEnvelope(await approve(ofGone), 409, 'conflict');
     expect((await read(ofGone)).status).toBe(200);
     expect((await deny(ofGone)).body.status).toBe('denied');

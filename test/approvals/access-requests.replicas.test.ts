@@ -19,8 +19,6 @@ describe.runIf(STORES.includes('postgres'))(`access requests and replicas on pos
   });
   const second = givenReplica(world);
   beforeAll(() => expect(second.baseUrl).not.toBe(world.running.baseUrl));
-
-  const db = () => world.running.broker.store.db;
   const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
   const newAgents = async () => {
     const here = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
@@ -30,7 +28,7 @@ describe.runIf(STORES.includes('postgres'))(`access requests and replicas on pos
   const ask = (agent: TestAgent): Promise<Answer> =>
     agent.post('/v1/access-request', { platform: 'demo', scope: 'demo:write' });
   const idOf = async ({ body }: Answer): Promise<string> => {
-    const query = db().selectFrom('access_requests').select('id').where('token', '=', body.request_token);
+    const query = world.db.selectFrom('access_requests').select('id').where('token', '=', body.request_token);
     return (await query.executeTakeFirstOrThrow()).id;
   };
   const approve = async (at: string, id: string): Promise<Answer> => {
@@ -68,7 +66,7 @@ describe.runIf(STORES.includes('postgres'))(`access requests and replicas on pos
     const keepDown = (async () => {
       while (down) {
         await sql`select pg_terminate_backend(pid) from pg_stat_activity
-          where application_name = 'agent-broker notices' and datname = current_database()`.execute(db());
+          where application_name = 'agent-broker notices' and datname = current_database()`.execute(world.db);
         await pause(10);
       }
     })();

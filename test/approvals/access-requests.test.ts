@@ -353,8 +353,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
 
     test('access to a suspended platform cannot be requested', async () => {
       const { platform } = await here('e1');
-      const { db } = world.running.broker.store;
-      await db.updateTable('platforms').set({ suspended: 1 }).where('platform_id', '=', platform).execute();
+      await world.db.updateTable('platforms').set({ suspended: 1 }).where('platform_id', '=', platform).execute();
       const agent = await newAgent({ grants: {} });
       expectEnvelope(await ask(agent, { platform, scope: 'demo:write' }), 403, 'scope_not_grantable');
     });
@@ -362,8 +361,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     test('a child cannot request what its parent lacks', async () => {
       const parent = await newAgent();
       const child = await childOf(world, organisation, parent);
-      const { db } = world.running.broker.store;
-      await db.updateTable('grants').set({ scopes: '[]' }).where('agent_id', '=', child.id).execute();
+      await world.db.updateTable('grants').set({ scopes: '[]' }).where('agent_id', '=', child.id).execute();
       expectEnvelope(await askForWrite(child), 403, 'scope_not_grantable');
       expect((await ask(child, { platform: 'demo', scope: 'demo:read' })).status).toBe(202);
       // The parent is not affected, and has no pending request.
@@ -373,7 +371,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
 
   const openBreaker = (agent: TestAgent, cause: BreakerTable['cause'], key: string) =>
     strike(
-      world.running.broker.store.db,
+      world.db,
       { organisation_id: organisation.id, agent_id: agent.id, cause, key },
       { strikes: 1, windowMs: 60_000, openMs: 60_000 },
       Date.now(),
@@ -592,8 +590,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       const agent = await newAgent();
       const { poll_url } = (await askForWrite(agent)).body;
       const id = await idOf(agent);
-      const { db } = world.running.broker.store;
-      await db
+      await world.db
         .updateTable('access_requests')
         .set({ expires_at: Date.now() + 700 })
         .where('id', '=', id)
@@ -674,12 +671,15 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expect(approved.body.next_steps).toEqual([
         { reason: 'needs_consent', detail: expect.stringContaining('demo:write') },
       ]);
-      const { db } = world.running.broker.store;
       const consented = JSON.stringify(['items.read', 'items.write']);
-      await db.updateTable('connections').set({ upstream_scopes: consented }).where('id', '=', connection).execute();
+      await world.db
+        .updateTable('connections')
+        .set({ upstream_scopes: consented })
+        .where('id', '=', connection)
+        .execute();
       expect((await agent.act(CALL)).status).toBe(200);
       const before = JSON.stringify(['items.read']);
-      await db.updateTable('connections').set({ upstream_scopes: before }).where('id', '=', connection).execute();
+      await world.db.updateTable('connections').set({ upstream_scopes: before }).where('id', '=', connection).execute();
     });
 
     test('with too many open requests it is still refused, and reports that no consent was requested', async () => {

@@ -92,20 +92,19 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
   });
 
   onOne('the answer to an approved call is not given to an agent that could not make it any more', async () => {
-    const { db } = world.running.broker.store;
     const by = await organisation.agent();
     const id = await hold(by);
     await approve(id);
     const read = async () => (await by.get(`/v1/approvals/${id}`)).body;
     const made = await read();
     expect(made.result.status).toBe(200);
-    const grants = db.updateTable('grants').where('agent_id', '=', by.id);
-    const { scopes } = await db
+    const grants = world.db.updateTable('grants').where('agent_id', '=', by.id);
+    const { scopes } = await world.db
       .selectFrom('grants')
       .selectAll()
       .where('agent_id', '=', by.id)
       .executeTakeFirstOrThrow();
-    const platforms = db.updateTable('platforms').where('organisation_id', '=', organisation.id);
+    const platforms = world.db.updateTable('platforms').where('organisation_id', '=', organisation.id);
     const losses: [string, () => Promise<unknown>, () => Promise<unknown>, RegExp][] = [
       [
         'suspended',
@@ -236,8 +235,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     for (const id of ids)
       expect((await flooding.get(`/v1/approvals/${id}`)).body).toMatchObject({ status: 'denied', note: 'Stop.' });
     expect((await quiet.get(`/v1/approvals/${kept}`)).body.status).toBe('pending');
-    const { db } = world.running.broker.store;
-    const rows = await db.selectFrom('audit_rows').selectAll().where('approval_id', 'in', ids).execute();
+    const rows = await world.db.selectFrom('audit_rows').selectAll().where('approval_id', 'in', ids).execute();
     expect(rows.filter(({ kind, receipt }) => kind === 'event' && receipt !== null)).toHaveLength(3);
   });
 
@@ -582,8 +580,7 @@ describe.each(STORES)(`the database rejects inconsistent approval rows on %s${po
     `status = 'approved', decided_at = 1, decided_by = 'x', decided_how = 'api', decision_audit_id = 'x', exec_state = 'intent', lease_owner = 'x'`,
   ])('%s', async (change) => {
     const world = await worldOf(store);
-    const { db } = world.running.broker.store;
-    const set = (what: string) => sql`update approvals set ${sql.raw(what)}`.execute(db);
+    const set = (what: string) => sql`update approvals set ${sql.raw(what)}`.execute(world.db);
     await expect(set(change)).rejects.toSatisfy(isRowFault);
     await set(`expires_at = expires_at + 1`);
   });

@@ -60,7 +60,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     const { request_hash: second } = await shown(id);
     await approve(id, { request_hash: second });
     await made(id);
-    const rows = await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 });
+    const rows = await listAuditRows(world.db, organisation.id, { limit: 20 });
     const row = rows.find(({ reason }) => reason === 'approval_corrected')!;
     expect(row).toMatchObject({ approval_id: id, agent_public_id: agent.agentId, platform_id: 'demo', kind: 'event' });
     expect(JSON.parse(row.flags!).change).toMatchObject({
@@ -175,7 +175,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
       detail: 'no rule would hold the corrected call',
       rules: [{ name: 'rule 1', effect: 'allow' }],
     });
-    const rows = (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 })).filter(
+    const rows = (await listAuditRows(world.db, organisation.id, { limit: 20 })).filter(
       ({ reason }) => reason === 'approval_corrected',
     );
     expect(rows.map(({ flags }) => JSON.parse(flags ?? '{}').change.held_by.reason)).toEqual([
@@ -306,7 +306,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
   test('corrections are stored sealed', async () => {
     const id = await hold(agent, { data: { text: 'CANARY-of-a-correction' } });
     await correct(id, { data: { text: 'CANARY-corrected' } });
-    const stored = (await findApproval(world.running.broker.store.db, organisation.id, id))!;
+    const stored = (await findApproval(world.db, organisation.id, id))!;
     for (const column of [stored.action, stored.asked!]) expect(Buffer.from(column).includes('CANARY')).toBe(false);
     expect(stored.basis).toBeNull();
   });

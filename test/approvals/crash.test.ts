@@ -96,13 +96,13 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
     const organisation = await world.organisation();
     await organisation.platform();
     const agent = await organisation.agent();
-    const { db } = world.running.broker.store;
     const [inTime, late, suspended] = await Promise.all(
       [0, 1, 2].map(async (i) => {
         const by = i === 2 ? await organisation.agent() : agent;
         const id: string = (await by.act({ ...WRITE, data: { i } })).body.approval_id;
         await approveAndDie(world, organisation, id);
-        if (i === 1) await db.updateTable('approvals').set({ expires_at: Date.now() }).where('id', '=', id).execute();
+        if (i === 1)
+          await world.db.updateTable('approvals').set({ expires_at: Date.now() }).where('id', '=', id).execute();
         if (i === 2) await organisation.ask('POST', `/owner/agents/${by.id}/suspend`, {});
         return { id, by };
       }),

@@ -16,7 +16,6 @@ describe.runIf(STORES.includes('postgres'))(
   () => {
     const world = givenWorld('postgres');
     const organisation = shared(() => world.demoOrganisation());
-    const db = () => world.running.broker.store.db;
     /** Sends a request that waits for the row of the approval; `last` is committed before it continues. */
     const whileLocked = (id: string, ask: () => Promise<Answer>, last: (tx: Db) => Promise<unknown>) =>
       withLockContention(
@@ -45,7 +44,7 @@ describe.runIf(STORES.includes('postgres'))(
         (tx) => lose(tx, colleague),
       );
       expectEnvelope(answer, 403, 'forbidden');
-      expect(await findHeldCall(db(), organisation.id, id)).toMatchObject({ status: 'pending' });
+      expect(await findHeldCall(world.db, organisation.id, id)).toMatchObject({ status: 'pending' });
       expect(world.upstream.seen.length).toBe(before);
     });
 
@@ -61,7 +60,7 @@ describe.runIf(STORES.includes('postgres'))(
         (tx) => endOwner(tx, colleague, organisation.owner.id, Date.now()),
       );
       expectEnvelope(answer, 403, 'forbidden');
-      expect(await findHeldCall(db(), organisation.id, id)).toMatchObject({ request_hash, corrected_at: null });
+      expect(await findHeldCall(world.db, organisation.id, id)).toMatchObject({ request_hash, corrected_at: null });
     });
   },
 );

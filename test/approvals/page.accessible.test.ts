@@ -128,10 +128,9 @@ describeInChromium(
       await page.open(linkOf(world, 'nothing'));
       await page.until(`document.body.innerText.includes('There is no such request')`);
       await holds('missing');
-      const { db } = world.running.broker.store;
       const changed = await hold(agent);
       await openHeld(page, world, changed);
-      await db
+      await world.db
         .updateTable('approvals')
         .set({ request_hash: 'f'.repeat(64) })
         .where('id', '=', changed)
@@ -140,7 +139,7 @@ describeInChromium(
       await page.until(`document.body.innerText.includes('has changed since')`);
       await holds('changed');
       const altered = await hold(agent);
-      await db
+      await world.db
         .updateTable('approvals')
         .set({ action: Buffer.alloc(64) })
         .where('id', '=', altered)
@@ -187,12 +186,11 @@ describeInChromium(
       await page.open(`${world.running.baseUrl}/console/passkeys`);
       await page.until(`document.querySelector('#passkeys') !== null`);
       await holds('passkeys');
-      const { db } = world.running.broker.store;
-      await db.updateTable('passkeys').set({ discoverable: 0 }).execute();
+      await world.db.updateTable('passkeys').set({ discoverable: 0 }).execute();
       await page.value('location.reload()');
       await page.until(`document.querySelector('#passkeys')?.innerText.includes('cannot sign in')`);
       await holds('passkeys-not-discoverable');
-      await db.updateTable('passkeys').set({ status: 'disabled' }).execute();
+      await world.db.updateTable('passkeys').set({ status: 'disabled' }).execute();
       await page.value('location.reload()');
       await page.until(`document.querySelector('#passkeys .badge[data-kind=bad]') !== null`);
       await holds('passkeys-disabled');

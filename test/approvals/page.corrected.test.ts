@@ -47,7 +47,6 @@ describeInChromium('a call that is corrected while its page is open', () => {
   });
 
   test('a passkey approval applies to the reviewed version only', async () => {
-    const { db } = world.running.broker.store;
     const device = await page.authenticator();
     await page.open(`${world.running.baseUrl}/console/passkeys`);
     await page.click('.enrol button');
@@ -57,7 +56,7 @@ describeInChromium('a call that is corrected while its page is open', () => {
     await device.removeCredential(credential!.credentialId);
     const { userHandle: _, ...stored } = credential!;
     await device.addCredential({ ...stored, isResidentCredential: false });
-    await db.updateTable('passkeys').set({ discoverable: 0 }).execute();
+    await world.db.updateTable('passkeys').set({ discoverable: 0 }).execute();
     const id = await hold(agent, { data: BODY });
     await openHeld(page, world, id);
     await page.click('.approve');

@@ -149,14 +149,17 @@ describeInChromium('deciding by passkey on the approval page', () => {
   });
 
   test('a non-discoverable passkey of the agent’s owner can still approve', async () => {
-    const { db } = world.running.broker.store;
-    await db.deleteFrom('passkeys').where('owner_id', '=', organisation.owner.id).execute();
+    await world.db.deleteFrom('passkeys').where('owner_id', '=', organisation.owner.id).execute();
     const [old, key] = await withPhone(organisation.owner);
     const [credential] = await key.credentials();
     await key.removeCredential(credential!.credentialId);
     const { userHandle: _, ...stored } = credential!;
     await key.addCredential({ ...stored, isResidentCredential: false });
-    await db.updateTable('passkeys').set({ discoverable: 0 }).where('owner_id', '=', organisation.owner.id).execute();
+    await world.db
+      .updateTable('passkeys')
+      .set({ discoverable: 0 })
+      .where('owner_id', '=', organisation.owner.id)
+      .execute();
     const id = await hold(agent);
     await openHeld(old, world, id);
     await old.click('.approve');
@@ -189,7 +192,7 @@ describeInChromium('deciding by passkey on the approval page', () => {
     const id = await hold(agent);
     await openHeld(page, world, id);
     await page.value(`Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`);
-    await world.running.broker.store.db
+    await world.db
       .updateTable('approvals')
       .set({ request_hash: 'f'.repeat(64) })
       .where('id', '=', id)

@@ -201,7 +201,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
 
   test('a request that was altered in the store is not shown', async () => {
     const id = await hold();
-    await world.running.broker.store.db
+    await world.db
       .updateTable('approvals')
       .set({ action: Buffer.alloc(64) })
       .where('id', '=', id)

@@ -359,7 +359,7 @@ describeInChromium('the approval page', () => {
   test('another request than the displayed one cannot be approved', async () => {
     const id = await hold(agent);
     await openHeld(page, world, id);
-    await world.running.broker.store.db
+    await world.db
       .updateTable('approvals')
       .set({ request_hash: 'f'.repeat(64) })
       .where('id', '=', id)
@@ -371,7 +371,7 @@ describeInChromium('the approval page', () => {
 
   test('a request that was altered in the store is not shown, and cannot be approved', async () => {
     const id = await hold(agent);
-    await world.running.broker.store.db
+    await world.db
       .updateTable('approvals')
       .set({ action: Buffer.alloc(64) })
       .where('id', '=', id)

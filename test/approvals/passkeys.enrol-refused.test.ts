@@ -14,8 +14,6 @@ import { fresh, givenWorld } from '../world/world.ts';
 describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.organisation());
-
-  const db = () => world.running.broker.store.db;
   const made = (options: { algorithm?: 'ES256' | 'RS256' | 'Ed25519'; synced?: boolean } = {}) =>
     new Authenticator(world.running.baseUrl, options);
   const own = async (by?: OwnerTable) =>
@@ -152,12 +150,12 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
     const options = await begin();
     const hash = createHash('sha256').update(String(options.challenge)).digest('hex');
     const recorded = async () =>
-      (await db().selectFrom('used_challenges').selectAll().where('challenge_hash', '=', hash).execute()).length;
+      (await world.db.selectFrom('used_challenges').selectAll().where('challenge_hash', '=', hash).execute()).length;
     expect((await finish(made().create(options))).status).toBe(200);
-    await purgeUsedChallenges(db(), Date.now() + 4 * MINUTE_MS);
+    await purgeUsedChallenges(world.db, Date.now() + 4 * MINUTE_MS);
     expect(await recorded()).toBe(1);
     expectEnvelope(await finish(made().create(options)), 410, 'challenge_expired');
-    await purgeUsedChallenges(db(), Date.now() + 6 * MINUTE_MS);
+    await purgeUsedChallenges(world.db, Date.now() + 6 * MINUTE_MS);
     expect(await recorded()).toBe(0);
   });
 

@@ -15,8 +15,6 @@ const ROOT = '/v1/approvals/passkeys';
 describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.organisation());
-
-  const db = () => world.running.broker.store.db;
   const made = (options: { algorithm?: 'ES256' | 'RS256' | 'Ed25519'; synced?: boolean } = {}) =>
     new Authenticator(world.running.baseUrl, options);
   const own = async (by?: OwnerTable) =>
@@ -70,7 +68,7 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
         aaguid: '07070707-0707-0707-0707-070707070707',
       },
     ]);
-    const stored = await db()
+    const stored = await world.db
       .selectFrom('passkeys')
       .selectAll()
       .where('credential_id', '=', authenticator.credentialId)

@@ -15,8 +15,6 @@ const ASSERT = '/owner/passkeys/assert';
 describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.organisation());
-
-  const db = () => world.running.broker.store.db;
   const own = async (by?: OwnerTable) =>
     (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys as Record<string, unknown>[];
 
@@ -88,8 +86,8 @@ describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => 
   test('removing an owner removes their passkeys', async () => {
     const approver = await organisation.addOwner('approver');
     const authenticator = await enrol(world, organisation, { by: approver });
-    await deleteOwner(db(), organisation.id, approver.id, Date.now());
-    const left = await db()
+    await deleteOwner(world.db, organisation.id, approver.id, Date.now());
+    const left = await world.db
       .selectFrom('passkeys')
       .select('id')
       .where('credential_id', '=', authenticator.credentialId)

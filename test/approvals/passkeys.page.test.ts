@@ -131,8 +131,7 @@ describeInChromium('the passkeys page', () => {
   });
 
   test('a passkey that was disabled for its counter says so', async () => {
-    const { db } = world.running.broker.store;
-    await db.updateTable('passkeys').set({ status: 'disabled', synced: 1, last_used_at: Date.now() }).execute();
+    await world.db.updateTable('passkeys').set({ status: 'disabled', synced: 1, last_used_at: Date.now() }).execute();
     await page.value('location.reload()');
     await page.until(`document.querySelector('#passkeys .badge[data-kind=bad]') !== null`);
     const shown = await text(page, '#passkeys');

@@ -19,8 +19,6 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const key = fresh(() => enrol(world, organisation));
-
-  const db = () => world.running.broker.store.db;
   const made = (options: { algorithm?: 'ES256' | 'RS256' | 'Ed25519'; synced?: boolean } = {}) =>
     new Authenticator(world.running.baseUrl, options);
   const me = (cookie: string) => send(`${world.running.baseUrl}/owner/me`, { headers: { cookie } });
@@ -59,7 +57,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
       expect((await me(cookieOf(answer))).body).toMatchObject({ id: colleague.id, sign_in: 'local' });
       const [passkey] = await own(colleague);
       expect(passkey).toMatchObject({ last_used_at: expect.any(String), discoverable: true });
-      expect((await findOwner(db(), colleague.id))?.last_sign_in_at).toBeGreaterThan(Date.now() - MINUTE_MS);
+      expect((await findOwner(world.db, colleague.id))?.last_sign_in_at).toBeGreaterThan(Date.now() - MINUTE_MS);
       const [{ reason, flags }] = (await organisation.ask('GET', '/owner/audit')).body.rows;
       expect([reason, flags.change]).toEqual([
         'owner_signed_in',
@@ -131,7 +129,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
 
   test('unknown, disabled, removed, with a wrong signature or handle: the same answer', async () => {
     const [disabled, removed] = [await enrol(world, organisation), await enrol(world, organisation)];
-    await db()
+    await world.db
       .updateTable('passkeys')
       .set({ status: 'disabled' })
       .where('credential_id', '=', disabled.credentialId)
@@ -172,12 +170,12 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
   test('a removed owner cannot sign in; a viewer gets a viewer’s session', async () => {
     const colleague = await organisation.addOwner('approver');
     const device = await enrol(world, organisation, { by: colleague });
-    await db().updateTable('owners').set({ role: 'viewer' }).where('id', '=', colleague.id).execute();
+    await world.db.updateTable('owners').set({ role: 'viewer' }).where('id', '=', colleague.id).execute();
     const answer = await signInWith(world, device);
     expect(answer.body).toMatchObject({ role: 'viewer' });
     expect((await me(cookieOf(answer))).body.role).toBe('viewer');
     await expectStatus(200, organisation.ask('DELETE', `/owner/owners/${colleague.id}`));
-    expect(await findOwner(db(), colleague.id)).toBeUndefined();
+    expect(await findOwner(world.db, colleague.id)).toBeUndefined();
     refused(await signInWith(world, device), 400, 'verification_failed');
   });
 
@@ -210,7 +208,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
       for (const table of ['used_challenges', 'one_time_tokens', 'oauth_flows', 'audit_rows', 'passkeys'] as const)
         counts.push(
           (
-            await db()
+            await world.db
               .selectFrom(table)
               .select((eb) => eb.fn.countAll().as('n'))
               .executeTakeFirstOrThrow()

@@ -37,8 +37,6 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     policy = await organisation.policy(DEMO_RULES, 'p');
   });
   const agent = fresh(() => organisation.agent({ policy }));
-
-  const db = () => world.running.broker.store.db;
   async function hold(by = agent, request: Record<string, unknown> = WRITE): Promise<string> {
     const answer = await expectStatus(
       202,
@@ -62,7 +60,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(payload.approval).toMatchObject({ approval_id: id, decided_by: organisation.owner.id, how: 'api' });
   }
 
-  const grantOf = async (by: TestAgent) => (await listGrants(db(), organisation.id, by.id))[0]!;
+  const grantOf = async (by: TestAgent) => (await listGrants(world.db, organisation.id, by.id))[0]!;
 
   const place = (by: TestAgent) => ({ organisationId: organisation.id, id: by.id });
 
@@ -70,29 +68,29 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     [
       'the grant was narrowed',
       'scope_not_granted',
-      async () => putGrant(db(), { ...(await grantOf(agent)), scopes: '["demo:read"]' }),
+      async () => putGrant(world.db, { ...(await grantOf(agent)), scopes: '["demo:read"]' }),
     ],
     [
       'the grant expired',
       'grant_expired',
-      async () => putGrant(db(), { ...(await grantOf(agent)), expires_at: NOW() - 1 }),
+      async () => putGrant(world.db, { ...(await grantOf(agent)), expires_at: NOW() - 1 }),
     ],
     [
       'the grant was taken away',
       'no_permission_record',
-      async () => deleteGrant(db(), organisation.id, (await grantOf(agent)).id, Date.now()),
+      async () => deleteGrant(world.db, organisation.id, (await grantOf(agent)).id, Date.now()),
     ],
     [
       'the recipients were narrowed',
       'recipient_not_allowed',
-      async () => putGrant(db(), { ...(await grantOf(agent)), constraints: '{"recipients":["@other.example"]}' }),
+      async () => putGrant(world.db, { ...(await grantOf(agent)), constraints: '{"recipients":["@other.example"]}' }),
     ],
     [
       'the policy denies now',
       'denied_by_policy',
       () =>
         putPolicy(
-          db(),
+          world.db,
           { organisationId: organisation.id, id: policy, name: 'p', rules: '[{"effect":"deny"}]' },
           NOW(),
         ),
@@ -101,13 +99,17 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     [
       'the agent has no policy any more',
       'no_policy_assigned',
-      () => db().updateTable('agents').set({ policy_id: null }).where('id', '=', agent.id).execute(),
+      () => world.db.updateTable('agents').set({ policy_id: null }).where('id', '=', agent.id).execute(),
     ],
     [
       'the platform is suspended',
       'platform_suspended',
       () =>
-        db().updateTable('platforms').set({ suspended: 1 }).where('organisation_id', '=', organisation.id).execute(),
+        world.db
+          .updateTable('platforms')
+          .set({ suspended: 1 })
+          .where('organisation_id', '=', organisation.id)
+          .execute(),
     ],
     [
       'the scope covers it no more',
@@ -118,13 +120,13 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     [
       'the connection is gone',
       'platform_not_connected',
-      () => db().deleteFrom('connections').where('organisation_id', '=', organisation.id).execute(),
+      () => world.db.deleteFrom('connections').where('organisation_id', '=', organisation.id).execute(),
     ],
     [
       'the credential cannot be opened',
       'credential_unreadable',
       () =>
-        db()
+        world.db
           .updateTable('connections')
           .set({ credential: Buffer.alloc(80) })
           .where('organisation_id', '=', organisation.id)
@@ -135,7 +137,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
       'connection_changed',
       async () => {
         const old = { is_default: 0, label: 'old' } as const;
-        await db().updateTable('connections').set(old).where('organisation_id', '=', organisation.id).execute();
+        await world.db.updateTable('connections').set(old).where('organisation_id', '=', organisation.id).execute();
         await organisation.connection('demo', { secret: 'another-secret-0123456789' });
       },
     ],
@@ -175,7 +177,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
       'circuit_breaker_open',
       () =>
         strike(
-          db(),
+          world.db,
           { organisation_id: organisation.id, agent_id: agent.id, cause: 'breaker_upstream_failure', key: 'demo' },
           { strikes: 1, windowMs: 60_000, openMs: 60_000 },
           NOW(),
@@ -185,7 +187,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
       'the stored request was altered',
       'request_unreadable',
       async (id) =>
-        db()
+        world.db
           .updateTable('approvals')
           .set({ action: Buffer.alloc(80) })
           .where('id', '=', id)
@@ -202,7 +204,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
       ...different,
     };
     return putPlatform(
-      db(),
+      world.db,
       { organisationId: organisation.id, platformId: 'demo', manifest: JSON.stringify(manifest) },
       NOW(),
     );
@@ -215,7 +217,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
   ] as const)('AP-04 the agent is %s: nothing is sent', async (to, reason) => {
     const id = await hold();
     const move = { from: ['active'] as const, to, cause: 'owner_manual' as const, detail: null };
-    await moveAgent(db(), place(agent), move, NOW());
+    await moveAgent(world.db, place(agent), move, NOW());
     if (to === 'deleted') {
       await withoutCalls(world, () => approve(id));
       const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
@@ -358,7 +360,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     const grants = { codehost: { scopeList: Object.keys(scopes), constraints: '{"repos":["acme/*"]}' } };
     const coder = await organisation.agent({ policy, grants });
     const id = await hold(coder, REPO);
-    await putGrant(db(), { ...(await grantOf(coder)), constraints: '{"repos":["acme/other"]}' });
+    await putGrant(world.db, { ...(await grantOf(coder)), constraints: '{"repos":["acme/other"]}' });
     await blocked(id, 'repo_not_allowed', coder);
   });
 
@@ -367,7 +369,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     const child = await childOf(world, organisation, parent);
     const id = await hold(child);
     const move = { from: ['active'] as const, to: 'suspended' as const, cause: 'owner_manual' as const, detail: null };
-    await moveAgent(db(), place(parent), move, NOW());
+    await moveAgent(world.db, place(parent), move, NOW());
     await withoutCalls(world, () => approve(id));
     const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
     expect([body.status, body.executed_at]).toEqual(['approved', null]);

@@ -27,8 +27,6 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   beforeEach(() => {
     world.upstream.answer = undefined;
   });
-
-  const db = () => world.running.broker.store.db;
   const hold = async (by = here): Promise<string> => (await by.act(WRITE)).body.approval_id;
   const decide = (id: string, verb: 'approve' | 'deny') =>
     organisation.ask('POST', `/owner/approvals/${id}/${verb}`, {});
@@ -66,13 +64,13 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     const listening = async () => {
       const { rows } = await sql<{ pid: number }>`select pid from pg_stat_activity
         where application_name = 'agent-broker notices' and datname = current_database()
-        and state = 'idle' and query like '%pg_notify%'`.execute(db());
+        and state = 'idle' and query like '%pg_notify%'`.execute(world.db);
       return rows.map(({ pid }) => pid);
     };
     const before = await listening();
     expect(before.length).toBeGreaterThanOrEqual(1);
     await sql`select pg_terminate_backend(pid) from pg_stat_activity
-      where application_name = 'agent-broker notices' and datname = current_database()`.execute(db());
+      where application_name = 'agent-broker notices' and datname = current_database()`.execute(world.db);
     const began = performance.now();
     await decide(id, 'approve');
     const { body } = await waiting;
@@ -105,7 +103,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     const keepDown = (async () => {
       while (down) {
         await sql`select pg_terminate_backend(pid) from pg_stat_activity
-          where application_name = 'agent-broker notices' and datname = current_database()`.execute(db());
+          where application_name = 'agent-broker notices' and datname = current_database()`.execute(world.db);
         await pause(10);
       }
     })();
@@ -123,7 +121,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     const heard: string[] = [];
     const stop = changes.subscribe(({ id }) => heard.push(id));
     const id = uuidv4();
-    await db()
+    await world.db
       .transaction()
       .execute(async (tx) => {
         await changes.announce(tx, { organisation_id: organisation.id, id });
@@ -150,13 +148,13 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
 
   test('R7 the claim of a dead process is taken over by a living one, and the call is made once', async () => {
     const dead = uuidv4();
-    await heartbeat(db(), dead, Date.now());
+    await heartbeat(world.db, dead, Date.now());
     const before = world.upstream.seen.length;
     const ids = await Promise.all(Array.from({ length: sized(3, 5) }, () => claimedBy(dead)));
     // The process counts as alive: its claim is not touched.
     await pause(200);
     expect(world.upstream.seen.length).toBe(before);
-    await forgetInstance(db(), dead);
+    await forgetInstance(world.db, dead);
     for (const id of ids) {
       const { body } = await there.get(`/v1/approvals/${id}?wait=20`);
       expect(body).toMatchObject({ status: 'approved', result: { status: 200 } });
@@ -168,18 +166,18 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   test('R7 a process that lost its claim sends nothing', async () => {
     const { services, broker } = world.running;
     const other = uuidv4();
-    await heartbeat(db(), other, Date.now());
+    await heartbeat(world.db, other, Date.now());
     const id = await claimedBy(other);
-    const claimed = (await findApproval(db(), organisation.id, id))!;
+    const claimed = (await findApproval(world.db, organisation.id, id))!;
     // Another process takes over between our claim and our first step.
-    await takeClaim(db(), claimed, other);
+    await takeClaim(world.db, claimed, other);
     const before = world.upstream.seen.length;
     await services.replays.start(claimed);
     expect(world.upstream.seen.length).toBe(before);
-    const { exec_state, lease_owner, fence } = (await findApproval(db(), organisation.id, id))!;
+    const { exec_state, lease_owner, fence } = (await findApproval(world.db, organisation.id, id))!;
     expect([exec_state, lease_owner, fence]).toEqual(['claimed', other, 2]);
     expect(broker.instanceId).not.toBe(other);
-    await forgetInstance(db(), other);
+    await forgetInstance(world.db, other);
     expect((await here.get(`/v1/approvals/${id}?wait=20`)).body.result.status).toBe(200);
   });
 
@@ -198,8 +196,8 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     // The other process considers us dead; our next heartbeat is up to five seconds away.
     await vi.waitUntil(
       async () => {
-        await forgetInstance(db(), world.running.broker.instanceId);
-        return (await findApproval(db(), organisation.id, id))!.exec_state === 'unknown';
+        await forgetInstance(world.db, world.running.broker.instanceId);
+        return (await findApproval(world.db, organisation.id, id))!.exec_state === 'unknown';
       },
       { timeout: 15_000, interval: 20 },
     );

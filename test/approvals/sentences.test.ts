@@ -15,7 +15,6 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { sentences: TITLES } }));
   const agent = shared(() => organisation.agent());
-  const db = () => world.running.broker.store.db;
 
   const hold = async (data: Record<string, unknown>) => {
     const answer = await expectStatus(202, agent.act({ ...WRITE, data }));
@@ -70,17 +69,17 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
       sentences: { 'POST /items': 'do nothing at all' },
     };
     const place = { organisationId: organisation.id, platformId: 'demo' };
-    await putPlatform(db(), { ...place, manifest: JSON.stringify(manifest) }, Date.now());
+    await putPlatform(world.db, { ...place, manifest: JSON.stringify(manifest) }, Date.now());
     expect((await opened(first.approval_id)).sentence).toEqual(before.sentence);
     const second = await hold({ kind: 'issue', title: 'A' });
     expect(second.sentence).toBe('do nothing at all with 2 fields');
     expect((await opened(second.approval_id)).sentence.template).not.toBe(before.sentence.template);
-    await putPlatform(db(), { ...place, manifest: JSON.stringify({ ...manifest, sentences: TITLES }) }, Date.now());
+    await putPlatform(world.db, { ...place, manifest: JSON.stringify({ ...manifest, sentences: TITLES }) }, Date.now());
   });
 
   test('a call that was held before sentences existed gets one from its method and path', async () => {
     const { approval_id: id } = await hold({ kind: 'issue', title: 'A' });
-    await db().updateTable('approvals').set({ sentence: null }).where('id', '=', id).execute();
+    await world.db.updateTable('approvals').set({ sentence: null }).where('id', '=', id).execute();
     expect((await opened(id)).sentence).toMatchObject({ text: 'send a POST to /items', template: null });
   });
 
@@ -90,7 +89,8 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
       await hold({ kind: 'b', title: 'other' }),
     ];
     const sealedOf = async (one: string) =>
-      (await db().selectFrom('approvals').select('sentence').where('id', '=', one).executeTakeFirstOrThrow()).sentence!;
+      (await world.db.selectFrom('approvals').select('sentence').where('id', '=', one).executeTakeFirstOrThrow())
+        .sentence!;
     expect(Buffer.from(await sealedOf(id)).toString('latin1')).not.toContain('mine');
     const { broker } = world.running;
     const keys = broker.vault.masterKeys();
@@ -98,7 +98,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
     await rewrapAll(broker.store, broker.vault);
     broker.vault.useMasterKeys({ current: broker.vault.masterKeys().current, previous: [] });
     expect((await opened(id)).sentence.text).toBe('create a “mine”');
-    await db()
+    await world.db
       .updateTable('approvals')
       .set({ sentence: await sealedOf(other) })
       .where('id', '=', id)
@@ -123,7 +123,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
     expect(body.rows[2].rules).toEqual([
       { source: 'policy', name: 'rule 2', effect: 'require_approval', says: 'POST waits' },
     ]);
-    const kept = await db().selectFrom('audit_rows').selectAll().where('approval_id', '=', id).execute();
+    const kept = await world.db.selectFrom('audit_rows').selectAll().where('approval_id', '=', id).execute();
     expect(JSON.stringify(kept)).not.toContain('Only once');
   });
 
@@ -135,7 +135,11 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
     await one.act({ ...WRITE, endpoint: '/items/7', method: 'PATCH', data: {} });
     const first = async () => (await other.ask('GET', '/owner/audit')).body.rows[0].sentence.text;
     expect(await first()).toBe('change item 7');
-    await putPlatform(db(), { organisationId: other.id, platformId: 'demo', manifest: '{"kind":"none"}' }, Date.now());
+    await putPlatform(
+      world.db,
+      { organisationId: other.id, platformId: 'demo', manifest: '{"kind":"none"}' },
+      Date.now(),
+    );
     expect(await first()).toBe('send a PATCH to /items/7');
   });
 

@@ -178,7 +178,7 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
   ])('the approval of somebody who %s meanwhile does not count', async (_what, lose) => {
     const id = await hold();
     await decide(id, 'approve', ann);
-    await lose(world.running.broker.store.db);
+    await lose(world.db);
     expect((await decide(id, 'approve', bob)).body).toMatchObject({
       status: 'pending',
       approvers: { needed: 2, given: 1 },

@@ -158,7 +158,7 @@ describe.each(ONE_STORE)(`standing approvals at each entry point on %s${postgres
   };
   /** The standing approvals named by receipts of calls. The receipt of the decision names its terms, too. */
   const named = async () => {
-    const rows = await world.running.broker.store.db
+    const rows = await world.db
       .selectFrom('audit_rows')
       .select(['id'])
       .where('organisation_id', '=', organisation.id)

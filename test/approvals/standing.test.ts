@@ -20,7 +20,6 @@ const AT_ONCE = sized(18, 32);
 describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { free: FREE } }));
-  const db = () => world.running.broker.store.db;
 
   const call = (data: Record<string, unknown> = { to: 'ann', text: 'hello', amount: 50 }, more: object = {}) => ({
     platform: 'demo',
@@ -132,7 +131,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     const held = await hold(agent, call({ ...FIRST, text: secretive }));
     const decided = await approve(held, { count: 7, ...HOUR, free: [{ member: '/text' }] });
     const { audit_ids, standing_approval: id } = decided.body;
-    const row = await findAuditRow(db(), organisation.id, audit_ids.decided);
+    const row = await findAuditRow(world.db, organisation.id, audit_ids.decided);
     const { payload } = await verifyReceipt(world, receiptOf(row!)!);
     expect(payload.standing_approval).toMatchObject({ id, count: 7, session: false, free: [{ member: '/text' }] });
     expect(payload.standing_approval.terms_hash).toMatch(/^[0-9a-f]{64}$/);
@@ -142,9 +141,13 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
   test('terms that were moved to another row of the store are not used', async () => {
     const agent = await organisation.agent();
     const id = await make(agent);
-    const row = await db().selectFrom('standing_approvals').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+    const row = await world.db
+      .selectFrom('standing_approvals')
+      .selectAll()
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
     await organisation.ask('DELETE', `/owner/standing-approvals/${id}`);
-    await db()
+    await world.db
       .insertInto('standing_approvals')
       .values({ ...row, id: uuidv7(Date.now()) })
       .execute();
@@ -298,8 +301,8 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     [
       'grant',
       async (agent: TestAgent) => {
-        const [found] = await listGrants(db(), organisation.id, agent.id);
-        await putGrant(db(), { ...found!, constraints: JSON.stringify({ recipients: ['@acme.example'] }) });
+        const [found] = await listGrants(world.db, organisation.id, agent.id);
+        await putGrant(world.db, { ...found!, constraints: JSON.stringify({ recipients: ['@acme.example'] }) });
       },
     ],
     [
@@ -310,13 +313,13 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     [
       'policy',
       async (agent: TestAgent) => {
-        const { policy_id: id } = await db()
+        const { policy_id: id } = await world.db
           .selectFrom('agents')
           .select('policy_id')
           .where('id', '=', agent.id)
           .executeTakeFirstOrThrow();
         const rules = JSON.stringify([...DEMO_RULES, { effect: 'deny', endpoints: ['/far'] }]);
-        await putPolicy(db(), { organisationId: organisation.id, id: id!, name: 'changed', rules }, Date.now());
+        await putPolicy(world.db, { organisationId: organisation.id, id: id!, name: 'changed', rules }, Date.now());
       },
     ],
     [
@@ -327,7 +330,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
           [0, '!='],
           [1, '='],
         ] as const)
-          await db()
+          await world.db
             .updateTable('connections')
             .set({ is_default })
             .where('organisation_id', '=', organisation.id)

@@ -264,11 +264,7 @@ test.each(ONE_STORE)('every audit row of an organisation becomes a valid event, 
   await agent.act({ platform: 'alpha-platform', endpoint: '/items', method: 'DELETE', scope: 'demo:delete' });
   await agent.act({ platform: 'nowhere', endpoint: '/items', method: 'GET', scope: 'demo:read' });
   await agent.request('POST', '/v1/actions', { body: '{', headers: { 'content-type': 'application/json' } });
-  const rows = await world.running.broker.store.db
-    .selectFrom('audit_rows')
-    .selectAll()
-    .where('state', '=', 'final')
-    .execute();
+  const rows = await world.db.selectFrom('audit_rows').selectAll().where('state', '=', 'final').execute();
   const reasons = new Set(rows.map((row) => eventOf(row).metadata.event_code));
   expect(reasons.size).toBeGreaterThan(8);
   for (const row of rows) expect(eventOf(row).unmapped.receipt !== undefined).toBe(row.receipt !== null);

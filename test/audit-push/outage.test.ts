@@ -104,7 +104,6 @@ describe.each(ONE_STORE)(`an outage on %s${postgresNote}`, (store) => {
 
   test('an outage that began while the clock was ahead does not last for as long as the clock was ahead', async () => {
     const organisation = await world.demoOrganisation(platform.platform);
-    const { db } = world.running.broker.store;
     receiver.status = 503;
     world.clock.skewMs = 40 * 3_600_000;
     onTestFinished(() => {
@@ -114,7 +113,7 @@ describe.each(ONE_STORE)(`an outage on %s${postgresNote}`, (store) => {
     const sink = { name: 'siem', kind: 'webhook', url: `${receiver.url}/in`, from: 'beginning' };
     expect((await organisation.ask('POST', '/owner/audit-sinks', sink)).status).toBe(201);
     const stored = () =>
-      db
+      world.db
         .selectFrom('audit_sinks')
         .select(['failures', 'retry_at'])
         .where('organisation_id', '=', organisation.id)

@@ -80,11 +80,10 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that is 
     expect([answer.status, lossy.lost()], answer.text).toEqual([202, 1]);
     const again = await agent.act(held, { 'idempotency-key': 'k' });
     expect([again.status, again.text]).toEqual([202, answer.text]);
-    const { db } = world.running.broker.store;
-    const approvals = await db.selectFrom('approvals').select(['id', 'audit_id']).execute();
+    const approvals = await world.db.selectFrom('approvals').select(['id', 'audit_id']).execute();
     const { approval_id: id, _meta } = answer.body;
     expect(approvals).toEqual([{ id, audit_id: _meta.audit_id }]);
-    const rows = await listAuditRows(db, organisation.id, { limit: 10 });
+    const rows = await listAuditRows(world.db, organisation.id, { limit: 10 });
     expect(rows.map((row) => [row.id, row.result])).toEqual([[_meta.audit_id, 'held']]);
   });
 
@@ -112,27 +111,29 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that is 
     lossy.loseAnswerTo(COMMIT);
     const child = await issue(parent);
     expect([child.status, lossy.lost()], child.text).toEqual([201, 3]);
-    const { db } = world.running.broker.store;
-    const children = await db.selectFrom('agents').select('agent_id').where('parent_id', '=', parent.id).execute();
+    const children = await world.db
+      .selectFrom('agents')
+      .select('agent_id')
+      .where('parent_id', '=', parent.id)
+      .execute();
     expect(children).toEqual([{ agent_id: child.body.child_agent_id }]);
   });
 
   test('ST-10 a commit that fails: the call is refused with audit_unavailable, and nothing is stored', async () => {
     const { world, agent } = await lossyWorld();
-    const { db } = world.running.broker.store;
     // The server answers with an error at the commit, as when it shuts down at that moment.
     await sql`create function fail() returns trigger language plpgsql as
-      $$ begin raise exception 'no' using errcode = '57P01'; end $$`.execute(db);
+      $$ begin raise exception 'no' using errcode = '57P01'; end $$`.execute(world.db);
     await sql`create constraint trigger fails after insert on approvals deferrable initially deferred
-      for each row execute function fail()`.execute(db);
+      for each row execute function fail()`.execute(world.db);
     const answer = await agent.act({ ...patch('x'), endpoint: '/items', method: 'POST' });
     expect([answer.status, answer.body.error, answer.body.detail]).toEqual([
       503,
       'audit_unavailable',
       expect.stringContaining('nothing was sent'),
     ]);
-    expect(await db.selectFrom('approvals').select('id').execute()).toEqual([]);
-    expect(await db.selectFrom('audit_rows').select('id').execute()).toEqual([]);
+    expect(await world.db.selectFrom('approvals').select('id').execute()).toEqual([]);
+    expect(await world.db.selectFrom('audit_rows').select('id').execute()).toEqual([]);
   });
 
   test('ST-10 at the commit of a held call, with the store unavailable afterwards: the answer is that the call may be held', async () => {
@@ -146,11 +147,10 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that is 
       expect.stringContaining('unknown whether it is in force'),
     ]);
     lossy.repair();
-    const { db } = world.running.broker.store;
-    expect(await db.selectFrom('approvals').select('id').execute()).toHaveLength(1);
+    expect(await world.db.selectFrom('approvals').select('id').execute()).toHaveLength(1);
     const again = await agent.act(held, { 'idempotency-key': 'k' });
     expect([again.status, again.body.error]).toEqual([409, 'idempotency_in_progress']);
-    expect(await db.selectFrom('approvals').select('id').execute()).toHaveLength(1);
+    expect(await world.db.selectFrom('approvals').select('id').execute()).toHaveLength(1);
   });
 
   test.each([
@@ -213,9 +213,8 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that is 
     const madeSoFar = () => load.sent.flatMap(({ answers }) => answers).filter(({ status }) => status === 200).length;
     await vi.waitUntil(() => madeSoFar() > 30, { timeout: 10_000 });
     await load.stop();
-    const { db } = world.running.broker.store;
     await world.running.services.recorder.retryLate();
-    const rows = await db.selectFrom('audit_rows').selectAll().execute();
+    const rows = await world.db.selectFrom('audit_rows').selectAll().execute();
     expect(rows.filter((row) => row.state !== 'final')).toEqual([]);
     const items = new Map(rows.map((row) => [row.path, row]));
     const seen = world.upstream.seen.map(({ target }) => target.replace('/v1', ''));
@@ -227,6 +226,6 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that is 
     const made = answers.filter(({ status }) => status === 200);
     expect(made.length).toBeGreaterThan(30);
     for (const { body } of made)
-      expect(await findAuditRow(db, organisation.id, body._meta.audit_id)).toMatchObject({ result: 'allowed' });
+      expect(await findAuditRow(world.db, organisation.id, body._meta.audit_id)).toMatchObject({ result: 'allowed' });
   });
 });

@@ -154,9 +154,9 @@ describe.each(STORES)(`reading receipts on %s${postgresNote}`, (kind) => {
 
   const call = async () =>
     auditIdOf(await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' }));
-  const rowOf = async (id: string) => (await findAuditRow(world.running.broker.store.db, organisation.id, id))!;
+  const rowOf = async (id: string) => (await findAuditRow(world.db, organisation.id, id))!;
   const change = (id: string, set: Partial<AuditRow>) =>
-    world.running.broker.store.db.updateTable('audit_rows').set(set).where('id', '=', id).execute();
+    world.db.updateTable('audit_rows').set(set).where('id', '=', id).execute();
   const fetched = async (id: string): Promise<string> => (await agent.get(`/v1/audit/${id}/receipt`)).body.receipt;
   const exported = async (id: string) => {
     const { text } = await organisation.ask('GET', '/owner/audit/export');

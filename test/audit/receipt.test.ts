@@ -112,7 +112,7 @@ describe.each(ONE_STORE)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (sto
       expectEnvelope(await agent.get(`/v1/audit/${unknown}/receipt`), 404, 'not_found');
     let during: { status: number } | undefined;
     world.upstream.answer = (_request, response) => {
-      void listAuditRows(world.running.broker.store.db, organisation.id, { limit: 1 })
+      void listAuditRows(world.db, organisation.id, { limit: 1 })
         .then(([row]) => agent.get(`/v1/audit/${row!.id}/receipt`))
         .then((answer) => {
           during = answer;

@@ -52,7 +52,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     return { recorder, writes, left: () => [...readsLeftBehind(readsFolder(config.dataFolder))] };
   }
 
-  const stored = (row: AuditRow) => findAuditRow(world.running.broker.store.db, row.organisation_id, row.id);
+  const stored = (row: AuditRow) => findAuditRow(world.db, row.organisation_id, row.id);
 
   /** Expects the stored row to equal this one, with a receipt signed by the broker's evidence key. */
   const expectSigned = (found: AuditRow, row: AuditRow) => {

@@ -65,13 +65,12 @@ describe.runIf(STORES.includes('postgres'))(`a commit that outlasts its connecti
     await organisation.guardrails([
       { name: 'three-a-day', effect: 'deny', scopes: ['demo:write'], limit: { most: 3, per: 'day' } },
     ]);
-    const { db } = world.running.broker.store;
-    await slowCommits(db, 'limit_counts', 'insert');
+    await slowCommits(world.db, 'limit_counts', 'insert');
     proxy.cutNextCommit();
     const answer = await agent.act(WRITE);
     expect([answer.status, proxy.cuts()], answer.text).toEqual([200, 1]);
     expect(world.upstream.seen).toHaveLength(1);
-    expect((await db.selectFrom('limit_counts').select('used').execute()).map(({ used }) => used)).toEqual([1]);
+    expect((await world.db.selectFrom('limit_counts').select('used').execute()).map(({ used }) => used)).toEqual([1]);
     expect(answer.body._meta.limits).toMatchObject([{ used: 1, left: 2 }]);
   });
 
@@ -82,8 +81,7 @@ describe.runIf(STORES.includes('postgres'))(`a commit that outlasts its connecti
     const standing = { count: 1, for_seconds: 3600, free: [] };
     await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, { standing }));
     world.upstream.seen.length = 0;
-    const { db } = world.running.broker.store;
-    await slowCommits(db, 'standing_approvals', 'update');
+    await slowCommits(world.db, 'standing_approvals', 'update');
     proxy.cutNextCommit();
     const answer = await agent.act(WRITE);
     expect([answer.status, proxy.cuts()], answer.text).toEqual([200, 1]);

@@ -51,8 +51,7 @@ describe.each(STORES)(`calls with unusual texts are recorded, on %s${postgresNot
     const { row } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(row.reason).toBe(reason);
     expect(row.detail!.length).toBeLessThan(1_000);
-    const { db } = world.running.broker.store;
-    expect(await db.selectFrom('audit_rows').select('id').where('state', '=', 'intent').execute()).toEqual([]);
+    expect(await world.db.selectFrom('audit_rows').select('id').where('state', '=', 'intent').execute()).toEqual([]);
   });
 
   test('an approved call that is refused for a text with a NUL is settled', async () => {
@@ -60,9 +59,8 @@ describe.each(STORES)(`calls with unusual texts are recorded, on %s${postgresNot
     const agent = await organisation.agent({ policy, grants: { host: { scopeList: ['host:write'] } } });
     const held = await agent.act({ method: 'POST', scope: 'host:write', ...pull({ head: 'evil:a\0b' }) });
     expect(held.status, held.text).toBe(202);
-    const { db } = world.running.broker.store;
     const constraints = JSON.stringify({ repos: ['acme/*'] });
-    await db.updateTable('grants').set({ constraints }).where('agent_id', '=', agent.id).execute();
+    await world.db.updateTable('grants').set({ constraints }).where('agent_id', '=', agent.id).execute();
     const path = `/v1/approvals/${held.body.approval_id}`;
     expect((await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {})).status).toBe(200);
     const { body } = await agent.get(`${path}?wait=20`);

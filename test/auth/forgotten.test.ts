@@ -73,7 +73,7 @@ describe.each(STORES)(`forgetting an identity, on %s${postgresNote}`, (store) =>
 
   test('the former person’s passkey cannot decide any more, and the invite they made is removed', async () => {
     await organisation.ask('POST', '/owner/organisation', { passkey_deciders: 'approvers' });
-    const db = world.running.broker.store.db;
+    const db = world.db;
     const by = (await db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
     const device = await enrol(world, organisation, { by });
     const asked = { agent_name: email.slice(0, 20), grants: [{ platformId: 'demo', scopes: ['demo:read'] }] };

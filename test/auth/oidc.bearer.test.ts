@@ -36,7 +36,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
   const verified = (different: Record<string, unknown> = {}) =>
     provider.honest({ sub: ann.sub, email: ann.email.toUpperCase(), email_verified: true, ...different });
   const stored = async (id: string) =>
-    (await world.running.broker.store.db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
+    (await world.db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
   const keyRequests = () => provider.seen.filter((line) => line.endsWith('/jwks')).length;
 
   test('an ID token with the verified address of an invited owner is accepted; from then on the account identifies them', async () => {

@@ -87,8 +87,7 @@ describeInChromium('a real browser', () => {
     const [oldest, other] = [await world.organisation(), await world.demoOrganisation({ name: 'globex' })];
     for (const organisation of [oldest, other])
       await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'approver' });
-    const { db } = world.running.broker.store;
-    await db.updateTable('organisations').set({ created_at: 1 }).where('id', '=', oldest.id).execute();
+    await world.db.updateTable('organisations').set({ created_at: 1 }).where('id', '=', oldest.id).execute();
     const page = await openPage({ width: 800, height: 600 });
     await openHeld(page, world, await hold(await other.agent()));
     await page.click('.sign-in');
@@ -123,8 +122,7 @@ describeInChromium('a real browser', () => {
     const [oldest, other] = [await world.organisation(), await world.demoOrganisation({ name: 'globex' })];
     for (const organisation of [oldest, other])
       await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'admin' });
-    const { db } = world.running.broker.store;
-    await db.updateTable('organisations').set({ created_at: 1 }).where('id', '=', oldest.id).execute();
+    await world.db.updateTable('organisations').set({ created_at: 1 }).where('id', '=', oldest.id).execute();
     const client = new OAuthClient(world);
     await client.register({ client_name: 'Claude Code', redirect_uris: ['http://127.0.0.1/callback'] });
     const page = await openPage({ width: 800, height: 600 });

@@ -202,11 +202,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     const came = await signIn(['on call']);
     expect(await roleNow(came)).toBe('approver');
     const { id } = (await came.me()).body;
-    const owner = (await world.running.broker.store.db
-      .selectFrom('owners')
-      .selectAll()
-      .where('id', '=', id)
-      .executeTakeFirst())!;
+    const owner = (await world.db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
     await organisation.ask('POST', '/owner/organisation', { passkey_deciders: 'approvers' });
     const device = await enrol(world, organisation, { by: owner });
     const agent = await organisation.agent({ rules: DEMO_RULES });
@@ -227,8 +223,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     const service = await startPushService(world);
     const came = await signIn(['staff']);
     const { id } = (await came.me()).body;
-    const { db } = world.running.broker.store;
-    const owner = (await db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
+    const owner = (await world.db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
     const [theirs, admins] = [subscribe(service), subscribe(service)];
     const add = (json: object, by = organisation.owner) =>
       organisation.ask('POST', '/owner/push-subscriptions', { ...json, device_name: 'Phone' }, by);
@@ -243,9 +238,11 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
       await expect.poll(() => isPushed(admins), { timeout: 5_000 }).toBe(true);
       // Deliveries of one notice are stored in one transaction and sent concurrently.
       await expect
-        .poll(async () => await db.selectFrom('notice_deliveries').select('id').where('state', '=', 'due').execute())
+        .poll(
+          async () => await world.db.selectFrom('notice_deliveries').select('id').where('state', '=', 'due').execute(),
+        )
         .toEqual([]);
-      const owners = await db
+      const owners = await world.db
         .selectFrom('notice_deliveries as d')
         .innerJoin('notice_channels as c', (j) => j.onRef('c.id', '=', 'd.channel_id'))
         .select('c.owner_id')
@@ -321,11 +318,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     const other = await world.demoOrganisation();
     const groups = world.running.broker.config.oidc!.groups as { organisation: string | undefined };
     const name = (to: string) =>
-      world.running.broker.store.db
-        .updateTable('organisations')
-        .set({ name: to })
-        .where('id', '=', organisation.id)
-        .execute();
+      world.db.updateTable('organisations').set({ name: to }).where('id', '=', organisation.id).execute();
     const { name: former } = (await organisation.ask('GET', '/owner/me')).body.organisation;
     onTestFinished(async () => {
       groups.organisation = undefined;
@@ -338,22 +331,14 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
   });
 
   test('the last admin stays admin', async () => {
-    await world.running.broker.store.db
-      .updateTable('owners')
-      .set({ role_by_groups: 1 })
-      .where('id', '=', organisation.owner.id)
-      .execute();
+    await world.db.updateTable('owners').set({ role_by_groups: 1 }).where('id', '=', organisation.owner.id).execute();
     const { email: theirs } = organisation.owner;
     const others = (await organisation.ask('GET', '/owner/owners')).body.owners.filter(
       (one: Answer['body']) => one.role === 'admin' && one.email !== theirs,
     );
     for (const { email: other } of others)
       await organisation.ask('POST', '/owner/owners', { email: other, role: 'viewer' });
-    await world.running.broker.store.db
-      .updateTable('owners')
-      .set({ origin: 'added' })
-      .where('id', '=', organisation.owner.id)
-      .execute();
+    await world.db.updateTable('owners').set({ origin: 'added' }).where('id', '=', organisation.owner.id).execute();
     email = theirs;
     expect(await roleNow(await signIn(['staff']))).toBe('admin');
     expect(await member()).toMatchObject({ role: 'admin', role_by_groups: true });

@@ -19,8 +19,6 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     start = `${world.running.baseUrl}/console/oidc/start`;
   });
   const organisation = fresh(() => world.organisation());
-
-  const db = () => world.running.broker.store.db;
   /** Adds a person at the provider, with an address of their own. */
   const person = (email = `p-${crypto.randomUUID().slice(0, 8)}@acme.example`, verified: unknown = true) => {
     const login = `sub-${crypto.randomUUID().slice(0, 8)}`;
@@ -30,7 +28,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
   const invite = async (email: string, role: OwnerTable['role'] = 'approver', where = organisation) =>
     (await where.ask('POST', '/owner/owners', { email, role })).body as { id: string };
   const owner = async (id: string) =>
-    (await db().selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
+    (await world.db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
   const me = async (browser: Browser) =>
     await send(`${world.running.baseUrl}/owner/me`, {
       headers: { cookie: browser.cookieFor(`${world.running.baseUrl}/owner/me`) },
@@ -128,13 +126,13 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
 
   test('a person who is not invited learns their identity and whom to ask, and no owner is created', async () => {
     const eve = person('eve@elsewhere.example');
-    const before = (await db().selectFrom('owners').selectAll().execute()).length;
+    const before = (await world.db.selectFrom('owners').selectAll().execute()).length;
     const browser = new Browser();
     const visit = await provider.signIn(browser, eve.login, start);
     await expectSignedOut(browser, visit, 403);
     expect(visit.text).toContain('eve@elsewhere.example');
     expect(visit.text).toMatch(/Ask an admin/);
-    expect((await db().selectFrom('owners').selectAll().execute()).length).toBe(before);
+    expect((await world.db.selectFrom('owners').selectAll().execute()).length).toBe(before);
   });
 
   test.each([[false], ['left out'], [null], ['false'], [1]])(
@@ -283,10 +281,14 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     const ann = person();
     await invite(ann.email, 'viewer');
     const { id } = await invite(ann.email, 'viewer', second);
-    const before = await db().selectFrom('organisations').select('name').where('id', '=', organisation.id).execute();
-    await db().updateTable('organisations').set({ name: second.id }).where('id', '=', organisation.id).execute();
+    const before = await world.db
+      .selectFrom('organisations')
+      .select('name')
+      .where('id', '=', organisation.id)
+      .execute();
+    await world.db.updateTable('organisations').set({ name: second.id }).where('id', '=', organisation.id).execute();
     onTestFinished(async () => {
-      await db().updateTable('organisations').set(before[0]!).where('id', '=', organisation.id).execute();
+      await world.db.updateTable('organisations').set(before[0]!).where('id', '=', organisation.id).execute();
     });
     const browser = new Browser();
     await provider.signIn(browser, ann.login, `${start}?organisation=${second.id}`);
@@ -482,7 +484,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       sign_in: 'oidc',
       provider: new URL(provider.issuer).host,
     });
-    expect(await db().selectFrom('one_time_tokens').selectAll().execute()).toEqual([]);
+    expect(await world.db.selectFrom('one_time_tokens').selectAll().execute()).toEqual([]);
     const answer = await send(`${world.running.baseUrl}/owner/sign-in`, jsonPost({ token: `sgn_${'A'.repeat(43)}` }));
     expectEnvelope(answer, 403, 'forbidden');
     expect(answer.body.detail).toContain(new URL(provider.issuer).host);

@@ -77,7 +77,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
     const link = await local('/owner/link', { email: organisation.owner.email });
     const token = tokenOf(link);
     expect(token).toMatch(/^sgn_[\w-]{43}$/);
-    const stored = await world.running.broker.store.db.selectFrom('one_time_tokens').selectAll().execute();
+    const stored = await world.db.selectFrom('one_time_tokens').selectAll().execute();
     expect(JSON.stringify(stored)).not.toContain(token);
     const answers = await Promise.all(Array.from({ length: 5 }, () => post('/owner/sign-in', { token })));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 410, 410, 410, 410]);
@@ -227,23 +227,21 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
   });
 
   test('a signed-out session is stored until it would have expired, and then deleted', async () => {
-    const { db } = world.running.broker.store;
-    const count = async () => (await db.selectFrom('ended_sessions').selectAll().execute()).length;
+    const count = async () => (await world.db.selectFrom('ended_sessions').selectAll().execute()).length;
     const ended = sessionOf();
     await as(ended, '/owner/sign-out', { method: 'POST' });
     const before = await count();
-    await purgeEndedSessions(db, Date.now());
+    await purgeEndedSessions(world.db, Date.now());
     expect(await count()).toBe(before);
     expectEnvelope(await as(ended, '/owner/me'), 401, 'token_expired');
-    await purgeEndedSessions(db, Date.now() + 13 * 60 * MINUTE_MS);
+    await purgeEndedSessions(world.db, Date.now() + 13 * 60 * MINUTE_MS);
     expect(await count()).toBe(0);
   });
 
   test('authenticating a session takes one statement', async () => {
-    const { db } = world.running.broker.store;
     const session = sessionOf();
     let statements = 0;
-    const counted = db.withPlugin({
+    const counted = world.db.withPlugin({
       transformQuery: ({ node }) => {
         statements++;
         return node;
@@ -256,11 +254,10 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
   });
 
   test('a removed owner is refused at the next request, and a changed role applies to it', async () => {
-    const { db } = world.running.broker.store;
     const owner = await organisation.addOwner('admin');
     const session = sessionOf(owner);
     expect((await as(session, '/owner/me')).body.role).toBe('admin');
-    await db.updateTable('owners').set({ role: 'viewer' }).where('id', '=', owner.id).execute();
+    await world.db.updateTable('owners').set({ role: 'viewer' }).where('id', '=', owner.id).execute();
     expect((await as(session, '/owner/me')).body.role).toBe('viewer');
     const agent = await organisation.agent({ grants: {} });
     expectEnvelope(
@@ -268,7 +265,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
       403,
       'forbidden',
     );
-    await db.deleteFrom('owners').where('id', '=', owner.id).execute();
+    await world.db.deleteFrom('owners').where('id', '=', owner.id).execute();
     expectEnvelope(await as(session, '/owner/me'), 401, 'invalid_token');
   });
 

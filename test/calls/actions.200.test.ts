@@ -57,10 +57,9 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
   });
 
   test('a write is recorded as an intent before it is sent to the platform, and as final before it is answered', async () => {
-    const { db } = world.running.broker.store;
     let during: unknown;
     world.upstream.answer = (_request, response) => {
-      void listAuditRows(db, organisation.id, { limit: 1 }).then(([row]) => {
+      void listAuditRows(world.db, organisation.id, { limit: 1 }).then(([row]) => {
         during = row;
         response.setHeader('content-type', 'application/json').end('{"id":7}');
       });
@@ -137,7 +136,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
     const { payload } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(payload.pii.request).toEqual(['email', 'card']);
     expect(JSON.stringify(payload)).not.toMatch(/ann@|4111/);
-    const row = await findAuditRow(world.running.broker.store.db, organisation.id, auditIdOf(answer));
+    const row = await findAuditRow(world.db, organisation.id, auditIdOf(answer));
     expect(row!.pii).not.toMatch(/ann@|4111/);
   });
 });

@@ -125,10 +125,9 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
 
   test('AP-24 at most 100 calls of an agent are pending, also under concurrent requests; more answer 429 until one has ended', async () => {
     const agent = await organisation.agent();
-    const { db } = world.running.broker.store;
     const now = Date.now();
     for (let i = 0; i < 95; i++)
-      await putApproval(db, {
+      await putApproval(world.db, {
         organisation_id: organisation.id,
         id: uuidv4(),
         agent_id: agent.id,

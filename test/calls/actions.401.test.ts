@@ -27,13 +27,12 @@ describe.each(ONE_STORE)(`an invalid bearer token answers 401 on %s${postgresNot
 
   /** Expects a 401 with its challenge, no call and no row: an unauthenticated client cannot write to an organisation's audit. */
   async function refused(authorization: string, code: string): Promise<Answer> {
-    const { db } = world.running.broker.store;
-    const before = await listAuditRows(db, organisation.id, { limit: 200 });
+    const before = await listAuditRows(world.db, organisation.id, { limit: 200 });
     const answer = await withoutCalls(world, () => present(authorization));
     expectEnvelope(answer, 401, code);
     expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
     expect(answer.body).not.toHaveProperty('report_hint');
-    expect(await listAuditRows(db, organisation.id, { limit: 200 })).toHaveLength(before.length);
+    expect(await listAuditRows(world.db, organisation.id, { limit: 200 })).toHaveLength(before.length);
     return answer;
   }
 
@@ -128,13 +127,13 @@ describe.each(ONE_STORE)(`an invalid bearer token answers 401 on %s${postgresNot
 
   test('JW-04 a token signed with another key answers invalid_signature and counts as a strike', async () => {
     await refused(`Bearer ${signToken(claims(), other.keys.privateKey)}`, 'invalid_signature');
-    const struck = await world.running.broker.store.db.selectFrom('breakers').selectAll().execute();
+    const struck = await world.db.selectFrom('breakers').selectAll().execute();
     expect(struck).toMatchObject([{ agent_id: agent.id, cause: 'breaker_auth_failure', key: '127.0.0.1', strikes: 1 }]);
   });
 
   test('JW-01 a malformed token is no strike', async () => {
     await refused(`Bearer ${part({ alg: 'none' })}.${part(claims())}.`, 'invalid_token');
-    expect(await world.running.broker.store.db.selectFrom('breakers').selectAll().execute()).toEqual([]);
+    expect(await world.db.selectFrom('breakers').selectAll().execute()).toEqual([]);
   });
 
   test('JW-21 a token can be used more than once', async () => {

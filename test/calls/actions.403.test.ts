@@ -98,9 +98,8 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 403 on %s${postgresNote}`, (s
     const agent = await allowed({ grants: { switched: { scopeList: ['demo:read'] } } });
     const call = { ...READ, platform: 'switched' };
     await passes(agent, call);
-    const { db } = world.running.broker.store;
     const flip = (suspended: 0 | 1) =>
-      db.updateTable('platforms').set({ suspended }).where('platform_id', '=', 'switched').execute();
+      world.db.updateTable('platforms').set({ suspended }).where('platform_id', '=', 'switched').execute();
     await flip(1);
     const answer = await denied(agent, call, 'platform_suspended');
     expect(answer.body).not.toHaveProperty('halt');

@@ -50,8 +50,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
     const agent = await agentOn('strict');
     const call = { ...READ, platform: 'strict' };
     const status = async () =>
-      (await listConnections(world.running.broker.store.db, organisation.id)).find((c) => c.platform_id === 'strict')!
-        .status;
+      (await listConnections(world.db, organisation.id)).find((c) => c.platform_id === 'strict')!.status;
     world.upstream.answer = (_request, response) => {
       response.writeHead(401, { 'www-authenticate': 'Bearer' }).end(`invalid token ${CANARY}, says the platform`);
     };

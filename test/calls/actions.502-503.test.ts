@@ -195,13 +195,12 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     ['a malformed body', { ...READ, nonsense: 1 }, 400],
     ['a held call', HELD, 202],
   ])('BD-07 C10 %s that cannot be recorded answers 503 without effect', async (_name, call, otherwise) => {
-    const { db } = world.running.broker.store;
-    const before = await db.selectFrom('approvals').select('id').execute();
+    const before = await world.db.selectFrom('approvals').select('id').execute();
     repair = await refuseAuditRows(world);
     const answer = await withoutCalls(world, () => agent.act(call));
     unavailable(answer, 'audit_unavailable');
     expect(answer.body.detail).toContain('nothing was sent');
-    expect(await db.selectFrom('approvals').select('id').execute()).toEqual(before);
+    expect(await world.db.selectFrom('approvals').select('id').execute()).toEqual(before);
     await repair();
     repair = undefined;
     expect((await agent.act(call)).status).toBe(otherwise);
@@ -229,8 +228,9 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     await repair();
     repair = undefined;
     await world.restart();
-    const { db } = world.running.broker.store;
-    const row = (await listAuditRows(db, organisation.id, { limit: 50 })).find(({ id }) => id === again.body.audit_id)!;
+    const row = (await listAuditRows(world.db, organisation.id, { limit: 50 })).find(
+      ({ id }) => id === again.body.audit_id,
+    )!;
     expect(row).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown', method: 'POST' });
     await evidenceOf(world, agent, row.id);
     expectEnvelope(await agent.act(WRITE, { 'idempotency-key': 'lost' }), 409, 'idempotency_outcome_unknown');
@@ -242,10 +242,9 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     const granted = await organisation.agent({ grants: { moved: {} } });
     const call = { ...READ, platform: 'moved' };
     expect((await granted.act(call)).status).toBe(200);
-    const { db } = world.running.broker.store;
     const from = sql`(select credential from connections where platform_id = 'demo' and is_default = 1 and organisation_id = ${organisation.id})`;
     await sql`update connections set credential = ${from} where platform_id = 'moved' and organisation_id = ${organisation.id}`.execute(
-      db,
+      world.db,
     );
     const answer = await withoutCalls(world, () => granted.act(call));
     expectEnvelope(answer, 503, 'credential_unreadable');

@@ -41,8 +41,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
    * Writes this many recent strikes directly, as the same number of failures would. Tests of opening a breaker make all failures instead.
    */
   async function struck(agent: TestAgent, cause: BreakerTable['cause'], key: string, strikes: number) {
-    const { db } = world.running.broker.store;
-    await db
+    await world.db
       .insertInto('breakers')
       .values({
         ...{ organisation_id: organisation.id, agent_id: agent.id, cause, key, strikes, window_start: agent.clock() },
@@ -129,11 +128,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
   test('while the breaker of their address is open, wrong signatures write nothing more', async () => {
     const agent = await newAgent();
     const row = () =>
-      world.running.broker.store.db
-        .selectFrom('breakers')
-        .selectAll()
-        .where('agent_id', '=', agent.id)
-        .executeTakeFirstOrThrow();
+      world.db.selectFrom('breakers').selectAll().where('agent_id', '=', agent.id).executeTakeFirstOrThrow();
     await strike(agent, 5);
     const opened = await row();
     await strike(agent, 5);
@@ -298,7 +293,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     agent.post('/v1/access-request', { platform: 'demo', scope: 'demo:other' });
 
   test('queries by anyone but the agent count an authentication breaker open for any address', async () => {
-    await world.running.broker.store.db
+    await world.db
       .updateTable('organisations')
       .set({ publish_identity_documents: 1 })
       .where('id', '=', organisation.id)

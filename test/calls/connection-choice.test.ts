@@ -15,11 +15,10 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
   const organisation = shared(() => world.demoOrganisation({ secret: null }));
   const connections: Record<string, string> = {};
   beforeAll(async () => {
-    const { db } = world.running.broker.store;
     for (const label of ['main', 'two', 'three', 'four']) {
       const isDefault = label === 'main';
       connections[label] = await organisation.connection('demo', { secret: `credential-of-${label}`, isDefault });
-      await db.updateTable('connections').set({ label }).where('id', '=', connections[label]).execute();
+      await world.db.updateTable('connections').set({ label }).where('id', '=', connections[label]).execute();
     }
     policy = await organisation.policy([{ effect: 'allow' }]);
   });
@@ -35,11 +34,10 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
   };
   /** Moves the rows of grants, as updates on PostgreSQL do once the table has statistics. */
   const moveRows = async (agent: TestAgent) => {
-    const { db } = world.running.broker.store;
-    await sql`analyze`.execute(db);
-    const grants = await listGrants(db, organisation.id, agent.id);
+    await sql`analyze`.execute(world.db);
+    const grants = await listGrants(world.db, organisation.id, agent.id);
     for (const { id } of grants.slice(0, -1)) {
-      const one = db.updateTable('grants').where('id', '=', id);
+      const one = world.db.updateTable('grants').where('id', '=', id);
       await one.set({ expires_at: Date.now() + 86_400_000 }).execute();
       await one.set({ expires_at: null }).execute();
     }
@@ -177,9 +175,8 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
 
   test('a held call that named no connection is not made once several connections are possible', async () => {
     const agent = await agentOn('two');
-    const { db } = world.running.broker.store;
     const held = await organisation.policy([{ effect: 'require_approval' }]);
-    await db.updateTable('agents').set({ policy_id: held }).where('id', '=', agent.id).execute();
+    await world.db.updateTable('agents').set({ policy_id: held }).where('id', '=', agent.id).execute();
     const { approval_id } = (await agent.act(READ)).body;
     const grant = { scopes: SCOPES.scopeList, connection: 'three' };
     expect((await organisation.ask('POST', `/owner/agents/${agent.id}/grants/demo`, grant)).status).toBe(201);

@@ -223,9 +223,7 @@ describe.each(ONE_STORE)(`a client that disconnects on %s${postgresNote}`, (stor
     expect((await agent.get('/v1/agents/me')).status).toBe(200);
     expect(finish()).toBe(true);
     const rows = async () =>
-      (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 })).filter(
-        ({ path }) => path === '/items/gone',
-      );
+      (await listAuditRows(world.db, organisation.id, { limit: 20 })).filter(({ path }) => path === '/items/gone');
     await expect.poll(rows).toMatchObject([{ state: 'final', result: 'allowed', upstream_status: 200 }]);
     expect(world.upstream.seen).toHaveLength(1);
   });

@@ -116,7 +116,7 @@ describe.each(ONE_STORE)(`CX a credential appears nowhere on %s${postgresNote}`,
     }
     await organisation.platform({ id: 'moved', secret: SECRET });
     await sql`update connections set credential = (select credential from connections where platform_id = 'bearer') where platform_id = 'moved'`.execute(
-      world.running.broker.store.db,
+      world.db,
     );
     agent = await organisation.agent({ grants: { bearer: {}, basic: {}, header: {}, query: {}, moved: {} } });
     const policy = await organisation.policy([{ effect: 'allow' }]);

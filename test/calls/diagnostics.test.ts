@@ -94,7 +94,6 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
 
   test('DOS-10 after 500 reports of an agent in a day comes 429 with Retry-After; reports are deleted after 30 days', async () => {
     const eager = await organisation.agent({ name: 'eager' });
-    const { db } = world.running.broker.store;
     const now = Date.now();
     const rows = Array.from({ length: 500 }, (_, i) => ({
       organisation_id: organisation.id,
@@ -109,7 +108,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
       context: null,
       received_at: now - 3_600_000 + i,
     }));
-    await db.insertInto('diagnostics').values(rows.slice(1)).execute();
+    await world.db.insertInto('diagnostics').values(rows.slice(1)).execute();
     const say = () => send(eager);
     expect((await say()).status).toBe(201);
     const refused = await say();
@@ -121,7 +120,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     const child = await childOf(world, organisation, eager);
     expect(await send(child)).toMatchObject({ status: 429, body: { error: 'rate_limited' } });
     expect((await report({ message: 'somebody else’s' })).status).toBe(201);
-    await purgeDiagnostics(db, now);
+    await purgeDiagnostics(world.db, now);
     expect((await say()).status).toBe(201);
     const left = (await organisation.ask('GET', `/owner/diagnostics?agent=${eager.agentId}`)).body.diagnostics;
     expect(left).toHaveLength(2);
@@ -133,7 +132,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     for (const agent of [parent, child]) expect((await send(agent)).status).toBe(201);
     await organisation.ask('POST', `/owner/agents/${child.agentId}/revoke`, {});
     const familyRoot = { organisationId: organisation.id, id: parent.id };
-    expect(await countDiagnostics(world.running.broker.store.db, familyRoot, Date.now() - 60_000)).toBe(2);
+    expect(await countDiagnostics(world.db, familyRoot, Date.now() - 60_000)).toBe(2);
   });
 
   test('the hint of every kind of refusal is accepted unchanged as a report', async () => {

@@ -53,7 +53,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     return answer.body._meta.audit_id;
   };
   const marks = () =>
-    world.running.broker.store.db
+    world.db
       .selectFrom('call_marks')
       .select(['agent_id', 'made_at', 'audit_id'])
       .where('organisation_id', '=', organisation.id)
@@ -421,10 +421,9 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
   test('marks belong to their organisation, and are deleted once no rule can look back at them', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
     await read();
-    const { db } = world.running.broker.store;
-    await purgeCallMarks(db, NOW - HOUR_MS);
+    await purgeCallMarks(world.db, NOW - HOUR_MS);
     expect(await marks()).toHaveLength(1);
-    await purgeCallMarks(db, NOW + HOUR_MS);
+    await purgeCallMarks(world.db, NOW + HOUR_MS);
     expect(await marks()).toEqual([]);
   });
 

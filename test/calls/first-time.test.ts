@@ -123,7 +123,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
   test('only hashes of seen values are stored, no content', async () => {
     const agent = await agentBy(held('recipient'));
     await approve(await expectHeld(agent, 'POST /mail', { to: 'carol@secret.example' }));
-    const rows = await world.running.broker.store.db.selectFrom('agent_deeds').selectAll().execute();
+    const rows = await world.db.selectFrom('agent_deeds').selectAll().execute();
     expect(rows.length).toBeGreaterThan(1);
     expect(JSON.stringify(rows)).not.toMatch(/carol|mail|issues/);
   });

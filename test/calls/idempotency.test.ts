@@ -32,14 +32,13 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const key = newKey();
     const first = await agent.act(WRITE, key);
     expect([first.status, first.headers.get('idempotency-replayed')]).toEqual([200, null]);
-    const { db } = world.running.broker.store;
-    const rows = await listAuditRows(db, organisation.id, { limit: 200 });
+    const rows = await listAuditRows(world.db, organisation.id, { limit: 200 });
     const again = await agent.act(WRITE, key);
     expect([again.status, again.text]).toEqual([200, first.text]);
     expect(again.headers.get('idempotency-replayed')).toBe('true');
     expect(again.headers.get('ratelimit')).not.toBeNull();
     expect(world.upstream.seen).toHaveLength(1);
-    expect(await listAuditRows(db, organisation.id, { limit: 200 })).toHaveLength(rows.length);
+    expect(await listAuditRows(world.db, organisation.id, { limit: 200 })).toHaveLength(rows.length);
     // Counter-example: without the key, or with another one, it is a new call.
     await agent.act(WRITE);
     await agent.act(WRITE, newKey());
@@ -241,21 +240,20 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
   test('a key that could not be released during a store outage is released afterwards', async () => {
     const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'deny' }], 'denies') });
     const key = newKey();
-    const { db } = world.running.broker.store;
     const refuse = store === 'sqlite' ? `select raise(abort, 'away');` : `raise exception 'away';`;
     const trigger = 'create trigger keeps before delete on idempotency_keys';
-    if (store === 'sqlite') await sql.raw(`${trigger} begin ${refuse} end`).execute(db);
+    if (store === 'sqlite') await sql.raw(`${trigger} begin ${refuse} end`).execute(world.db);
     else {
       const body = `returns trigger language plpgsql as $$ begin ${refuse} end $$`;
-      await sql.raw(`create function keep_key() ${body}`).execute(db);
-      await sql.raw(`${trigger} for each row execute function keep_key()`).execute(db);
+      await sql.raw(`create function keep_key() ${body}`).execute(world.db);
+      await sql.raw(`${trigger} for each row execute function keep_key()`).execute(world.db);
     }
     try {
       expect(await agent.act(WRITE, key)).toMatchObject({ status: 403, body: { reason: 'denied_by_policy' } });
       expectEnvelope(await agent.act(WRITE, key), 409, 'idempotency_in_progress');
     } finally {
-      if (store === 'sqlite') await sql`drop trigger keeps`.execute(db);
-      else await sql`drop function keep_key cascade`.execute(db);
+      if (store === 'sqlite') await sql`drop trigger keeps`.execute(world.db);
+      else await sql`drop function keep_key cascade`.execute(world.db);
     }
     // Otherwise its age would release it after 30 s.
     await expect
@@ -332,8 +330,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect([first.status, again.status, again.headers.get('idempotency-replayed')]).toEqual([200, 200, null]);
     expect(auditIdOf(again)).not.toBe(auditIdOf(first));
     expect(world.upstream.seen).toHaveLength(2);
-    const { db } = world.running.broker.store;
-    const kept = db.selectFrom('idempotency_keys').selectAll().where('agent_id', '=', agent.id);
+    const kept = world.db.selectFrom('idempotency_keys').selectAll().where('agent_id', '=', agent.id);
     expect(await kept.execute()).toEqual([]);
     // A GET that was cut off may be made again too.
     world.upstream.answer = (request) => request.socket.destroy();
@@ -366,9 +363,8 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent();
     const child = await childOf(world, organisation, agent);
     const other = await organisation.agent();
-    const { db } = world.running.broker.store;
     const kept = async () => {
-      const rows = db.selectFrom('idempotency_keys').selectAll().where('agent_id', 'in', [agent.id, child.id]);
+      const rows = world.db.selectFrom('idempotency_keys').selectAll().where('agent_id', 'in', [agent.id, child.id]);
       return (await rows.execute()).filter(({ answer }) => answer !== null);
     };
     world.upstream.answer = (_request, response) => response.end(JSON.stringify('x'.repeat(250_000)));
@@ -379,9 +375,9 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     };
     await actTwice();
     // Enough further answers to leave room for two: only their size matters.
-    const counter = db.selectFrom('stored_responses').select('bytes').where('agent_id', '=', agent.id);
+    const counter = world.db.selectFrom('stored_responses').select('bytes').where('agent_id', '=', agent.id);
     const bytes = (Number((await counter.executeTakeFirstOrThrow()).bytes) / 2) * (fitting - 2);
-    await db.updateTable('stored_responses').set({ bytes }).where('agent_id', '=', agent.id).execute();
+    await world.db.updateTable('stored_responses').set({ bytes }).where('agent_id', '=', agent.id).execute();
     await actTwice();
     expect(await kept()).toHaveLength(4);
     for (const one of [agent, child]) {
@@ -398,11 +394,11 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const first = await other.act(WRITE, theirs);
     expect((await other.act(WRITE, theirs)).text).toBe(first.text);
     world.clock.skewMs = 25 * HOUR_MS;
-    await purgeIdempotencyKeys(db, Date.now() + world.clock.skewMs);
+    await purgeIdempotencyKeys(world.db, Date.now() + world.clock.skewMs);
     const mine = newKey();
     const fresh = await agent.act(WRITE, mine);
     expect((await agent.act(WRITE, mine)).text).toBe(fresh.text);
-    const counted = db.selectFrom('stored_responses').selectAll().where('agent_id', '=', agent.id);
+    const counted = world.db.selectFrom('stored_responses').selectAll().where('agent_id', '=', agent.id);
     expect(await counted.execute()).toHaveLength(1);
   });
 
@@ -438,8 +434,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     world.upstream.answer = (_request, response) => response.end(JSON.stringify(text));
     const made = await agent.act(WRITE, key);
     expect([made.status, made.body.data === text], made.text.slice(0, 500)).toEqual([200, true]);
-    const { db } = world.running.broker.store;
-    const kept = await db.selectFrom('idempotency_keys').selectAll().where('agent_id', '=', agent.id).execute();
+    const kept = await world.db.selectFrom('idempotency_keys').selectAll().where('agent_id', '=', agent.id).execute();
     expect(kept.map(({ status, answer }) => [status, answer])).toEqual([[200, null]]);
     const again = await withoutCalls(world, () => agent.act(WRITE, key));
     expectEnvelope(again, 409, 'idempotency_outcome_unknown');
@@ -451,11 +446,10 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent();
     const key = newKey();
     const made = await agent.act(WRITE, key);
-    const { db } = world.running.broker.store;
-    const kept = db.selectFrom('idempotency_keys').select('answer').where('agent_id', '=', agent.id);
+    const kept = world.db.selectFrom('idempotency_keys').select('answer').where('agent_id', '=', agent.id);
     const answer = Uint8Array.from((await kept.executeTakeFirstOrThrow()).answer!);
     answer[answer.length - 1]! ^= 1;
-    await db.updateTable('idempotency_keys').set({ answer }).where('agent_id', '=', agent.id).execute();
+    await world.db.updateTable('idempotency_keys').set({ answer }).where('agent_id', '=', agent.id).execute();
     const again = await withoutCalls(world, () => agent.act(WRITE, key));
     expectEnvelope(again, 409, 'idempotency_outcome_unknown');
     expect(again.body.audit_id).toBe(auditIdOf(made));
@@ -507,12 +501,15 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     async () => {
       world.upstream.answer = (_request, response) =>
         void response.writeHead(200, { 'content-type': 'application/json' }).end('{"of":"the platform"}');
-      const { db } = world.running.broker.store;
-      const grants = db.updateTable('grants').where('organisation_id', '=', organisation.id);
-      const platforms = db.updateTable('platforms').where('organisation_id', '=', organisation.id);
+      const grants = world.db.updateTable('grants').where('organisation_id', '=', organisation.id);
+      const platforms = world.db.updateTable('platforms').where('organisation_id', '=', organisation.id);
       const agent = await organisation.agent();
       const ours = grants.where('agent_id', '=', agent.id);
-      const kept = await db.selectFrom('grants').selectAll().where('agent_id', '=', agent.id).executeTakeFirstOrThrow();
+      const kept = await world.db
+        .selectFrom('grants')
+        .selectAll()
+        .where('agent_id', '=', agent.id)
+        .executeTakeFirstOrThrow();
       const key = newKey();
       const first = await agent.act(WRITE, key);
       expect(first.body.data).toEqual({ of: 'the platform' });
@@ -550,7 +547,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent();
     world.upstream.answer = (_request, response) => response.end('"PRIVATE answer"');
     await agent.act({ ...WRITE, data: { a: 'PRIVATE question' } }, { 'idempotency-key': 'PRIVATE-key' });
-    const rows = await world.running.broker.store.db.selectFrom('idempotency_keys').selectAll().execute();
+    const rows = await world.db.selectFrom('idempotency_keys').selectAll().execute();
     for (const { answer, ...rest } of rows)
       expect(JSON.stringify(rest) + Buffer.from(answer ?? []).toString('latin1')).not.toContain('PRIVATE');
   });

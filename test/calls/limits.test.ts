@@ -40,7 +40,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
   const write = (data: object = {}, by = agent) => by.act({ ...WRITE, data });
   const statuses = async (calls: Promise<Answer>[]) => (await Promise.all(calls)).map(({ status }) => status);
   const used = async () =>
-    await world.running.broker.store.db
+    await world.db
       .selectFrom('limit_counts')
       .select(['rule', 'agent_id', 'used'])
       .where('organisation_id', '=', organisation.id)
@@ -249,10 +249,9 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     const theirs = await elsewhere.agent({ rules: ALLOW_ALL });
     theirs.clock = agent.clock;
     expect([(await write()).status, (await write({}, theirs)).status, (await write()).status]).toEqual([200, 200, 403]);
-    const { db } = world.running.broker.store;
-    await purgeLimitCounts(db, NOW - 24 * HOUR_MS);
+    await purgeLimitCounts(world.db, NOW - 24 * HOUR_MS);
     expect(await used()).toHaveLength(1);
-    await purgeLimitCounts(db, NOW);
+    await purgeLimitCounts(world.db, NOW);
     expect(await used()).toEqual([]);
   });
 

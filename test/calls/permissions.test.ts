@@ -134,8 +134,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
         id,
         manifest: id === 'a-graph' ? { kind: 'graphql', scopes: { 'demo:read': ['query *'] } } : {},
       });
-    const { db } = world.running.broker.store;
-    await db.updateTable('platforms').set({ suspended: 1 }).where('platform_id', '=', 'off').execute();
+    await world.db.updateTable('platforms').set({ suspended: 1 }).where('platform_id', '=', 'off').execute();
     const agent = await organisation.agent({
       policy: await organisation.policy([{ effect: 'allow' }]),
       grants: { off: {}, demo: { expires_at: Date.now() + 60_000 }, 'a-graph': { scopeList: ['demo:read'] } },
@@ -180,7 +179,6 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     await fresh.platform();
     const policy = await fresh.policy([{ effect: 'allow' }]);
     const agent = await fresh.agent({ policy, grants: { demo: { expires_at: Date.now() + 3_600_000 } } });
-    const { db } = world.running.broker.store;
     const now = Date.now();
     const seen = new Set<string>();
     const version = async () => (await agent.get(PATH)).body.data.version as string;
@@ -194,25 +192,30 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     world.clock.skewMs = 30_000;
     await fresh.agent();
     await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' });
-    await db.updateTable('connections').set({ revision: 2 }).where('organisation_id', '=', fresh.id).execute();
+    await world.db.updateTable('connections').set({ revision: 2 }).where('organisation_id', '=', fresh.id).execute();
     expect(await version()).toBe(same);
 
     const rules = [{ effect: 'allow' }, { effect: 'require_approval', scopes: ['demo:write'] }];
-    await putPolicy(db, { organisationId: fresh.id, id: policy, name: 'p', rules: JSON.stringify(rules) }, now);
+    await putPolicy(world.db, { organisationId: fresh.id, id: policy, name: 'p', rules: JSON.stringify(rules) }, now);
     await changed('the policy');
-    await putGuardrails(db, fresh.id, JSON.stringify([{ name: 'g', effect: 'deny', scopes: ['demo:delete'] }]), now);
+    await putGuardrails(
+      world.db,
+      fresh.id,
+      JSON.stringify([{ name: 'g', effect: 'deny', scopes: ['demo:delete'] }]),
+      now,
+    );
     await changed('a guardrail');
-    const [grant] = await listGrants(db, fresh.id, agent.id);
-    await putGrant(db, { ...grant!, scopes: '["demo:read","demo:write"]', require_approval: 1 });
+    const [grant] = await listGrants(world.db, fresh.id, agent.id);
+    await putGrant(world.db, { ...grant!, scopes: '["demo:read","demo:write"]', require_approval: 1 });
     await changed('the grant');
-    await putGrant(db, {
+    await putGrant(world.db, {
       ...grant!,
       scopes: '["demo:read","demo:write"]',
       constraints: '{"recipients":["@a.example"]}',
     });
     await changed('a constraint');
     await fresh.platform({ id: 'second' });
-    await putGrant(db, { ...grant!, id: crypto.randomUUID(), platform_id: 'second' });
+    await putGrant(world.db, { ...grant!, id: crypto.randomUUID(), platform_id: 'second' });
     await changed('another platform');
     const manifest = {
       kind: 'rest',
@@ -220,7 +223,11 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
       auth: { type: 'bearer' },
       scopes: DEMO_SCOPES,
     };
-    await putPlatform(db, { organisationId: fresh.id, platformId: 'second', manifest: JSON.stringify(manifest) }, now);
+    await putPlatform(
+      world.db,
+      { organisationId: fresh.id, platformId: 'second', manifest: JSON.stringify(manifest) },
+      now,
+    );
     await changed('where a platform is');
     world.clock.skewMs = 3_601_000;
     await changed('an expiry');
@@ -255,8 +262,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     const second = await fresh.connection('demo', { secret: 'a-second-credential', isDefault: false });
     const policy = await fresh.policy([{ effect: 'allow' }]);
     const agent = await fresh.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
-    const { db } = world.running.broker.store;
-    const [first] = await listGrants(db, fresh.id, agent.id);
+    const [first] = await listGrants(world.db, fresh.id, agent.id);
     const other = { ...first!, id: crypto.randomUUID(), connection_id: second, scopes: '["demo:write"]' };
     const now = Date.now();
     const seen = new Set<string>();
@@ -268,9 +274,9 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
       return { platform, item: platform.connections[1] };
     };
     const putRules = (rules: unknown) =>
-      putPolicy(db, { organisationId: fresh.id, id: policy, name: 'p', rules: JSON.stringify(rules) }, now);
+      putPolicy(world.db, { organisationId: fresh.id, id: policy, name: 'p', rules: JSON.stringify(rules) }, now);
 
-    await putGrant(db, other);
+    await putGrant(world.db, other);
     const { platform, item } = await changed('another grant');
     expect(platform).toMatchObject({ scopes: ['demo:read'] });
     expect(platform).not.toHaveProperty('approvalScopes');
@@ -298,13 +304,13 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect((await changed('a condition')).item.conditionalScopes).toEqual(['demo:write']);
     await putRules(limit(10));
     await changed('what a condition says');
-    await putGuardrails(db, fresh.id, JSON.stringify([{ name: 'g', effect: 'deny', methods: ['DELETE'] }]), now);
+    await putGuardrails(world.db, fresh.id, JSON.stringify([{ name: 'g', effect: 'deny', methods: ['DELETE'] }]), now);
     await changed('a guardrail of other calls');
     for (const recipients of [['@acme.example'], ['@other.example']]) {
-      await putGrant(db, { ...other, constraints: JSON.stringify({ recipients }) });
+      await putGrant(world.db, { ...other, constraints: JSON.stringify({ recipients }) });
       expect((await changed(`recipients ${recipients}`)).item.constraints).toEqual({ recipients });
     }
-    await putGrant(db, { ...other, expires_at: now + 600_000 });
+    await putGrant(world.db, { ...other, expires_at: now + 600_000 });
     const ending = await changed('an end');
     expect(ending.item.expiresInSeconds).toBeGreaterThan(590);
     expect(ending.platform).not.toHaveProperty('expiresInSeconds');
@@ -314,7 +320,11 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
       auth: { type: 'bearer' },
       scopes: { ...DEMO_SCOPES, 'demo:read': ['GET /items'] },
     };
-    await putPlatform(db, { organisationId: fresh.id, platformId: 'demo', manifest: JSON.stringify(narrower) }, now);
+    await putPlatform(
+      world.db,
+      { organisationId: fresh.id, platformId: 'demo', manifest: JSON.stringify(narrower) },
+      now,
+    );
     await changed('a narrower scope of the manifest');
   });
 
@@ -329,8 +339,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(await statuses(agent)).toEqual([3]);
     const unconnected = await fresh.connection('demo', { secret: null });
     expect(await statuses(agent)).toEqual([3, 'not_connected']);
-    const { db } = world.running.broker.store;
-    await db.deleteFrom('connections').where('id', '=', unconnected).execute();
+    await world.db.deleteFrom('connections').where('id', '=', unconnected).execute();
     await fresh.connection('demo');
     expect(await statuses(agent)).toEqual([3, 'active']);
     world.upstream.answer = (_request, response) => void response.writeHead(401).end();
@@ -345,10 +354,9 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     await fresh.platform();
     const second = await fresh.connection('demo', { secret: 'a-second-credential', isDefault: false });
     const agent = await fresh.agent();
-    const { db } = world.running.broker.store;
-    const [grant] = await listGrants(db, fresh.id, agent.id);
+    const [grant] = await listGrants(world.db, fresh.id, agent.id);
     const expires_at = Date.now() + 60_000;
-    await putGrant(db, { ...grant!, id: crypto.randomUUID(), connection_id: second, expires_at });
+    await putGrant(world.db, { ...grant!, id: crypto.randomUUID(), connection_id: second, expires_at });
     const connections = ({ body }: Answer): string[] =>
       body.data.platforms[0].connections.map((one: { connection_id: string }) => one.connection_id);
     const before = await agent.get(PATH);

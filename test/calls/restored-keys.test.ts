@@ -18,7 +18,7 @@ describe.each(STORES)(`ST-07 Idempotency-Keys after a restore on %s${postgresNot
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { scopes } }));
   const restored = async (at: number) => {
-    await putKeysRestored(world.running.broker.store.db, at);
+    await putKeysRestored(world.db, at);
     await world.restart();
   };
 

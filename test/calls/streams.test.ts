@@ -104,7 +104,7 @@ describe.each(ONE_STORE)(`a streamed call on %s${postgresNote}`, (store) => {
     return { text, auditId };
   }
   const rowOf = async (auditId: string) => (await evidenceOf(world, agent, auditId)).row;
-  const allRows = () => listAuditRows(world.running.broker.store.db, organisation.id, { limit: 100 });
+  const allRows = () => listAuditRows(world.db, organisation.id, { limit: 100 });
   const flags = (row: { flags: string | null } | undefined) => JSON.parse(row?.flags ?? '{}');
 
   test('is recorded before it is sent, also for reads, and with everything that was passed on when it has ended', async () => {

@@ -131,13 +131,12 @@ describeInChromium('access requests in the console', () => {
       id: 'desk',
       manifest: { scopes: { 'desk:read': ['GET /a'], 'desk:write': ['POST /a'] } },
     });
-    const { db } = world.running.broker.store;
-    const [grant] = await listGrants(db, organisation.id, agent.id);
+    const [grant] = await listGrants(world.db, organisation.id, agent.id);
     const ids = [];
     for (let i = 0; i < 2; i++) {
       const id = await organisation.connection('desk', { isDefault: false });
       const own = { id: crypto.randomUUID(), platform_id: 'desk', connection_id: id, scopes: '["desk:read"]' };
-      await putGrant(db, { ...grant!, ...own });
+      await putGrant(world.db, { ...grant!, ...own });
       ids.push(id);
     }
     const asked = await ask({ platform: 'desk', scope: 'desk:write' });

@@ -120,7 +120,7 @@ describeInChromium('MCP clients in the console', () => {
     const now = world.running.broker.clock();
     await go('/console/clients');
     expect(await textOf(await rowOf(unused))).toContain('not used yet');
-    await expireUnusableAuthorisations(world.running.broker.store.db, { now: now + 1, before: now });
+    await expireUnusableAuthorisations(world.db, { now: now + 1, before: now });
     await go('/console/clients');
     await page.click('#over summary');
     expect(await textOf(returned.row)).toContain('the client revoked its own access.');

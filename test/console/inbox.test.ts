@@ -140,9 +140,8 @@ describeInChromium('the inbox', () => {
   test('an inbox that one agent has filled lists every call, in order of expiry, and is denied in one step', {
     timeout: 180_000,
   }, async () => {
-    const { db } = world.running.broker.store;
     const first = await hold('first');
-    const row = await db.selectFrom('approvals').selectAll().where('id', '=', first).executeTakeFirstOrThrow();
+    const row = await world.db.selectFrom('approvals').selectAll().where('id', '=', first).executeTakeFirstOrThrow();
     // More calls than the broker returns in one page. Only the call that is opened has a complete request.
     const copies = Array.from({ length: 230 }, (_, at) => ({
       ...row,
@@ -151,7 +150,7 @@ describeInChromium('the inbox', () => {
       expires_at: row.expires_at + 1 + at,
     }));
     for (let at = 0; at < copies.length; at += 100)
-      await db
+      await world.db
         .insertInto('approvals')
         .values(copies.slice(at, at + 100))
         .execute();
@@ -237,9 +236,7 @@ describeInChromium('the inbox', () => {
     const id = await hold('please');
     await look(page, id);
     await page.until(`document.querySelector('.approve:enabled') !== null`);
-    await sql`update approvals set request_hash = ${'f'.repeat(64)} where id = ${id}`.execute(
-      world.running.broker.store.db,
-    );
+    await sql`update approvals set request_hash = ${'f'.repeat(64)} where id = ${id}`.execute(world.db);
     await approve(page);
     await says(page, 'has changed since you opened it');
     expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');

@@ -75,7 +75,7 @@ describeInChromium('changing a manifest', () => {
     const { 'stripe:balance.read': _balance, ...scopes } = rest.scopes;
     const manifest = JSON.stringify({ ...rest, scopes });
     const place = { organisationId: organisation.id, platformId: 'pay', entry: '{"use":"stripe"}' };
-    await putPlatform(world.running.broker.store.db, { ...place, manifest }, Date.now());
+    await putPlatform(world.db, { ...place, manifest }, Date.now());
     const page = await openConsole(world, browser, organisation.owner);
     await page.until(`document.querySelector('#updates-wait')?.innerText.includes('A platform has the manifest')`);
     await expectAccessible(page, 'the inbox with an update of a platform');

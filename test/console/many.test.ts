@@ -158,9 +158,7 @@ describeInChromium('an inbox of many calls', () => {
     await page.until(`document.querySelector('dialog .request-view') !== null`);
     const shown = await textOf(page, 'dialog .several > li:first-child');
     for (const words of ['/items', 'in the body', 'Waits until']) expect(shown).toContain(words);
-    await sql`update approvals set request_hash = ${'e'.repeat(64)} where id = ${ids[1]!}`.execute(
-      world.running.broker.store.db,
-    );
+    await sql`update approvals set request_hash = ${'e'.repeat(64)} where id = ${ids[1]!}`.execute(world.db);
     await page.click('dialog .several > li:last-child > details > summary');
     await page.until(
       `document.querySelector('dialog .several > li:last-child').innerText.includes('no longer the request')`,
@@ -180,9 +178,7 @@ describeInChromium('an inbox of many calls', () => {
     await page.until(`document.querySelector('#selection')?.innerText.includes('2 selected')`);
     await page.click('#approve-selected');
     await page.until(`document.querySelectorAll('dialog .several li').length === 2`);
-    await sql`update approvals set request_hash = ${'f'.repeat(64)} where id = ${ids[1]!}`.execute(
-      world.running.broker.store.db,
-    );
+    await sql`update approvals set request_hash = ${'f'.repeat(64)} where id = ${ids[1]!}`.execute(world.db);
     await page.until(`document.querySelector('#lacking').innerText === ''`);
     await page.click('#approve');
     await says(page, '1 no longer the request that you were shown');
@@ -292,9 +288,8 @@ describeInChromium('an inbox of many calls', () => {
     let page: Page;
     /** Stores copies of one held call; `each(at)` returns the columns that differ. Returns the id of the original, the oldest. */
     const fill = async (total: number, each: (at: number) => object) => {
-      const { db } = world.running.broker.store;
       const [first] = await hold(busy, 1);
-      const row = await db.selectFrom('approvals').selectAll().where('id', '=', first!).executeTakeFirstOrThrow();
+      const row = await world.db.selectFrom('approvals').selectAll().where('id', '=', first!).executeTakeFirstOrThrow();
       const copies = Array.from({ length: total - 1 }, (_, at) => ({
         ...row,
         id: uuidv4(),
@@ -303,7 +298,7 @@ describeInChromium('an inbox of many calls', () => {
         ...each(at),
       }));
       for (let at = 0; at < copies.length; at += 100)
-        await db
+        await world.db
           .insertInto('approvals')
           .values(copies.slice(at, at + 100))
           .execute();

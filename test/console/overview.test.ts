@@ -69,7 +69,7 @@ describeInChromium('the overview', () => {
           );
         }
       for (let at = 0; at < rows.length; at += 200)
-        await world.running.broker.store.db
+        await world.db
           .insertInto('audit_rows')
           .values(rows.slice(at, at + 200))
           .execute();

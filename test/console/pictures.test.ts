@@ -116,7 +116,7 @@ describeInChromium('pictures', () => {
     expect(asked.status, asked.text).toBe(202);
     ago(0);
     await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'admin' });
-    const owners = await listOwners(world.running.broker.store.db, organisation.id);
+    const owners = await listOwners(world.db, organisation.id);
     const ann = owners.find(({ email }) => email === 'ann@acme.example')!;
     const registering = await send(
       `${world.running.baseUrl}/v1/register`,

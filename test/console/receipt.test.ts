@@ -136,16 +136,14 @@ describeInChromium('receipts in the console', () => {
 
   test('the receipt of a row that was changed in the database is invalid', async () => {
     const fresh = auditIdOf(await agent.act(READ));
-    const { db } = world.running.broker.store;
-    await sql`update audit_rows set path = '/items/never' where id = ${fresh}`.execute(db);
+    await sql`update audit_rows set path = '/items/never' where id = ${fresh}`.execute(world.db);
     await go(`/console/receipt?id=${fresh}`);
     await verdict(false);
   });
 
   test('a change of a column that is not in the receipt: the signature is valid, the row is reported as changed', async () => {
     const fresh = auditIdOf(await agent.act(READ));
-    const { db } = world.running.broker.store;
-    await sql`update audit_rows set detail = 'never said' where id = ${fresh}`.execute(db);
+    await sql`update audit_rows set detail = 'never said' where id = ${fresh}`.execute(world.db);
     await go(`/console/receipt?id=${fresh}`);
     await verdict(true);
     await page.until(`document.querySelector('#row-changed') !== null`);

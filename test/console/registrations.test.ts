@@ -149,11 +149,7 @@ describeInChromium('registrations in the console', () => {
 
   test('a registration is rejected together with all from the same network, and with no other', async () => {
     const own = await register('another network');
-    await world.running.broker.store.db
-      .updateTable('registrations')
-      .set({ source: '192.0.2.7' })
-      .where('id', '=', own.id)
-      .execute();
+    await world.db.updateTable('registrations').set({ source: '192.0.2.7' }).where('id', '=', own.id).execute();
     const [one, two] = [await register('flood one'), await register('flood two')];
     await page.until(`${WAITING} === 3`);
     await open(page, one.card);
@@ -235,7 +231,7 @@ describeInChromium('registrations in the console', () => {
     await open(page, late.card);
     await page.until(`document.querySelector('.approve:enabled') !== null`);
     // Only the registration expires, not the session.
-    await world.running.broker.store.db
+    await world.db
       .updateTable('registrations')
       .set({ expires_at: Date.now() - 1 })
       .where('id', '=', late.id)

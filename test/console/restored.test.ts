@@ -13,9 +13,10 @@ describeInChromium('a restored store in the console', () => {
 
   test('every page shows that the store was restored; an admin sees what may act, and resumes calls', async () => {
     const agent = await organisation.agent({ name: 'worker' });
-    const { db } = world.running.broker.store;
     const now = Date.now();
-    await db.transaction().execute((tx) => endPendingItems(tx, { now, nothingSince: false, madeAt: now - 3_600_000 }));
+    await world.db
+      .transaction()
+      .execute((tx) => endPendingItems(tx, { now, nothingSince: false, madeAt: now - 3_600_000 }));
     expect((await agent.act(READ)).status).toBe(503);
     const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
     await viewer.until(`document.querySelector('#store-restored') !== null`);

@@ -74,8 +74,7 @@ describeInChromium('settings and reports in the console', () => {
   });
 
   test('the page shows the version, the store, and each process with its release', async () => {
-    const { db } = world.running.broker.store;
-    await db.deleteFrom('meta').where('name', '=', 'last_backup').execute();
+    await world.db.deleteFrom('meta').where('name', '=', 'last_backup').execute();
     await go('/console/settings');
     const { version } = (await organisation.ask('GET', '/version')).body;
     await page.until(`document.querySelectorAll('#processes li').length === 1`);
@@ -85,7 +84,7 @@ describeInChromium('settings and reports in the console', () => {
     await has('None with agent-broker backup.');
     await page.value(`document.querySelector('#installation').scrollIntoView()`);
     await page.screenshot('installation.png');
-    await putMeta(db, 'last_backup', String(Date.now() - 2 * HOUR_MS));
+    await putMeta(world.db, 'last_backup', String(Date.now() - 2 * HOUR_MS));
     await go('/console/settings');
     await page.until(`document.querySelector('#last-backup time') !== null`);
     expect(await page.value<string>(`document.querySelector('#last-backup').innerText`)).toContain('2 h ago');

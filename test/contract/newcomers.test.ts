@@ -184,7 +184,7 @@ describe('passkeys', () => {
   show('POST /v1/approvals/passkeys/sign/finish → 404: a deleted approval', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
-    await world.running.broker.store.db.deleteFrom('approvals').where('id', '=', id).execute();
+    await world.db.deleteFrom('approvals').where('id', '=', id).execute();
     return await signFinish(world, response);
   });
 });

@@ -16,7 +16,7 @@ describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
   beforeAll(async () => {
     bare = given.host.repository('acme/app');
   });
-  const rows = () => listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 100 });
+  const rows = () => listAuditRows(given.world.db, given.organisation.id, { limit: 100 });
 
   test('a clone has the commits and files of the code host', async () => {
     const agent = await given.agent({ constraints: { repos: ['acme/app'] } });

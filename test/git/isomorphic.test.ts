@@ -35,7 +35,7 @@ test('clones, pushes a branch and deletes it', async () => {
   await iso.push({ ...common, ref: 'agent/iso', delete: true });
   expect(() => git(bare, 'rev-parse', '--verify', '-q', 'agent/iso')).toThrow();
 
-  const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 50 });
+  const rows = await listAuditRows(given.world.db, given.organisation.id, { limit: 50 });
   const refs = rows.flatMap(({ flags }) => JSON.parse(flags ?? '{}').pushed_refs ?? []);
   expect(refs).toEqual([
     { ref: 'refs/heads/agent/iso', action: 'delete' },

@@ -66,7 +66,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     given.host.answer = undefined;
     await given.world.forgive();
   });
-  const rows = () => listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 200 });
+  const rows = () => listAuditRows(given.world.db, given.organisation.id, { limit: 200 });
   const newest = async () => (await rows())[0]!;
   const flagsOf = ({ flags }: { flags: string | null }) => JSON.parse(flags ?? '{}');
   async function nothingIsLeft() {

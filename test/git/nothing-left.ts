@@ -5,7 +5,7 @@ import { listAuditRows } from '../world/rows.ts';
 
 /** Returns the newest audit rows of the world's organisation. */
 export const rowsOf = ({ world, organisation }: GitWorld): Promise<AuditRow[]> =>
-  listAuditRows(world.running.broker.store.db, organisation.id, { limit: 50 });
+  listAuditRows(world.db, organisation.id, { limit: 50 });
 
 /** Expects that no call holds memory or files any more, and that all rows are final. */
 export async function expectNothingLeft(given: GitWorld): Promise<void> {

@@ -24,7 +24,7 @@ describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
 
   /** The rows of an agent's pushes, newest first. */
   async function pushes(agent: TestAgent) {
-    const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 200 });
+    const rows = await listAuditRows(given.world.db, given.organisation.id, { limit: 200 });
     const made = rows.filter((row) => row.agent_public_id === agent.agentId && row.path?.endsWith('/git-receive-pack'));
     return made.filter((row) => row.reason !== 'probe');
   }
@@ -83,7 +83,7 @@ describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
     const run = await runGit(['push', remoteOf(agent, 'acme/long'), 'HEAD:agent/long'], { folder, config });
     expect(run, run.stderr).toMatchObject({ code: 0 });
     expect(git(bare, 'rev-parse', 'agent/long')).toBe(git(folder, 'rev-parse', 'HEAD'));
-    const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 10 });
+    const rows = await listAuditRows(given.world.db, given.organisation.id, { limit: 10 });
     expect(rows.map(({ reason }) => reason)).toContain('probe');
     expect(JSON.parse((await pushes(agent))[0]!.flags!).request_bytes).toBeGreaterThan(5 * 1024 * 1024);
     await expect.poll(() => given.world.running.services.gitBodies.held).toEqual({ memory: 0, files: 0 });
@@ -112,7 +112,7 @@ describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
     expect(git(bare, 'rev-parse', 'agent/x')).toBe(git(folder, 'rev-parse', 'HEAD'));
     const refused = await runGit(['push', '-o', 'ci.skip', url, 'HEAD:agent/y'], { folder });
     expect(refused.stderr).toContain('denied_by_guardrail - acme/options: guardrail no-ci denies this call');
-    const rows = await listAuditRows(given.world.running.broker.store.db, organisation.id, { limit: 20 });
+    const rows = await listAuditRows(given.world.db, organisation.id, { limit: 20 });
     const options = rows.flatMap(({ flags }) => JSON.parse(flags ?? '{}').push_options ?? []);
     expect(options).toEqual(['ci.skip', 'reviewer', 'topic']);
   });

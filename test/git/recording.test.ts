@@ -32,7 +32,7 @@ describe.each(ONE_STORE)(`recording git on %s${postgresNote}`, (store) => {
     };
   };
   afterEach(() => accept());
-  const rows = () => listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 100 });
+  const rows = () => listAuditRows(given.world.db, given.organisation.id, { limit: 100 });
   const ask = (service: string, body?: string, by = agent, headers: Record<string, string> = {}) =>
     fetch(
       `${given.world.running.baseUrl}/git/acme/app/${body === undefined ? `info/refs?service=${service}` : service}`,

@@ -30,7 +30,7 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
   const push = (agent: TestAgent, { name, folder }: Awaited<ReturnType<typeof cloned>>, ...args: string[]) =>
     runGit(['push', remoteOf(agent, name), ...args], { folder });
   async function lastRow(agent: TestAgent) {
-    const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 50 });
+    const rows = await listAuditRows(given.world.db, given.organisation.id, { limit: 50 });
     return rows.find((row) => row.agent_public_id === agent.agentId);
   }
   async function expectRefused(agent: TestAgent, pushing: ReturnType<typeof push>, violating: string[]) {

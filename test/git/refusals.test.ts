@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
   const list = (agent: TestAgent, repository = 'acme/app') => runGit([...LISTING, remoteOf(agent, repository)]);
   const lineOf = ({ stderr }: GitRun) => /^remote: (.*)$/m.exec(stderr)?.[1];
   async function lastRow(agent: TestAgent) {
-    const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 50 });
+    const rows = await listAuditRows(given.world.db, given.organisation.id, { limit: 50 });
     return rows.find((row) => row.agent_public_id === agent.agentId);
   }
   /** Expects a failure with one line, whose reason is recorded. */
@@ -460,11 +460,7 @@ describe('a store that fails after the advertisement (503)', () => {
   });
 
   test.each([
-    [
-      'is unavailable',
-      'store_unavailable - The store is unavailable',
-      () => hideTables(given.world.running.broker.store.db),
-    ],
+    ['is unavailable', 'store_unavailable - The store is unavailable', () => hideTables(given.world.db)],
     ['takes no rows', 'audit_unavailable - The decision could not', () => refuseAuditRows(given.world)],
   ])('it %s: a fetch, and a short and a long push report it', async (_, said, fail) => {
     let failing: Promise<() => Promise<void>> | undefined;
@@ -493,7 +489,7 @@ describe('a store that fails after the advertisement (503)', () => {
   });
 
   test('it is unavailable from the beginning: a listing reports it', async () => {
-    const show = await hideTables(given.world.running.broker.store.db);
+    const show = await hideTables(given.world.db);
     const { stderr } = await runGit(['ls-remote', remoteOf(agent, 'acme/app')]);
     await show();
     expect(stderr).toContain('remote: agent-broker: store_unavailable - The store is unavailable. Retry shortly.');

@@ -35,7 +35,7 @@ describe.each(STORES)(`the report of a push, on %s${postgresNote}`, (store) => {
 
   /** The row of the latest push, the report in its flags, and in its verified receipt. */
   async function latest() {
-    const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 20 });
+    const rows = await listAuditRows(given.world.db, given.organisation.id, { limit: 20 });
     const row = rows.find(({ path, reason }) => path?.endsWith('/git-receive-pack') && reason !== 'probe');
     const { failed, refused_refs, push_report, ended } = JSON.parse(row?.flags ?? '{}');
     const { payload, row: signed } = await evidenceOf(given.world, agent, row!.id);

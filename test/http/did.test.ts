@@ -442,8 +442,7 @@ describe('a third-party resolver, over TLS', () => {
     await publish();
   });
   const publish = async () => {
-    const { db } = world.running.broker.store;
-    await db
+    await world.db
       .updateTable('organisations')
       .set({ publish_identity_documents: 1 })
       .where('id', '=', organisation.id)

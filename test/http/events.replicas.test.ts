@@ -46,9 +46,7 @@ describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${po
     const keepDown = (async () => {
       while (down) {
         await sql`select pg_terminate_backend(pid) from pg_stat_activity
-          where application_name = 'agent-broker notices' and datname = current_database()`.execute(
-          world.running.broker.store.db,
-        );
+          where application_name = 'agent-broker notices' and datname = current_database()`.execute(world.db);
         await pause(20);
       }
     })();

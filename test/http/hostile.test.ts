@@ -284,10 +284,11 @@ describe('hostile HTTP', () => {
     });
 
     test('NUL in a path parameter never reaches the database', async () => {
-      const { db } = world.running.broker.store;
       const answer = await organisation.ask('POST', '/owner/agents/%00/suspend', {});
       expectEnvelope(answer, 404, 'not_found');
-      expect(await db.selectFrom('agents').select('status').where('status', '=', 'suspended').execute()).toEqual([]);
+      expect(await world.db.selectFrom('agents').select('status').where('status', '=', 'suspended').execute()).toEqual(
+        [],
+      );
     });
 
     test('DOS-04 bodies that never arrive block no other request', async () => {

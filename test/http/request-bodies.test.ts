@@ -107,7 +107,7 @@ describe('request bodies', () => {
       rotating.keys = world.keys();
       const next = parsePublicKey(rotating.keys.publicPem);
       if (!next.ok) throw new Error(next.error);
-      await world.running.broker.store.db
+      await world.db
         .updateTable('agents')
         .set({ public_key_pem: next.pem, key_fingerprint: next.fingerprint })
         .where('id', '=', rotating.id)

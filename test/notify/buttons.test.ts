@@ -365,8 +365,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
 
   test('a click after a correction, after user verification became required, or after the call expired decides nothing', async () => {
     const { id: channelId } = await addSlack();
-    const { db } = world.running.broker.store;
-    const change = (id: string, to: object) => db.updateTable('approvals').set(to).where('id', '=', id).execute();
+    const change = (id: string, to: object) => world.db.updateTable('approvals').set(to).where('id', '=', id).execute();
     const { id, buttons } = await heldInSlack();
     await change(id, { request_hash: 'f'.repeat(64) });
     await pressInSlack(world, channelId, buttons.approve);

@@ -86,13 +86,12 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
   const outboxIsEmpty = () =>
     expect
       .poll(async () => {
-        const { db } = world.running.broker.store;
-        const notices = await db
+        const notices = await world.db
           .selectFrom('notices')
           .select('id')
           .where('organisation_id', '=', organisation.id)
           .execute();
-        const due = await db
+        const due = await world.db
           .selectFrom('notice_deliveries')
           .select('id')
           .where('organisation_id', '=', organisation.id)
@@ -300,7 +299,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
     hooks.answer = (_request, response) => response.writeHead(204).end();
     await approve(id);
     // The notice of the approval is taken out of the outbox before the message counts as sent.
-    await expect.poll(() => world.running.broker.store.db.selectFrom('notices').select('id').execute()).toEqual([]);
+    await expect.poll(() => world.db.selectFrom('notices').select('id').execute()).toEqual([]);
     answer();
     const [, updated] = await hooks.waitFor(2);
     expect(updated).toMatchObject({ type: 'call_held.updated', data: { approvers: { approved_by: [ann.email] } } });
@@ -333,12 +332,11 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
     await addHook();
     const id = await hold(await organisation.agent({ rules: rules(3) }));
     await hooks.waitFor(1);
-    const { db } = world.running.broker.store;
     const forced = { name: 'notices', holder: 'another', now: 0, until: Date.now() + 3_600_000, isFree: true };
-    const fence = await takeLease(db, forced);
+    const fence = await takeLease(world.db, forced);
     await approve(id, ann);
     await approve(id, bob);
-    await db.updateTable('leases').set({ until: 0 }).where('fence', '=', fence!).execute();
+    await world.db.updateTable('leases').set({ until: 0 }).where('fence', '=', fence!).execute();
     await hooks.waitFor(2);
     await outboxIsEmpty();
     expect(hooks.came().slice(1)).toMatchObject([{ data: { approvers: { approved_by: [ann.email, bob.email] } } }]);

@@ -62,7 +62,6 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
   }));
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent({ name: 'triage' }));
-  const db = () => world.running.broker.store.db;
 
   // What this test leaves unsent would take the sender's capacity from the next test, and be received by it.
   afterEach(async () => {
@@ -79,19 +78,19 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     return made.body;
   };
   const removeChannels = () =>
-    db().deleteFrom('notice_channels').where('organisation_id', '=', organisation.id).execute();
+    world.db.deleteFrom('notice_channels').where('organisation_id', '=', organisation.id).execute();
   const channelNamed = async (name: string) =>
     (await organisation.ask('GET', '/owner/channels')).body.channels.find((one: { name: string }) => one.name === name);
   const hold = async (by = agent) => (await by.act(WRITE)).body.approval_id as string;
   const deny = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
   const ofOrganisation = <Table extends 'notices' | 'notice_deliveries'>(table: Table) =>
-    db()
+    world.db
       .selectFrom(table as 'notices')
       .selectAll()
       .where('organisation_id', '=', organisation.id)
       .execute();
   const countOf = async (table: 'notices' | 'notice_deliveries') => {
-    const { count } = await db()
+    const { count } = await world.db
       .selectFrom(table as 'notices')
       .select((eb) => eb.fn.countAll().as('count'))
       .where('organisation_id', '=', organisation.id)
@@ -106,7 +105,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
 
   test('a channel whose rules cannot be read delays no other one', async () => {
     await addWebhook({ name: 'odd' });
-    await db().updateTable('notice_channels').set({ rules: '{"events":7}' }).where('name', '=', 'odd').execute();
+    await world.db.updateTable('notice_channels').set({ rules: '{"events":7}' }).where('name', '=', 'odd').execute();
     await addWebhook();
     await hold();
     await server.waitFor(1, 5_000);
@@ -152,7 +151,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     ] as const) {
       await addWebhook({ name, url: `${server.url}/${name}` });
       const { id } = await channelNamed(name);
-      await db().updateTable('notice_channels').set({ owner_id: owner.id }).where('id', '=', id).execute();
+      await world.db.updateTable('notice_channels').set({ owner_id: owner.id }).where('id', '=', id).execute();
     }
     await enrol(world, organisation, { name: 'Ann’s phone' });
     const [told] = await server.waitFor(2, 5_000);
@@ -168,9 +167,9 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     // Without channels nothing is put into the outbox.
     const stranger = await world.organisation();
     await enrol(world, stranger);
-    expect(await db().selectFrom('notices').select('id').where('organisation_id', '=', stranger.id).execute()).toEqual(
-      [],
-    );
+    expect(
+      await world.db.selectFrom('notices').select('id').where('organisation_id', '=', stranger.id).execute(),
+    ).toEqual([]);
   });
 
   test('every event is sent with its name and link, and its outcome after it', async () => {
@@ -186,7 +185,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'looked odd' });
     const connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
     const place = { table: 'connections' as const, organisationId: organisation.id, id: connection };
-    await setCredentialStatus(db(), place, 'reauth_needed');
+    await setCredentialStatus(world.db, place, 'reauth_needed');
     const told = await server.waitFor(5, 5_000);
     expect(told.map(({ type }) => type).toSorted()).toEqual([
       'access_requested.opened',
@@ -203,7 +202,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     for (const { body } of told) expect(body).not.toContain(CANARY);
     expect(of('connection_broken')).toMatchObject({ platform: 'demo', agent: null });
     server.seen.length = 0;
-    await setCredentialStatus(db(), place, 'active');
+    await setCredentialStatus(world.db, place, 'active');
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
     await deny(id);
     const over = await server.waitFor(3, 5_000);
@@ -215,12 +214,12 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await expect.poll(() => ofOrganisation('notices')).toEqual([]);
     // A connection that alternates causes one notice an hour.
     for (const status of ['reauth_needed', 'active', 'reauth_needed'] as const)
-      await setCredentialStatus(db(), place, status);
+      await setCredentialStatus(world.db, place, status);
     await expect.poll(() => ofOrganisation('notices')).toEqual([]);
     expect(server.seen).toHaveLength(3);
     world.clock.skewMs = 61 * MINUTE;
-    await setCredentialStatus(db(), place, 'active');
-    await setCredentialStatus(db(), place, 'reauth_needed');
+    await setCredentialStatus(world.db, place, 'active');
+    await setCredentialStatus(world.db, place, 'reauth_needed');
     await expect.poll(() => server.came().map(({ type }) => type)).toContain('connection_broken.opened');
   });
 
@@ -228,17 +227,17 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await addWebhook();
     const connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
     const place = { table: 'connections' as const, organisationId: organisation.id, id: connection };
-    await setAttention(db(), place, 1);
+    await setAttention(world.db, place, 1);
     const [told] = await server.waitFor(1, 5_000);
     expect(told).toMatchObject({ type: 'connection_broken.opened', data: { platform: 'demo' } });
     expect(told!.data.sentence).toMatch(/^The connection .* to .* gets no token from its authorization server$/);
     server.seen.length = 0;
     // Another cause, and one of two causes that ends, are neither a second notice nor its end.
-    await setCredentialStatus(db(), place, 'reauth_needed');
-    await setAttention(db(), place, 0);
+    await setCredentialStatus(world.db, place, 'reauth_needed');
+    await setAttention(world.db, place, 0);
     await expect.poll(() => ofOrganisation('notices')).toEqual([]);
     expect(server.seen).toEqual([]);
-    await setCredentialStatus(db(), place, 'active');
+    await setCredentialStatus(world.db, place, 'active');
     const [over] = await server.waitFor(1, 5_000);
     expect([over!.type, over!.data.outcome]).toEqual(['connection_broken.outcome', 'The connection works again']);
   });
@@ -295,7 +294,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await server.waitFor(4);
     await own.ask('POST', `/owner/approvals/${next}/approve`, {});
     await server.waitFor(5);
-    await expect.poll(() => db().selectFrom('notices').selectAll().execute()).toEqual([]);
+    await expect.poll(() => world.db.selectFrom('notices').selectAll().execute()).toEqual([]);
     expect(
       server
         .came()
@@ -308,21 +307,19 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await addWebhook();
     const connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
     const place = { table: 'connections' as const, organisationId: organisation.id, id: connection };
-    await db()
-      .transaction()
-      .execute(async (tx) => {
-        for (const status of ['reauth_needed', 'active', 'reauth_needed'] as const)
-          await setCredentialStatus(tx, place, status);
-        await tx.deleteFrom('notices').where('organisation_id', '=', organisation.id).execute();
-        const notice = { organisation_id: organisation.id, subject_id: connection, agent_id: null, created_at: 1 };
-        await tx
-          .insertInto('notices')
-          .values([
-            { ...notice, id: '0', event: 'connection_broken', platform_id: 'demo' },
-            { ...notice, id: '1', event: 'connection_settled', platform_id: null },
-          ])
-          .execute();
-      });
+    await world.db.transaction().execute(async (tx) => {
+      for (const status of ['reauth_needed', 'active', 'reauth_needed'] as const)
+        await setCredentialStatus(tx, place, status);
+      await tx.deleteFrom('notices').where('organisation_id', '=', organisation.id).execute();
+      const notice = { organisation_id: organisation.id, subject_id: connection, agent_id: null, created_at: 1 };
+      await tx
+        .insertInto('notices')
+        .values([
+          { ...notice, id: '0', event: 'connection_broken', platform_id: 'demo' },
+          { ...notice, id: '1', event: 'connection_settled', platform_id: null },
+        ])
+        .execute();
+    });
     const [told] = await server.waitFor(1);
     expect(told!.type).toBe('connection_broken.opened');
   });
@@ -356,13 +353,11 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     const id = await hold();
     expect(await ofOrganisation('notices')).toEqual([]);
     await addWebhook();
-    const undone = db()
-      .transaction()
-      .execute(async (tx) => {
-        await tx.updateTable('approvals').set({ status: 'expired' }).where('id', '=', id).execute();
-        expect(await tx.selectFrom('notices').selectAll().where('subject_id', '=', id).execute()).toHaveLength(1);
-        throw new Error('undone');
-      });
+    const undone = world.db.transaction().execute(async (tx) => {
+      await tx.updateTable('approvals').set({ status: 'expired' }).where('id', '=', id).execute();
+      expect(await tx.selectFrom('notices').selectAll().where('subject_id', '=', id).execute()).toHaveLength(1);
+      throw new Error('undone');
+    });
     await expect(undone).rejects.toThrow('undone');
     expect(await ofOrganisation('notices')).toEqual([]);
     expect(await ofOrganisation('notice_deliveries')).toEqual([]);
@@ -444,10 +439,10 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
 
   test('operators see what a channel does not accept as waiting, but not what waits for the end of quiet hours', async () => {
     // The number is of all organisations.
-    await db().deleteFrom('notice_deliveries').execute();
+    await world.db.deleteFrom('notice_deliveries').execute();
     const waiting = async () => {
       const now = world.running.broker.clock();
-      return (await operatorNumbers(db(), { now, stalledBefore: 0 })).notices;
+      return (await operatorNumbers(world.db, { now, stalledBefore: 0 })).notices;
     };
     const at = (minutes: number) =>
       new Date(world.running.broker.clock() + minutes * MINUTE).toISOString().slice(11, 16);
@@ -648,7 +643,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
       created_at: 0,
     }));
     for (let at = 0; at < many.length; at += 1_000)
-      await db()
+      await world.db
         .insertInto('notices')
         .values(many.slice(at, at + 1_000))
         .execute();
@@ -665,12 +660,12 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await addWebhook();
     // Each attempt has another end: an end that does not change for long is taken for one that a wrong clock has set.
     const forced = { name: 'notices', holder: 'another', now: 0, until: Date.now() + 3_600_000, isFree: true };
-    const fence = await takeLease(db(), forced);
+    const fence = await takeLease(world.db, forced);
     await hold();
     await pause(1_500);
     expect(await ofOrganisation('notices')).toHaveLength(1);
     expect(server.seen).toEqual([]);
-    await db().updateTable('leases').set({ until: 0 }).where('fence', '=', fence!).execute();
+    await world.db.updateTable('leases').set({ until: 0 }).where('fence', '=', fence!).execute();
     await server.waitFor(1, 5_000);
     expect(server.seen).toHaveLength(1);
   }, 180_000);

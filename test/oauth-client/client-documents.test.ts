@@ -104,7 +104,7 @@ describe('a broker with an https address', () => {
     expect([registered.includes('://'), registrations()]).toEqual([false, 1]);
     // An earlier registration stays in use, unless the manifest asks for a document.
     const change = (registration: string | undefined) =>
-      world.running.broker.store.db
+      world.db
         .updateTable('platform_versions')
         .set({
           manifest: JSON.stringify({

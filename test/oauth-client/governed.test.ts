@@ -177,9 +177,8 @@ describe.each(WHERE)(`governance files and OAuth connections on %s${postgresNote
   describe.runIf(store === 'postgres')('while another replica stores fresh tokens', () => {
     /** Runs the change, and lets the other replica commit while the change waits for its lock. */
     async function amid(end: () => Promise<void>): Promise<void> {
-      const { db } = world.running.broker.store;
       const tokens = () =>
-        db
+        world.db
           .selectFrom('connections')
           .select(['credential', 'refresh_token', 'token_id', 'oauth'])
           .where('id', '=', connection)
@@ -189,14 +188,14 @@ describe.each(WHERE)(`governance files and OAuth connections on %s${postgresNote
       const older = await tokens();
       await refresh();
       const fresh = await tokens();
-      await set(db, older);
+      await set(world.db, older);
       const waiting = async () => {
         const { rows } = await sql`select from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(world.db);
         expect(rows).toHaveLength(1);
       };
       let ended: Promise<void> | undefined;
-      await db.transaction().execute(async (tx) => {
+      await world.db.transaction().execute(async (tx) => {
         await set(tx, fresh);
         ended = end();
         await vi.waitFor(waiting, { timeout: 5_000 });

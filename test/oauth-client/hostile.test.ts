@@ -340,8 +340,7 @@ describe('connecting with a faulty or hostile party', () => {
     world.clock.skewMs += 11 * MINUTE_MS;
     await expectRefused(await browser.get(begun.body.authorization_url), 400, /10 minutes/);
     const once = await pressConnect(world, browser, connection);
-    const { db } = world.running.broker.store;
-    await db.updateTable('owners').set({ role: 'approver' }).where('id', '=', organisation.owner.id).execute();
+    await world.db.updateTable('owners').set({ role: 'approver' }).where('id', '=', organisation.owner.id).execute();
     const visit = await browser.get(once.body.authorization_url);
     expect([visit.status, visit.text.includes('Not connected')]).toEqual([403, true]);
   });

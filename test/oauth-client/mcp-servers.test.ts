@@ -246,7 +246,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
           ),
         }),
       ]);
-      const row = await findAuditRow(world.running.broker.store.db, organisation.id, refused.body.audit_id);
+      const row = await findAuditRow(world.db, organisation.id, refused.body.audit_id);
       expect(row).toMatchObject({ result: 'errored', reason: 'needs_consent', upstream_status: 403 });
       // Further calls join the same pending request.
       expect((await call()).body.request_token).toBe(refused.body.request_token);

@@ -276,9 +276,8 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
       const connection = await mcpPlatform(honest);
       const { browser, url } = await begin(connection);
       await browser.get(url);
-      const { db } = world.running.broker.store;
       const { vault } = world.running.broker;
-      const [row] = await db
+      const [row] = await world.db
         .selectFrom('platform_secrets')
         .selectAll()
         .where('organisation_id', '=', organisation.id)
@@ -287,7 +286,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
       const former = { ...JSON.parse(vault.open(place, row!.value).toString('utf8')) };
       const { name, path } = earlier(connection);
       former.redirect_uri = world.running.baseUrl + path;
-      await db
+      await world.db
         .updateTable('platform_secrets')
         .set({ name, value: vault.seal(place, JSON.stringify(former)) })
         .where('id', '=', row!.id)
@@ -312,7 +311,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     await begin(connection);
     const left = async () =>
       (
-        await world.running.broker.store.db
+        await world.db
           .selectFrom('platform_secrets')
           .selectAll()
           .where('organisation_id', '=', organisation.id)

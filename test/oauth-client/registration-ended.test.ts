@@ -30,10 +30,9 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
     agent = await organisation.agent({ rules: ALLOW_ALL, grants: { tools: { scopeList: ['tools:all'] } } });
   };
   const call = () => agent.act(callOf('search_issues', 'tools:all'));
-  const db = () => world.running.broker.store.db;
 
   const registrations = () =>
-    db().selectFrom('platform_secrets').selectAll().where('organisation_id', '=', organisation.id).execute();
+    world.db.selectFrom('platform_secrets').selectAll().where('organisation_id', '=', organisation.id).execute();
   /** Ages registrations. Those at servers made with the MCP SDK expire after 30 days. */
   const ageRegistrations = async (days: number) => {
     const { vault } = world.running.broker;
@@ -43,7 +42,7 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
       const registration = JSON.parse(vault.open(place, value).toString());
       expect(registration.expires_at).toBeGreaterThan(Date.now());
       const aged = vault.seal(place, JSON.stringify({ ...registration, expires_at: registration.expires_at - ms }));
-      await db()
+      await world.db
         .updateTable('platform_secrets')
         .set({ value: aged, created_at: Number(created_at) - ms })
         .where('id', '=', id)
@@ -94,7 +93,7 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
   /** Makes all tokens of people here expire, so that the next call refreshes them. */
   const outlivePeople = async () => {
     const { vault, clock } = world.running.broker;
-    for (const row of await db()
+    for (const row of await world.db
       .selectFrom('person_tokens')
       .selectAll()
       .where('organisation_id', '=', organisation.id)
@@ -103,7 +102,7 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
       const token = readCredential(vault.open(place, row.credential!).toString());
       const times = { issuedAt: clock() - 2 * MINUTE_MS, refreshAt: clock() - MINUTE_MS, expiresAt: clock() - 1_000 };
       const over = writeCredential({ ...token!, ...times });
-      await db()
+      await world.db
         .updateTable('person_tokens')
         .set({ credential: vault.seal(place, over) })
         .where('id', '=', row.id)

@@ -18,13 +18,9 @@ describe.each(ONE_STORE)(`registering clients on %s${postgresNote}`, (store) => 
       return body.client_id as string;
     };
     const clients = async () =>
-      (
-        await world.running.broker.store.db
-          .selectFrom('oauth_records')
-          .select('id')
-          .where('kind', '=', 'Client')
-          .execute()
-      ).map(({ id }) => id);
+      (await world.db.selectFrom('oauth_records').select('id').where('kind', '=', 'Client').execute()).map(
+        ({ id }) => id,
+      );
     const honest = [await from('192.0.2.1'), await from('2001:db8:1::1')];
     // A /48 counts as one network, however many /64s it has.
     const flood = (n: number) => from(n % 2 === 0 ? `2001:db8:bad:${n.toString(16)}::1` : '198.51.100.7');

@@ -25,11 +25,16 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
   beforeAll(async () => {
     baseUrl = world.running.baseUrl;
   });
-  const db = () => world.running.broker.store.db;
   const now = () => world.running.broker.clock();
   const known = async (id: string) =>
-    (await db().selectFrom('oauth_records').select('id').where('kind', '=', 'Client').where('id', '=', id).execute())
-      .length === 1;
+    (
+      await world.db
+        .selectFrom('oauth_records')
+        .select('id')
+        .where('kind', '=', 'Client')
+        .where('id', '=', id)
+        .execute()
+    ).length === 1;
 
   describe('that register', () => {
     test('are registered as public clients, even when they ask for a secret', async () => {
@@ -196,8 +201,8 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       const used = new OAuthClient(world);
       const tokens = await used.tokens(browserOf(world, organisation.owner));
       const chores = async () => {
-        await purgeOAuthRecords(db(), now());
-        await purgeIdleClients(db(), now());
+        await purgeOAuthRecords(world.db, now());
+        await purgeIdleClients(world.db, now());
       };
       await chores();
       expect([await known(unused.id), await known(used.id)]).toEqual([true, true]);
@@ -228,7 +233,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
         await client.register();
         clients.push(client);
       }
-      await capOAuthRecords(db(), 'Client', 2);
+      await capOAuthRecords(world.db, 'Client', 2);
       expect(await Promise.all(clients.map(({ id }) => known(id)))).toEqual([false, false, true, true]);
       expect(await known(used.id)).toBe(true);
     });

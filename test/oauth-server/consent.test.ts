@@ -78,7 +78,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     const { token, expiresAt } = mintOwnerSession(world.running.broker, organisation.owner);
     browser.cookies.find(({ name }) => name.includes('owner'))!.value = token;
     expect((await askConsent(browser, page, 'request')).status).toBe(200);
-    await endSession(world.running.broker.store.db, {
+    await endSession(world.db, {
       organisation_id: organisation.id,
       session_id: String(decodeJwt(token).jti),
       expires_at: expiresAt * 1000,

@@ -22,20 +22,19 @@ describe.runIf(STORES.includes('postgres'))(`deleting clients while owners autho
     ['idle clients', true, purgeIdleClients],
     ['clients beyond the limit', false, (db) => capUnusedClients(db, 0)],
   ])('a client that is being authorised is not deleted with %s', async (_, isIdle, remove) => {
-    const { db } = world.running.broker.store;
     const organisation = await world.organisation();
     const agent = await organisation.agent();
     const now = Date.now();
     const [client, other] = [uuidv4(), uuidv4()];
     for (const id of [client, other]) {
       const of = { kind: 'Client', id, authorisation_id: null, payload: '{}', created_at: now, source: 'net' };
-      await putOAuthRecord(db, { ...of, expires_at: isIdle ? null : now + HOUR_MS });
+      await putOAuthRecord(world.db, { ...of, expires_at: isIdle ? null : now + HOUR_MS });
     }
     const id = uuidv4();
     let removed: Promise<void> | undefined;
-    await inTransaction(db, async (tx) => {
+    await inTransaction(world.db, async (tx) => {
       await keepOAuthRecord(tx, 'Client', client);
-      removed = remove(db, now);
+      removed = remove(world.db, now);
       // Until the deletion has ended, or waits for this transaction.
       await Promise.race([removed, new Promise((resolve) => setTimeout(resolve, 500))]);
       await putMcpAuthorisation(tx, {
@@ -52,10 +51,10 @@ describe.runIf(STORES.includes('postgres'))(`deleting clients while owners autho
       });
     });
     await removed;
-    expect(await findOAuthRecord(db, 'Client', client, now)).toBeDefined();
-    expect(await findOAuthRecord(db, 'Client', other, now)).toBeUndefined();
-    await endMcpAuthorisation(db, id, 'owner', now - 48 * HOUR_MS);
-    await purgeIdleClients(db, now);
-    expect(await findOAuthRecord(db, 'Client', client, now)).toBeUndefined();
+    expect(await findOAuthRecord(world.db, 'Client', client, now)).toBeDefined();
+    expect(await findOAuthRecord(world.db, 'Client', other, now)).toBeUndefined();
+    await endMcpAuthorisation(world.db, id, 'owner', now - 48 * HOUR_MS);
+    await purgeIdleClients(world.db, now);
+    expect(await findOAuthRecord(world.db, 'Client', client, now)).toBeUndefined();
   });
 });

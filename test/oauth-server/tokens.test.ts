@@ -104,9 +104,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       const client = new OAuthClient(world);
       const code = await client.code(browser());
       const tokens = (await client.redeem(code)).body;
-      const rows = JSON.stringify(
-        await world.running.broker.store.db.selectFrom('oauth_records').selectAll().execute(),
-      );
+      const rows = JSON.stringify(await world.db.selectFrom('oauth_records').selectAll().execute());
       for (const secret of [code, tokens.refresh_token, tokens.access_token, client.pair.verifier])
         expect(rows).not.toContain(secret);
       expect(rows).toContain(client.id);
@@ -335,7 +333,6 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     });
 
     test('a record can be used once, even by a request that read an earlier time', async () => {
-      const { db } = world.running.broker.store;
       const id = crypto.randomUUID();
       const record = {
         kind: 'AuthorizationCode',
@@ -345,11 +342,11 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
         created_at: 0,
         expires_at: null,
       };
-      await putOAuthRecord(db, record);
-      expect(await useOAuthRecord(db, record, { now: 1_000 })).toBe(true);
-      for (const now of [1, 999, 1_000, 1_001]) expect(await useOAuthRecord(db, record, { now })).toBe(false);
-      expect(await useOAuthRecord(db, record, { now: 1_500, leewayMs: 1_000 })).toBe(true);
-      expect(await useOAuthRecord(db, record, { now: 2_500, leewayMs: 1_000 })).toBe(false);
+      await putOAuthRecord(world.db, record);
+      expect(await useOAuthRecord(world.db, record, { now: 1_000 })).toBe(true);
+      for (const now of [1, 999, 1_000, 1_001]) expect(await useOAuthRecord(world.db, record, { now })).toBe(false);
+      expect(await useOAuthRecord(world.db, record, { now: 1_500, leewayMs: 1_000 })).toBe(true);
+      expect(await useOAuthRecord(world.db, record, { now: 2_500, leewayMs: 1_000 })).toBe(false);
     });
 
     test('a code expires after a minute', async () => {

@@ -61,15 +61,18 @@ describe('agent-broker backup', () => {
     agent = await organisation.agent();
     environment = world.environment;
     expect((await agent.act(CHANGE)).status).toBe(200);
-    const { db } = world.running.broker.store;
-    const row = await db.selectFrom('audit_rows').selectAll().where('kind', '=', 'action').executeTakeFirstOrThrow();
+    const row = await world.db
+      .selectFrom('audit_rows')
+      .selectAll()
+      .where('kind', '=', 'action')
+      .executeTakeFirstOrThrow();
     // Rows are copied within the store; each id is the row's with another random end.
     const columns = Object.keys(row).filter((name) => name !== 'id');
     const others = sql.join(columns.map((name) => sql.ref(name)));
     await sql`insert into audit_rows (id, ${others})
       with recursive copies(n) as (select 1 union all select n + 1 from copies where n < ${ROWS})
       select substr(id, 1, 24) || printf('%012x', n), ${others} from audit_rows, copies where id = ${row.id}`.execute(
-      db,
+      world.db,
     );
   });
   const backup = (file: string, env: Record<string, string> = {}, more: string[] = []) =>

@@ -221,8 +221,7 @@ describe.each(ONE_STORE)(`a sealed credential on %s${postgresNote}`, (store) => 
   });
 
   const sealedOf = async (platformId: string): Promise<Buffer> => {
-    const { db } = world.running.broker.store;
-    const row = await db
+    const row = await world.db
       .selectFrom('connections')
       .select('credential')
       .where('organisation_id', '=', organisation.id)
@@ -232,7 +231,7 @@ describe.each(ONE_STORE)(`a sealed credential on %s${postgresNote}`, (store) => 
   };
 
   const put = async (platformId: string, credential: Uint8Array): Promise<void> => {
-    await world.running.broker.store.db
+    await world.db
       .updateTable('connections')
       .set({ credential })
       .where('organisation_id', '=', organisation.id)
@@ -304,10 +303,7 @@ describe.each(ONE_STORE)(`signing keys on %s${postgresNote}`, (store) => {
   };
 
   const privateHalves = async (): Promise<Record<string, boolean>> => {
-    const rows = await world.running.broker.store.db
-      .selectFrom('signing_keys')
-      .select(['kid', 'private_key', 'retired_at'])
-      .execute();
+    const rows = await world.db.selectFrom('signing_keys').select(['kid', 'private_key', 'retired_at']).execute();
     for (const row of rows) expect(row.private_key === null, row.kid).toBe(row.retired_at !== null);
     return Object.fromEntries(rows.map((row) => [row.kid, row.private_key !== null]));
   };
@@ -579,7 +575,7 @@ describe('rotating the master key of a key file', () => {
     await world.restart();
     expect((await agent.act(READ)).status).toBe(200);
     // Without the tampered value the rotation completes.
-    await world.running.broker.store.db.deleteFrom('connections').where('id', '=', spoilt.id).execute();
+    await world.db.deleteFrom('connections').where('id', '=', spoilt.id).execute();
     expect((await rotate(world.running, 'master')).status).toBe(200);
     expect(linesOf(keyFile)).toHaveLength(1);
   });

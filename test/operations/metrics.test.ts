@@ -108,7 +108,7 @@ test('metrics without a token are readable from this machine only', async () => 
 
 test('metrics are available while the store is not', async () => {
   const world = await startWorld('sqlite');
-  await sql`drop table notices`.execute(world.running.broker.store.db);
+  await sql`drop table notices`.execute(world.db);
   const samples = await read(world);
   expect(samples.get('agent_broker_approvals_pending')).toBeNaN();
   expect(samples.get('agent_broker_audit_failing')).toBe(0);

@@ -26,8 +26,6 @@ describe.each(STORES)(`keys written into the database without the master key, on
     await world.demoOrganisation();
     await logSigner(world.running.broker);
   });
-
-  const db = () => world.running.broker.store.db;
   const published = async (path: string): Promise<string[]> =>
     (await send(world.running.baseUrl + path, {})).body.keys.map(({ kid }: { kid: string }) => kid);
   /** A forged key, whose private half is not in the store. */
@@ -48,7 +46,7 @@ describe.each(STORES)(`keys written into the database without the master key, on
     const { broker } = world.running;
     const { kid, row, key } = forged('evidence');
     const before = await published('/.well-known/svc-receipt-keys.json');
-    await db().insertInto('signing_keys').values(row).execute();
+    await world.db.insertInto('signing_keys').values(row).execute();
     await broker.keys.refresh();
     expect(await published('/.well-known/svc-receipt-keys.json')).toEqual(before);
     expect(broker.keys.set('evidence').verifyKeys.has(kid)).toBe(false);
@@ -60,7 +58,7 @@ describe.each(STORES)(`keys written into the database without the master key, on
 
   test('a token signed by an inserted key is rejected', async () => {
     const { kid, row, key } = forged('issuing');
-    await db().insertInto('signing_keys').values(row).execute();
+    await world.db.insertInto('signing_keys').values(row).execute();
     await world.running.broker.keys.refresh();
     const token = await new SignJWT({ sub: 'agent', scope: 'mcp' })
       .setProtectedHeader({ alg: 'ES256', kid, typ: 'at+jwt' })
@@ -79,23 +77,23 @@ describe.each(STORES)(`keys written into the database without the master key, on
   test('an authenticator is valid for one key and one use only, not for another key or another use', async () => {
     const { broker } = world.running;
     const { kid, row } = forged('evidence');
-    const own = await db()
+    const own = await world.db
       .selectFrom('signing_keys')
       .selectAll()
       .where('use', '=', 'evidence')
       .where('authenticator', 'is not', null)
       .executeTakeFirstOrThrow();
-    await db()
+    await world.db
       .insertInto('signing_keys')
       .values({ ...row, authenticator: own.authenticator })
       .execute();
     await broker.keys.refresh();
     expect(broker.keys.published('evidence')).not.toContain(kid);
     const issuing = broker.keys.signer('issuing', broker.clock()).kid;
-    await db().updateTable('signing_keys').set({ use: 'evidence' }).where('kid', '=', issuing).execute();
+    await world.db.updateTable('signing_keys').set({ use: 'evidence' }).where('kid', '=', issuing).execute();
     await broker.keys.refresh();
     expect(broker.keys.published('evidence')).not.toContain(issuing);
-    await db().updateTable('signing_keys').set({ use: 'issuing' }).where('kid', '=', issuing).execute();
+    await world.db.updateTable('signing_keys').set({ use: 'issuing' }).where('kid', '=', issuing).execute();
     await broker.keys.refresh();
     expect(broker.keys.signer('issuing', broker.clock()).kid).toBe(issuing);
   });
@@ -105,16 +103,16 @@ describe.each(STORES)(`keys written into the database without the master key, on
     const { publicKey } = generateNoteKey();
     const before = await verifierKeys(broker, 'a/log');
     expect(before).toHaveLength(1);
-    const own = await db().selectFrom('log_keys').selectAll().executeTakeFirstOrThrow();
+    const own = await world.db.selectFrom('log_keys').selectAll().executeTakeFirstOrThrow();
     const public_key = publicKey.toString('base64');
-    await db()
+    await world.db
       .insertInto('log_keys')
       .values({ id: sha256Hex(publicKey), public_key, created_at: 1, retired_at: 2 })
       .execute();
     // A row with the id of the genuine key, but another public half.
-    await db().updateTable('log_keys').set({ public_key }).where('private_key', 'is not', null).execute();
+    await world.db.updateTable('log_keys').set({ public_key }).where('private_key', 'is not', null).execute();
     expect(await verifierKeys(broker, 'a/log')).toEqual([]);
-    await db()
+    await world.db
       .updateTable('log_keys')
       .set({ public_key: own.public_key })
       .where('private_key', 'is not', null)
@@ -126,35 +124,35 @@ describe.each(STORES)(`keys written into the database without the master key, on
     const { broker } = world.running;
     const before = JSON.parse(await publishedSecretKeys(broker, broker.clock()));
     const { publicJwk } = generateSigningKey();
-    await db()
+    await world.db
       .updateTable('secret_keys')
       .set({ public_jwk: JSON.stringify(publicJwk) })
       .execute();
     expect(JSON.parse(await publishedSecretKeys(broker, broker.clock()))).toEqual(before);
     const { kid } = before.keys[0];
     const other = generateSigningKey();
-    await db()
+    await world.db
       .updateTable('secret_keys')
       .set({ kid: other.kid, public_jwk: JSON.stringify(other.publicJwk) })
       .execute();
     await expect(publishedSecretKeys(broker, broker.clock())).rejects.toThrow();
-    await db().updateTable('secret_keys').set({ kid }).execute();
+    await world.db.updateTable('secret_keys').set({ kid }).execute();
   });
 
   test('keys from before authenticators are adopted, also retired ones; a key that an older release adds is, while its private half proves it', async () => {
     const { broker } = world.running;
-    await db().deleteFrom('signing_keys').where('authenticator', 'is', null).execute();
+    await world.db.deleteFrom('signing_keys').where('authenticator', 'is', null).execute();
     const retired = forged('evidence');
-    await db().insertInto('signing_keys').values(retired.row).execute();
-    await db().updateTable('signing_keys').set({ authenticator: null }).execute();
-    await db().updateTable('log_keys').set({ authenticator: null }).execute();
+    await world.db.insertInto('signing_keys').values(retired.row).execute();
+    await world.db.updateTable('signing_keys').set({ authenticator: null }).execute();
+    await world.db.updateTable('log_keys').set({ authenticator: null }).execute();
     const { keys } = await loadAgain();
     expect(keys.published('evidence')).toContain(retired.kid);
     expect(await verifierKeys(broker, 'a/log')).not.toEqual([]);
     const added = await keys.rotate('issuing', broker.clock());
-    await db().updateTable('signing_keys').set({ authenticator: null }).where('kid', '=', added.kid).execute();
+    await world.db.updateTable('signing_keys').set({ authenticator: null }).where('kid', '=', added.kid).execute();
     await keys.refresh();
-    await db()
+    await world.db
       .updateTable('signing_keys')
       .set({ private_key: null, retired_at: 3 })
       .where('kid', '=', added.kid)
@@ -166,8 +164,8 @@ describe.each(STORES)(`keys written into the database without the master key, on
 
   test('a start reports when the broker created none of the keys that can sign', async () => {
     const { broker } = world.running;
-    const before = await db().selectFrom('signing_keys').selectAll().where('use', '=', 'root').execute();
-    await db()
+    const before = await world.db.selectFrom('signing_keys').selectAll().where('use', '=', 'root').execute();
+    await world.db
       .updateTable('signing_keys')
       .set({ authenticator: Buffer.from('none') })
       .where('use', '=', 'root')
@@ -176,6 +174,6 @@ describe.each(STORES)(`keys written into the database without the master key, on
       loadKeys(broker.store, broker.vault, { now: broker.clock(), log: collectingLog().log }),
     ).rejects.toThrow(/None of the stored root keys .* Restore a backup/);
     for (const { kid, authenticator } of before)
-      await db().updateTable('signing_keys').set({ authenticator }).where('kid', '=', kid).execute();
+      await world.db.updateTable('signing_keys').set({ authenticator }).where('kid', '=', kid).execute();
   });
 });

@@ -40,8 +40,6 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     expect((await here.act(READ)).status).toBe(200);
     expect((await there.act(READ)).status).toBe(200);
   });
-
-  const store = () => world.running.broker.store.db;
   const refused = async (reason: string) => {
     const answer = await withoutCalls(world, () => there.act(READ));
     expect([answer.status, answer.body.reason], answer.text).toEqual([403, reason]);
@@ -77,13 +75,13 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     const place = { organisationId: organisation.id, id: here.id };
     for (let i = 0; i < 5; i++) {
       await moveAgent(
-        store(),
+        world.db,
         place,
         { from: ['active'], to: 'suspended', cause: 'owner_manual', detail: null },
         Date.now(),
       );
       await refused('agent_suspended');
-      await moveAgent(store(), place, { from: ['suspended'], to: 'active', cause: null, detail: null }, Date.now());
+      await moveAgent(world.db, place, { from: ['suspended'], to: 'active', cause: null, detail: null }, Date.now());
       expect((await there.act(READ)).status).toBe(200);
     }
     await organisation.ask('POST', `/owner/agents/${here.id}/revoke`, {});
@@ -92,16 +90,16 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
 
   test('MR-04 changes of a policy, a guardrail and a grant apply at the other replica immediately', async () => {
     const version = await there.get('/v1/agent/permissions');
-    await putPolicy(store(), { organisationId: organisation.id, id: policy, name: 'p', rules: '[]' }, Date.now());
+    await putPolicy(world.db, { organisationId: organisation.id, id: policy, name: 'p', rules: '[]' }, Date.now());
     await refused('denied_by_policy');
     const rules = '[{"effect":"allow"}]';
-    await putPolicy(store(), { organisationId: organisation.id, id: policy, name: 'p', rules }, Date.now());
+    await putPolicy(world.db, { organisationId: organisation.id, id: policy, name: 'p', rules }, Date.now());
     expect((await there.act(READ)).status).toBe(200);
-    await putGuardrails(store(), organisation.id, '[{"name":"g","effect":"deny"}]', Date.now());
+    await putGuardrails(world.db, organisation.id, '[{"name":"g","effect":"deny"}]', Date.now());
     await refused('denied_by_guardrail');
-    await putGuardrails(store(), organisation.id, '[]', Date.now());
-    const [grant] = await listGrants(store(), organisation.id, here.id);
-    await putGrant(store(), { ...grant!, scopes: '["demo:write"]' });
+    await putGuardrails(world.db, organisation.id, '[]', Date.now());
+    const [grant] = await listGrants(world.db, organisation.id, here.id);
+    await putGrant(world.db, { ...grant!, scopes: '["demo:write"]' });
     await refused('scope_not_granted');
     const changed = await there.get('/v1/agent/permissions', { 'if-none-match': version.headers.get('etag')! });
     expect([changed.status, changed.body.data.platforms[0].scopes]).toEqual([200, ['demo:write']]);
@@ -134,14 +132,13 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
   });
 
   test('a half-open breaker allows one trial over both replicas, and is closed on both after it', async () => {
-    const { db } = world.running.broker.store;
     world.upstream.answer = (_request, response) => response.writeHead(503).end();
     for (let i = 0; i < 20; i++) await (i % 2 ? here : there).act(READ);
     for (const agent of [here, there])
       expect((await withoutCalls(world, () => agent.act(READ))).body.reason).toBe('circuit_breaker_open');
     // Moves its opening time into the past, because the clocks of both cannot be moved together.
     const halfOpen = () =>
-      db
+      world.db
         .updateTable('breakers')
         .set({ open_until: Date.now() - 1 })
         .where('agent_id', '=', here.id)

@@ -40,10 +40,9 @@ describe.each(STORES)(`the store is unavailable on %s${postgresNote}`, (store) =
     await organisation.platform();
     const agent = await organisation.agent();
     expect((await agent.act(READ)).status).toBe(200);
-    const { db } = world.running.broker.store;
     const lines = linesOf(world);
     await cut?.cut();
-    const show = cut ? cut.repair : await hideTables(db);
+    const show = cut ? cut.repair : await hideTables(world.db);
     const answers = [
       await withoutCalls(world, () => agent.act(READ)),
       await agent.get('/v1/agents/me'),

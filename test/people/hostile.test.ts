@@ -110,8 +110,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     expect((await govern(other, document())).status).toBe(200);
     const theirs = await agentOfPeople(other);
     expect((await act(ANN, {}, theirs)).status).toBe(412);
-    const { db } = world.running.broker.store;
-    const rows = await db
+    const rows = await world.db
       .selectFrom('persons')
       .selectAll()
       .where('organisation_id', 'in', [organisation.id, other.id])

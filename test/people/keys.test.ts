@@ -28,7 +28,7 @@ describe.each(ONE_STORE)(`people and a new master key on %s${postgresNote}`, (st
   async function keysOfPeople(): Promise<Map<string, string[]>> {
     const found = new Map<string, string[]>();
     for (const column of SEALED.filter(({ table }) => OF_PEOPLE.includes(table))) {
-      const values = await listSealed(world.running.broker.store.db, column, '', 100);
+      const values = await listSealed(world.db, column, '', 100);
       found.set(`${column.table}.${column.column}`, [...new Set(values.map(({ sealed }) => sealedWith(sealed)))]);
     }
     return found;

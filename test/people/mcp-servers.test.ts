@@ -92,7 +92,7 @@ describe.each(ONE_STORE)(`MCP servers for people on %s${postgresNote}`, (store) 
         consent_url: expect.any(String),
       }),
     ]);
-    const row = await findAuditRow(world.running.broker.store.db, organisation.id, refused.body.audit_id);
+    const row = await findAuditRow(world.db, organisation.id, refused.body.audit_id);
     expect(row).toMatchObject({ result: 'errored', reason: 'consent_required', upstream_status: 403 });
     await give('U-ANN', 'ann');
     await expectStatus(200, call('U-ANN'));

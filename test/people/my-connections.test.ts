@@ -110,7 +110,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect((await act(ANN)).status).toBe(200);
     await world.running.services.tokenUses.write();
     const rows = () =>
-      world.running.broker.store.db
+      world.db
         .selectFrom('person_tokens')
         .select('last_used_at')
         .where('organisation_id', '=', organisation.id)

@@ -13,15 +13,14 @@ describe.runIf(STORES.includes('postgres'))(`deleting people while consents begi
   const world = givenWorld('postgres');
 
   test('a person for whom a consent begins is kept', async () => {
-    const { db } = world.running.broker.store;
     const organisation = await world.organisation();
     const now = Date.now();
     const person = { organisationId: organisation.id, hash: 'a'.repeat(64) };
-    await putPerson(db, { ...person, now: now - 2 * DAY_MS });
+    await putPerson(world.db, { ...person, now: now - 2 * DAY_MS });
     let purged: Promise<void> | undefined;
-    const personId = await inTransaction(db, async (tx) => {
+    const personId = await inTransaction(world.db, async (tx) => {
       const id = await putPerson(tx, { ...person, now });
-      purged = purgePeople(db, now - DAY_MS);
+      purged = purgePeople(world.db, now - DAY_MS);
       // Until the deletion has ended, or waits for this transaction.
       await Promise.race([purged, new Promise((resolve) => setTimeout(resolve, 500))]);
       await putPersonConsent(tx, {
@@ -45,9 +44,9 @@ describe.runIf(STORES.includes('postgres'))(`deleting people while consents begi
       return id;
     });
     await purged;
-    expect(await findPersonId(db, organisation.id, person.hash)).toBe(personId);
-    await db.deleteFrom('person_consents').where('organisation_id', '=', organisation.id).execute();
-    await purgePeople(db, now - DAY_MS);
-    expect(await findPersonId(db, organisation.id, person.hash)).toBeUndefined();
+    expect(await findPersonId(world.db, organisation.id, person.hash)).toBe(personId);
+    await world.db.deleteFrom('person_consents').where('organisation_id', '=', organisation.id).execute();
+    await purgePeople(world.db, now - DAY_MS);
+    expect(await findPersonId(world.db, organisation.id, person.hash)).toBeUndefined();
   });
 });

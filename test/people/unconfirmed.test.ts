@@ -65,7 +65,7 @@ describe.each(ONE_STORE)(`tokens that replace others once an owner confirms them
     expect((await act(ANN)).body.data).toEqual({});
     const refused = await act(ANN, WRITE);
     waitsForOwner(refused);
-    const row = await findAuditRow(world.running.broker.store.db, organisation.id, refused.body.audit_id);
+    const row = await findAuditRow(world.db, organisation.id, refused.body.audit_id);
     expect(row).toMatchObject({ result: 'errored', reason: 'consent_required', upstream_status: 401 });
   });
 

@@ -92,7 +92,6 @@ test.each(STORES)(`the store counts strikes as the model does, on %s${postgresNo
   const world = await startWorld(store);
   const organisation = await world.organisation();
   const { id } = await organisation.agent({ grants: {} });
-  const { db } = world.running.broker.store;
   let sequences = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -106,7 +105,7 @@ test.each(STORES)(`the store counts strikes as the model does, on %s${postgresNo
         let state: BreakerState | undefined;
         for (const now of moments.sort((a, b) => a - b)) {
           state = strike(state, cause, now, limits);
-          const row = await strikeStored(db, key, limits, now);
+          const row = await strikeStored(world.db, key, limits, now);
           expect({
             strikes: row.strikes,
             windowStart: row.window_start,

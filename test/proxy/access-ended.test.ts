@@ -93,7 +93,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
   const underWay = () => world.running.services.budget.underWay(Number.POSITIVE_INFINITY).length;
   const flagsOf = ({ flags }: { flags: string | null }) => JSON.parse(flags ?? '{}');
   async function rowOf({ id }: Organisation, auditId: string) {
-    const rows = await listAuditRows(world.running.broker.store.db, id, { limit: 100 });
+    const rows = await listAuditRows(world.db, id, { limit: 100 });
     return rows.find((row) => row.id === auditId)!;
   }
   /** Expects the answer to be reset soon, and to be recorded as cut for this reason. */
@@ -236,7 +236,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     await expect.poll(() => held().bytes, { timeout: 5_000 }).toBeGreaterThan(100_000);
     await suspend(organisation, agent);
     await expect.poll(held, { timeout: SOON_MS }).toEqual({ calls: 0, bytes: 0 });
-    const [row] = (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 10 })).filter(
+    const [row] = (await listAuditRows(world.db, organisation.id, { limit: 10 })).filter(
       ({ kind }) => kind === 'action',
     );
     expect(flagsOf(row!)).toMatchObject({ ended: 'access_ended', ended_because: 'agent_suspended' });
@@ -340,8 +340,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     const path = `/owner/agents/${agent.agentId}/static-keys/${revoked.id}`;
     expect((await organisation.ask('DELETE', path)).status).toBeLessThan(300);
     await ended(one!);
-    const { db } = world.running.broker.store;
-    await db.updateTable('static_keys').set({ expires_at: 1 }).where('id', '=', expiring.id).execute();
+    await world.db.updateTable('static_keys').set({ expires_at: 1 }).where('id', '=', expiring.id).execute();
     await ended(two!);
     for (const reading of [three!, signed]) {
       const soFar = reading.text().length;

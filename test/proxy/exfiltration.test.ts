@@ -34,7 +34,7 @@ const FORMS = [
 
 /** The row of the agent's newest request. */
 async function newestRow() {
-  const rows = await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 });
+  const rows = await listAuditRows(world.db, organisation.id, { limit: 20 });
   return rows.find((row) => row.agent_id === agent.id);
 }
 

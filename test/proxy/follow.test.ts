@@ -316,8 +316,7 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
     leaving.abort();
     await vi.waitFor(() => expect(closed).toBe(2));
     const id = headers.get('x-svc-audit-id') ?? '';
-    const { db } = world.running.broker.store;
-    await vi.waitFor(async () => expect((await findAuditRow(db, organisation.id, id))?.state).toBe('final'));
+    await vi.waitFor(async () => expect((await findAuditRow(world.db, organisation.id, id))?.state).toBe('final'));
     expect(await flagsOf({ auditId: id } as Got)).toMatchObject({
       ended: 'client_closed',
       followed: { host: 'localhost', redirect_status: 302 },

@@ -641,7 +641,7 @@ describe('bodies', () => {
     expect(answer).toMatchObject({ status: 502, body: { detail: expect.stringContaining('names a method') } });
     // The part that was sent is incomplete, so no platform treats it as a request.
     expect(world.upstream.seen.length).toBe(before);
-    const [row] = await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 1 });
+    const [row] = await listAuditRows(world.db, organisation.id, { limit: 1 });
     expect(row).toMatchObject({ kind: 'action', result: 'errored' });
   });
 
@@ -728,9 +728,7 @@ describe('bodies', () => {
     );
     await once(socket, 'connect');
     const mine = async () =>
-      (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 })).filter(
-        (row) => row.agent_id === leaver.id,
-      );
+      (await listAuditRows(world.db, organisation.id, { limit: 20 })).filter((row) => row.agent_id === leaver.id);
     setTimeout(() => socket.destroy(), 50);
     await expect
       .poll(mine, { timeout: 5_000 })
@@ -768,9 +766,7 @@ describe('answers', () => {
     });
     await expect(broken).rejects.toThrow();
     const rows = async () =>
-      (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 })).filter(
-        (row) => row.agent_id === agent.id,
-      );
+      (await listAuditRows(world.db, organisation.id, { limit: 20 })).filter((row) => row.agent_id === agent.id);
     await expect.poll(async () => (await rows()).at(0)?.flags).toContain('"ended":"upstream_closed"');
   });
 
@@ -836,9 +832,7 @@ describe('answers', () => {
     await sending.promise;
     world.upstream.answer = undefined;
     const rows = async () =>
-      (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 })).filter(
-        (row) => row.agent_id === reader.id,
-      );
+      (await listAuditRows(world.db, organisation.id, { limit: 20 })).filter((row) => row.agent_id === reader.id);
     await expect.poll(async () => (await rows()).at(0)?.flags, { timeout: 5_000 }).toContain('"ended":"client_closed"');
   });
 

@@ -48,7 +48,7 @@ async function expectRefused(asking: () => Promise<Answer>, code: string) {
   );
   expect(answer.body.detail).toContain('refused_parameters');
   expect(world.upstream.seen.length).toBe(before);
-  const [row] = await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 1 });
+  const [row] = await listAuditRows(world.db, organisation.id, { limit: 1 });
   expect(row).toMatchObject({ kind: 'action', result: 'errored', reason: code });
 }
 

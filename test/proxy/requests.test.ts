@@ -140,8 +140,7 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
         const refused = await send(rules, type);
         expect(refused, JSON.stringify(rules)).toMatchObject({ status: 413, body: { error: 'payload_too_large' } });
         expect(refused.body.detail).toContain('more than 1024 KiB');
-        const { db } = world.running.broker.store;
-        const row = await findAuditRow(db, organisation.id, refused.headers.get('x-svc-audit-id') ?? '');
+        const row = await findAuditRow(world.db, organisation.id, refused.headers.get('x-svc-audit-id') ?? '');
         expect(row).toMatchObject({ result: 'errored', reason: 'payload_too_large' });
       }
     // Another denial is reported instead, because a shorter body would not help.
@@ -208,18 +207,17 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
     const id = await organisation.connection('named');
     expect(await read(id)).toBe('named');
     expect(await read('named-main')).toBe('named');
-    const { db } = world.running.broker.store;
-    await db.updateTable('connections').set({ label: 'renamed' }).where('id', '=', id).execute();
+    await world.db.updateTable('connections').set({ label: 'renamed' }).where('id', '=', id).execute();
     expect(await read('named-main')).toContain('It has: demo-main, renamed.');
     expect(await read('renamed')).toBe('named');
-    await db
+    await world.db
       .updateTable('connections')
       .set({ label: id })
       .where('organisation_id', '=', organisation.id)
       .where('label', '=', 'demo-main')
       .execute();
     expect(await read(id)).toBe('demo');
-    await db
+    await world.db
       .updateTable('connections')
       .set({ label: 'demo-main' })
       .where('organisation_id', '=', organisation.id)

@@ -69,9 +69,8 @@ describe('a refused token', () => {
         labels.map(async (label) => toldOf(await ask('GET', `/proxy/${label}/x`, { bare: true, headers }))),
       );
     const before = await asked();
-    const { db } = world.running.broker.store;
     const relabel = async (from: string, to: string) =>
-      await db.updateTable('connections').set({ label: to }).where('label', '=', from).execute();
+      await world.db.updateTable('connections').set({ label: to }).where('label', '=', from).execute();
     for (const label of labels) {
       await relabel('demo-main', label);
       const [answer] = await Promise.all([ask('GET', `/proxy/${label}/items`)]);

@@ -57,7 +57,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     });
     const { id, key, created_at, expires_at } = made.body;
     expect(Date.parse(expires_at) - Date.parse(created_at)).toBe(90 * DAY_S * 1000);
-    const rows = await world.running.broker.store.db.selectFrom('static_keys').selectAll().execute();
+    const rows = await world.db.selectFrom('static_keys').selectAll().execute();
     expect(JSON.stringify(rows)).not.toContain(key.slice(4));
     const all = await organisation.ask('GET', `/owner/agents/${agent.agentId}/static-keys`);
     expect(all.text).not.toContain(key.slice(4));
@@ -350,14 +350,13 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
       });
     const waiting = write('20');
     const joined = await write('0');
-    const { db } = world.running.broker.store;
-    await sql`alter table static_keys rename to static_keys_away`.execute(db);
+    await sql`alter table static_keys rename to static_keys_away`.execute(world.db);
     try {
       await organisation.ask('POST', `/owner/approvals/${joined.body.approval_id}/approve`, {});
       const { status, body } = await waiting;
       expect([status, body.error]).toEqual(store === 'sqlite' ? [503, 'store_unavailable'] : [500, 'internal_error']);
     } finally {
-      await sql`alter table static_keys_away rename to static_keys`.execute(db);
+      await sql`alter table static_keys_away rename to static_keys`.execute(world.db);
     }
     expect(await write('0')).toMatchObject({ status: 200, body: { body: '{"held":3}' } });
   });

@@ -68,7 +68,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     const [cut, whole] = await Promise.all([readStream('demo-main'), readStream('patient-main')]);
     world.upstream.answer = undefined;
     expect([cut.text, whole.text]).toEqual(['cut', 'data: one\n\ndata: two\n\n']);
-    const row = await findAuditRow(world.running.broker.store.db, organisation.id, cut.auditId);
+    const row = await findAuditRow(world.db, organisation.id, cut.auditId);
     expect(JSON.parse(row?.flags ?? '{}')).toMatchObject({ ended: 'idle' });
     expect((await set({ idle_seconds: null })).body).toMatchObject({ idle_seconds: null });
   });

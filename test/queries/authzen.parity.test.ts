@@ -117,10 +117,9 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
 
   const grant = async (organisation: Organisation, agent: TestAgent, grants: State['grants'], second: string) => {
-    const { db } = world.running.broker.store;
     for (const [name, terms] of Object.entries(grants))
       if (terms)
-        await putGrant(db, {
+        await putGrant(world.db, {
           organisation_id: organisation.id,
           id: uuidv4(),
           agent_id: agent.id,
@@ -138,7 +137,6 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
 
   /** Stores the state; returns the agent and its second connection. */
   const furnish = async (given: State) => {
-    const { db } = world.running.broker.store;
     const organisation = await world.organisation({ guardrails: given.guardrails });
     await organisation.platform({ id: 'crm', manifest: MANIFEST });
     const second = await organisation.connection('crm', { isDefault: false });
@@ -156,10 +154,13 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
     await grant(organisation, agent, given.grants, second);
     if (given.allStopped) {
       const stop = { at: Date.now(), by: organisation.owner.id, detail: null, agents: 1 };
-      await putAgentsStopped(db, organisation.id, stop);
+      await putAgentsStopped(world.db, organisation.id, stop);
     }
     if (given.platformOff) {
-      const off = db.updateTable('platforms').set({ suspended: 1 }).where('organisation_id', '=', organisation.id);
+      const off = world.db
+        .updateTable('platforms')
+        .set({ suspended: 1 })
+        .where('organisation_id', '=', organisation.id);
       await off.execute();
     }
     if (given.breaker) {
@@ -171,7 +172,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
         breaker_upstream_failure: ['crm'],
       };
       for (const key of keys[cause])
-        await db
+        await world.db
           .insertInto('breakers')
           .values({
             organisation_id: organisation.id,
@@ -197,8 +198,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
   /** Returns the outcome of a call, after checking that its answer and its audit row have the same reason. */
   const outcome = async (organisation: Organisation, answer: Answer): Promise<Came> => {
     const { status, body, text } = answer;
-    const { db } = world.running.broker.store;
-    const row = await findAuditRow(db, organisation.id, auditIdOf(answer));
+    const row = await findAuditRow(world.db, organisation.id, auditIdOf(answer));
     const kinds: Record<number, Came['kind']> = { 200: 'allow', 202: 'hold', 403: 'deny', 409: 'deny' };
     expect(kinds, text).toHaveProperty(String(status));
     const reason = { 403: body.reason, 409: body.error }[status] ?? row!.reason;

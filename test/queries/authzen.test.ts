@@ -305,8 +305,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
   });
 
   test('a question is not recorded in the audit', async () => {
-    const count = async () =>
-      (await world.running.broker.store.db.selectFrom('audit_rows').select('id').execute()).length;
+    const count = async () => (await world.db.selectFrom('audit_rows').select('id').execute()).length;
     const before = await count();
     await ask(agent);
     await ask(await organisation.agent({ grants: {} }));
@@ -342,7 +341,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       expect(await says(ask(other))).toEqual({ decision: false, reason: 'agent_suspended' });
       await move(parent, 'resume');
       expect(await says(ask(other))).toEqual({ decision: true, reason: 'approved' });
-      await world.running.broker.store.db
+      await world.db
         .updateTable('grants')
         .set({ expires_at: Date.now() - 1 })
         .where('agent_id', '=', parent.id)

@@ -151,9 +151,8 @@ describe.each(ONE_STORE)(`the store is unavailable on %s${postgresNote}`, (store
         expect([status, body.decision ?? body.authorized ?? body.recognized], text).toEqual([200, true]);
     };
     expectYes(await everyone());
-    const { db } = world.running.broker.store;
     await cut?.cut();
-    const show = cut ? cut.repair : await hideTables(db);
+    const show = cut ? cut.repair : await hideTables(world.db);
     for (const answer of await everyone()) {
       expectProblem(answer, 503, 'store_unavailable');
       expect([answer.headers.get('retry-after'), answer.headers.get('x-request-id')]).toEqual(['5', 'r-1']);
@@ -170,8 +169,7 @@ test("the metadata and the names of agents and authorities use the broker's publ
   const organisation = await world.organisation();
   await organisation.platform();
   const agent = await organisation.agent();
-  const { db } = world.running.broker.store;
-  await updateOrganisation(db, organisation.id, { publish_identity_documents: 1 });
+  await updateOrganisation(world.db, organisation.id, { publish_identity_documents: 1 });
   const here = `http://127.0.0.1:${port}`;
   expect((await send(`${here}/.well-known/authzen-configuration`, {})).body).toEqual({
     policy_decision_point: 'https://broker.example',

@@ -167,11 +167,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       const on = (connection_id: string, action: string) =>
         ok(pub(query(other, { action, context: { connection_id } })));
       const policy = { policy: await published.policy([{ effect: 'allow' }]) };
-      await world.running.broker.store.db
-        .updateTable('agents')
-        .set({ policy_id: policy.policy })
-        .where('id', '=', other.id)
-        .execute();
+      await world.db.updateTable('agents').set({ policy_id: policy.policy }).where('id', '=', other.id).execute();
       expect(await on(second, 'demo:write')).toMatchObject({ authorized: true });
       expect(await on(second.toUpperCase(), 'demo:write')).toMatchObject({ authorized: true });
       expect(await on(second, 'demo:read')).toMatchObject({ authorized: false, message: 'scope_not_granted' });
@@ -194,11 +190,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
     const organisation = await world.organisation();
     await organisation.platform();
     const one = await organisation.agent();
-    await world.running.broker.store.db
-      .updateTable('organisations')
-      .set({ restored: '{}' })
-      .where('id', '=', organisation.id)
-      .execute();
+    await world.db.updateTable('organisations').set({ restored: '{}' }).where('id', '=', organisation.id).execute();
     for (const path of [AUTHORIZATION, RECOGNITION]) {
       const answer = await expectStatus(503, byOwner(organisation, query(one), path));
       expect(answer.text).toContain('store_restored');

@@ -55,7 +55,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     return await status();
   };
   const finalRows = async () =>
-    await world.running.broker.store.db
+    await world.db
       .selectFrom('audit_rows')
       .select(['id', 'row_hash'])
       .where('organisation_id', '=', organisation.id)
@@ -167,7 +167,6 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
   );
 
   test('only the last checkpoint of each past hour is kept', async () => {
-    const { db } = world.running.broker.store;
     await agent.act(READ);
     const { size: signed } = await settled();
     const hour = 3_600_000;
@@ -180,10 +179,10 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
       signature: 'none',
       cosignatures: null,
     }));
-    await db.insertInto('log_checkpoints').values(made).execute();
+    await world.db.insertInto('log_checkpoints').values(made).execute();
     const left = async () =>
       (
-        await db
+        await world.db
           .selectFrom('log_checkpoints')
           .select('at')
           .where('organisation_id', '=', organisation.id)
@@ -192,10 +191,10 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
           .execute()
       ).map((one) => (Number(one.at) - hour * 1_000) / hour);
     // Without the mark, as in a store from before thinning was introduced.
-    await db.deleteFrom('meta').where('name', '=', 'checkpoints_thinned_until').execute();
-    await thinCheckpoints(db, hour * 1_001.5);
+    await world.db.deleteFrom('meta').where('name', '=', 'checkpoints_thinned_until').execute();
+    await thinCheckpoints(world.db, hour * 1_001.5);
     expect(await left()).toEqual([2 / hour, 1, 1 + 1 / hour, 3, 4 - 1 / hour, 4]);
-    await thinCheckpoints(db, hour * 2_000);
+    await thinCheckpoints(world.db, hour * 2_000);
     expect(await left()).toEqual([2 / hour, 1 + 1 / hour, 4 - 1 / hour, 4]);
     expect((await status()).checkpoint.size).toBe(signed);
   });
@@ -205,7 +204,6 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
   testOnSqlite(
     'thinning the checkpoints of a busy week reads one hour at a time, and processes every hour while no broker ran',
     async () => {
-      const { db } = world.running.broker.store;
       const hour = 3_600_000;
       const now = Date.now();
       const first = now - (now % hour) - 200 * hour;
@@ -213,27 +211,27 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
       await sql`insert into log_checkpoints (organisation_id, size, root, at, signature)
       with recursive made(n) as (select 0 union all select n + 1 from made where n < ${sql.lit(200 * 720 - 1)})
       select ${organisation.id}, 1000000 + n, 'root', ${sql.lit(first)} + ${sql.lit(5_000)} * n, 'none' from made`.execute(
-        db,
+        world.db,
       );
       const left = async (until: number) =>
-        await db
+        await world.db
           .selectFrom('log_checkpoints')
           .select('at')
           .where('organisation_id', '=', organisation.id)
           .where('at', '<', until)
           .execute();
-      await db.deleteFrom('meta').where('name', '=', 'checkpoints_thinned_until').execute();
+      await world.db.deleteFrom('meta').where('name', '=', 'checkpoints_thinned_until').execute();
       // Rounds of a day each.
       const turn = await longestTurn(async () => {
-        await thinCheckpoints(db, first + 30 * hour);
-        await thinCheckpoints(db, first + 30 * hour);
-        await thinCheckpoints(db, first + 31 * hour);
+        await thinCheckpoints(world.db, first + 30 * hour);
+        await thinCheckpoints(world.db, first + 30 * hour);
+        await thinCheckpoints(world.db, first + 31 * hour);
       });
       expect(await left(first + 31 * hour)).toHaveLength(31);
       expect(await left(first + 32 * hour)).toHaveLength(31 + 720);
       // Each hour is read once, and separately.
       expect(turn).toBeLessThan(300);
-      await db.deleteFrom('log_checkpoints').where('signature', '=', 'none').execute();
+      await world.db.deleteFrom('log_checkpoints').where('signature', '=', 'none').execute();
     },
     60_000,
   );
@@ -262,13 +260,12 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
   testOnOne(store)(
     'a damaged log is not continued, and no contradicting checkpoint is signed; logs of other organisations continue',
     async () => {
-      const db = () => world.running.broker.store.db;
       const other = await world.demoOrganisation();
       const neighbour = await other.agent();
       await agent.act(READ);
       const { size, checkpoint } = await settled();
-      const mine = () => db().updateTable('log_entries').where('organisation_id', '=', organisation.id);
-      const { row_hashes } = await db()
+      const mine = () => world.db.updateTable('log_entries').where('organisation_id', '=', organisation.id);
+      const { row_hashes } = await world.db
         .selectFrom('log_entries')
         .select('row_hashes')
         .where('organisation_id', '=', organisation.id)
@@ -303,22 +300,20 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
   );
 
   testOnOne(store)('invalid pending rows block only the log of their organisation', async () => {
-    const { db } = world.running.broker.store;
     const other = await world.demoOrganisation();
     const neighbour = await other.agent();
     const row = { organisation_id: organisation.id, row_id: 'x', row_hash: 'zz', finished_at: 1 };
-    await db.insertInto('log_pending').values(row).execute();
+    await world.db.insertInto('log_pending').values(row).execute();
     await agent.act(READ);
     for (let calls = 0; calls < 3; calls++) await neighbour.act(READ);
     await expect
       .poll(async () => (await other.ask('GET', '/owner/log')).body, POLLING)
       .toMatchObject({ size: 3, waiting: 0 });
     expect(await status()).toMatchObject({ size: 0, waiting: 2 });
-    await db.deleteFrom('log_pending').where('organisation_id', '=', organisation.id).execute();
+    await world.db.deleteFrom('log_pending').where('organisation_id', '=', organisation.id).execute();
   });
 
   test('many rows fill tiles, and the root over all of them is correct', async () => {
-    const { db } = world.running.broker.store;
     await agent.act(READ);
     const { size: before } = await settled();
     const added = Array.from({ length: 600 }, (_, at) => ({
@@ -328,7 +323,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
       finished_at: at,
     }));
     for (let at = 0; at < added.length; at += 100)
-      await db
+      await world.db
         .insertInto('log_pending')
         .values(added.slice(at, at + 100))
         .execute();

@@ -19,7 +19,7 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
   const fetched = (path: string) => readAsOwner(world, organisation, path);
   const settled = (atLeast: number) => settledLog(organisation, atLeast);
   const rowsThere = async () =>
-    await world.running.broker.store.db
+    await world.db
       .selectFrom('audit_rows')
       .selectAll()
       .where('organisation_id', '=', organisation.id)
@@ -31,7 +31,7 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
     const model = (await rowsThere()).find(({ reason }) => reason === 'organisation_changed')!;
     const row = { ...model, id: uuidv7(Date.now()), ...more };
     const hashed = Object.fromEntries(HASHED_COLUMNS.map((name) => [name, row[name]]));
-    await world.running.broker.store.db
+    await world.db
       .insertInto('audit_rows')
       .values({ ...row, row_hash: hashOf(hashed) })
       .execute();
@@ -61,7 +61,7 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
     await settled(size + 1);
     const calls = (await rowsThere()).filter(({ kind }) => kind === 'action').map(({ id }) => id);
     expect(calls).toHaveLength(10);
-    await world.running.broker.store.db.deleteFrom('audit_rows').where('id', 'in', calls).execute();
+    await world.db.deleteFrom('audit_rows').where('id', 'in', calls).execute();
     const verify = await saved(kept);
     const bare = await verify();
     expect([bare.code, bare.stdout]).toEqual([1, '']);

@@ -26,7 +26,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   const agent = fresh(() => organisation.agent());
 
   // A round processes every organisation with a retention, also those of earlier tests.
-  afterEach(() => world.running.broker.store.db.updateTable('organisations').set({ retention: null }).execute());
+  afterEach(() => world.db.updateTable('organisations').set({ retention: null }).execute());
 
   const fetched = (path: string) => readAsOwner(world, organisation, path);
   const settled = (atLeast: number) => settledLog(organisation, atLeast);
@@ -39,7 +39,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     await Promise.all([round(days), round(days)]);
   };
   const placesWithoutRows = async (count: number, finished_at: number) =>
-    await world.running.broker.store.db
+    await world.db
       .insertInto('log_pending')
       .values(
         Array.from({ length: count }, () => ({
@@ -188,11 +188,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect(await verify(await exported())).toMatchObject({ ok: true, purged: 300 });
     await later.return(undefined);
     // An export whose client has disconnected holds no rows either.
-    const leases = await world.running.broker.store.db
-      .selectFrom('leases')
-      .select('name')
-      .where('name', 'like', 'log export %')
-      .execute();
+    const leases = await world.db.selectFrom('leases').select('name').where('name', 'like', 'log export %').execute();
     expect(leases).toEqual([]);
   }, 180_000);
 
@@ -233,14 +229,13 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   }, 180_000);
 
   test('expired events are deleted, except announcements of deletions; a restored store deletes nothing before its review', async () => {
-    const { db } = world.running.broker.store;
     const bob = await organisation.addOwner('viewer');
     expect((await organisation.ask('DELETE', `/owner/owners/${bob.id}`)).status).toBe(200);
     const former = async () => (await organisation.ask('GET', '/owner/owners')).body.former;
     await keep({ events_days: 31 });
     await settled(2);
     const restored = (value: string | null) =>
-      db.updateTable('organisations').set({ restored: value }).where('id', '=', organisation.id).execute();
+      world.db.updateTable('organisations').set({ restored: value }).where('id', '=', organisation.id).execute();
     await restored(JSON.stringify({ at: 1 }));
     await purge(40);
     const changes = async () => (await organisation.ask('GET', '/owner/audit?reason=organisation_changed')).body.rows;
@@ -258,7 +253,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     await purge(40);
     // Rows that an active sink has not received yet are not deleted.
     expect(await changes()).toHaveLength(1);
-    await db
+    await world.db
       .updateTable('audit_sinks')
       .set({ status: 'paused' })
       .where('organisation_id', '=', organisation.id)
@@ -275,7 +270,6 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   });
 
   test('every organisation is processed, however short the rounds are, and whatever fails for another organisation', async () => {
-    const { db } = world.running.broker.store;
     const others = [await world.demoOrganisation(), await world.demoOrganisation()];
     for (const one of [organisation, ...others]) {
       await one.ask('POST', '/owner/organisation', { retention: { reads_days: 31 } });
@@ -284,11 +278,11 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     }
     const altered = others[0]!;
     const set = (retention: string | null) =>
-      db.updateTable('organisations').set({ retention }).where('id', '=', altered.id).execute();
+      world.db.updateTable('organisations').set({ retention }).where('id', '=', altered.id).execute();
     await set('{"reads_days":1}');
     const announced = async (one: typeof organisation) =>
       (await one.ask('GET', '/owner/audit?reason=audit_purged')).body.rows.length;
-    const { kept } = await db
+    const { kept } = await world.db
       .selectFrom('organisations')
       .select((eb) => eb.fn.count<number>('id').as('kept'))
       .where('retention', 'is not', null)
@@ -309,7 +303,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     const { body } = await agent.act(READ);
     await settled(1);
     const shorter = { reads_days: 31, calls_days: null, events_days: null };
-    const stored = world.running.broker.store.db.updateTable('organisations').where('id', '=', organisation.id);
+    const stored = world.db.updateTable('organisations').where('id', '=', organisation.id);
     await stored.set({ retention: JSON.stringify(shorter) }).execute();
     await expect(purge(40)).rejects.toThrow(`organisation ${organisation.id} was not set by an admin`);
     const receipt = async () => (await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status;
@@ -367,15 +361,22 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   });
 
   test('a row whose time, or whose tile’s time, was altered in the database to look old is not deleted', async () => {
-    const { db } = world.running.broker.store;
     await keep({ reads_days: 90 });
     const young = await agent.act(READ);
     const altered = await agent.act(READ);
     await settled(3);
-    await db.updateTable('log_entries').set({ last_at: 1 }).where('organisation_id', '=', organisation.id).execute();
-    await db.updateTable('audit_rows').set({ finished_at: 1 }).where('id', '=', altered.body._meta.audit_id).execute();
+    await world.db
+      .updateTable('log_entries')
+      .set({ last_at: 1 })
+      .where('organisation_id', '=', organisation.id)
+      .execute();
+    await world.db
+      .updateTable('audit_rows')
+      .set({ finished_at: 1 })
+      .where('id', '=', altered.body._meta.audit_id)
+      .execute();
     await purge(40);
-    const left = await db
+    const left = await world.db
       .selectFrom('audit_rows')
       .select('id')
       .where('id', 'in', [young.body._meta.audit_id, altered.body._meta.audit_id])

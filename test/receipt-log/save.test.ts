@@ -41,9 +41,7 @@ test('does not replace a saved log by one whose rows were changed, but saves it 
   expect(log).toContain('what was logged');
   await called('one more');
   expect((await save('kept')).stdout).toContain('kept has 2 checkpoints');
-
-  const { db } = world.running.broker.store;
-  await db
+  await world.db
     .updateTable('audit_rows')
     .set({ agent_reason: 'something else' })
     .where('agent_reason', '=', 'what was logged')

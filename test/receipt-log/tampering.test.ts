@@ -122,17 +122,16 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
   });
 
   test('a row deleted from the database, and one changed there, are reported', async () => {
-    const { db } = world.running.broker.store;
     const [gone, other] = [whole.rows[7]!, whole.rows[270]!];
     const of = { organisation_id: organisation.id };
-    const row = await db
+    const row = await world.db
       .selectFrom('audit_rows')
       .selectAll()
       .where('id', '=', String(gone.row.id))
       .executeTakeFirstOrThrow();
-    await db.deleteFrom('audit_rows').where('id', '=', row.id).execute();
+    await world.db.deleteFrom('audit_rows').where('id', '=', row.id).execute();
     const change = (detail: string | number | null) =>
-      db
+      world.db
         .updateTable('audit_rows')
         .set({ ...of, detail: detail as string | null })
         .where('id', '=', String(other.row.id))
@@ -146,8 +145,8 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       expect(kinds.filter((one) => /^(missing|changed)/.test(one))).toHaveLength(2);
     } finally {
       await change(other.row.detail ?? null);
-      await db.insertInto('audit_rows').values(row).execute();
-      await db.deleteFrom('log_pending').where('row_id', '=', row.id).execute();
+      await world.db.insertInto('audit_rows').values(row).execute();
+      await world.db.deleteFrom('log_pending').where('row_id', '=', row.id).execute();
     }
   });
 

@@ -126,7 +126,6 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
   test('are not sent checkpoints of a restored store before its review, and are afterwards', async () => {
     await agent.act(READ);
     await cosignedAbove(0);
-    const { db } = world.running.broker.store;
     const ended = {
       approvals: 0,
       access_requests: 0,
@@ -136,7 +135,7 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
       standing_approvals: 0,
     };
     const restored = JSON.stringify({ at: Date.now(), madeAt: null, ended, noted: true });
-    await db.updateTable('organisations').set({ restored }).where('id', '=', organisation.id).execute();
+    await world.db.updateTable('organisations').set({ restored }).where('id', '=', organisation.id).execute();
     const [origin = '', size = ''] = (await checkpoint()).split('\n');
     expect((await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 })).status).toBe(200);
     await expect

@@ -30,7 +30,7 @@ describe.each(ONE_STORE)(`a store that fails during a tool call of /mcp, on %s${
     return errors;
   };
   const rename = async (from: string, to: string) =>
-    void (await sql`alter table ${sql.table(from)} rename to ${sql.table(to)}`.execute(world.running.broker.store.db));
+    void (await sql`alter table ${sql.table(from)} rename to ${sql.table(to)}`.execute(world.db));
   // A missing table counts as a failing store on SQLite, whose outage is logged once, and not by each call.
   const code = store === 'sqlite' ? 'store_unavailable' : 'internal_error';
   const expectLogged = (errors: Json[]) => {

@@ -99,8 +99,7 @@ test('a concurrent identical write gets the same answer as the one in progress',
   answers(`{"id":${LONG},"list":[1.0,"\\u00e9"]}`, made.promise);
   const first = call('write_platform', WRITE);
   await expect.poll(() => world.upstream.seen.length, { timeout: scaledTimeout(10_000) }).toBe(1);
-  const { db } = world.running.broker.store;
-  const begunAt = async () => (await db.selectFrom('mcp_repeats').selectAll().executeTakeFirst())?.expires_at;
+  const begunAt = async () => (await world.db.selectFrom('mcp_repeats').selectAll().executeTakeFirst())?.expires_at;
   const before = await begunAt();
   const second = call('write_platform', WRITE);
   await expect.poll(begunAt, { timeout: scaledTimeout(10_000) }).not.toBe(before);

@@ -83,7 +83,7 @@ describe.each(ONE_STORE)(`notifications of changed permissions to a remote clien
       const listed = callMcp(world.running.baseUrl, access_token);
       const waiting = sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
       and clock_timestamp() - query_start > interval '1 second'`;
-      await expect.poll(async () => (await waiting.execute(world.running.broker.store.db)).rows).toHaveLength(1);
+      await expect.poll(async () => (await waiting.execute(world.db)).rows).toHaveLength(1);
       await blocker.query('commit');
       const { text } = await expectStatus(200, listed);
       expect(text).toContain('- tools: tools:read');

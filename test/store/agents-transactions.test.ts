@@ -22,9 +22,8 @@ describe.runIf(STORES.includes('postgres'))(`many transactions of one organisati
     const [busy, other] = [await world.demoOrganisation(), await world.demoOrganisation()];
     const agents = await Promise.all(Array.from({ length: AGENTS }, () => busy.agent()));
     const caller = await other.agent();
-    const { db } = world.running.broker.store;
     // Each transaction takes a second.
-    await slowCommits(db, table);
+    await slowCommits(world.db, table);
     let answered = 0;
     const all = agents.map(async (agent) => {
       const answer = await ask(agent);
@@ -32,7 +31,7 @@ describe.runIf(STORES.includes('postgres'))(`many transactions of one organisati
       // Those that waited for 5 seconds are given up before anything was stored.
       expect([status, 503], answer.text).toContain(answer.status);
     });
-    await untilCommitting(db, 2);
+    await untilCommitting(world.db, 2);
     const read = await other.ask('GET', '/owner/agents');
     expect([read.status, answered < AGENTS / 2]).toEqual([200, true]);
     const own = await ask(caller);

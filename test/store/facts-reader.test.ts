@@ -23,8 +23,6 @@ describe.each(STORES)(`reads of facts on %s${postgresNote}`, (store) => {
     read = factsReaders(world.running.broker.store).own;
   });
 
-  const db = () => world.running.broker.store.db;
-
   test('that are concurrent each get the rows of their own agent', async () => {
     const agents = await Promise.all(
       Array.from({ length: 70 }, (_, at) => organisation.agent({ name: `agent-${at}` })),
@@ -68,7 +66,7 @@ describe.each(STORES)(`reads of facts on %s${postgresNote}`, (store) => {
       'its status',
       (agent) =>
         moveAgent(
-          db(),
+          world.db,
           { organisationId: organisation.id, id: agent.id },
           { from: ['active'], to: 'suspended', cause: 'owner_manual', detail: null },
           Date.now(),
@@ -78,13 +76,13 @@ describe.each(STORES)(`reads of facts on %s${postgresNote}`, (store) => {
     ['the platform', () => organisation.platform({ secret: null, manifest: { name: `Demo ${randomInt(1_000_000)}` } })],
     [
       'the organisation',
-      () => updateOrganisation(db(), organisation.id, { approval_ttl_ms: randomInt(1_000, 1_000_000) }),
+      () => updateOrganisation(world.db, organisation.id, { approval_ttl_ms: randomInt(1_000, 1_000_000) }),
     ],
     [
       'a breaker',
       (agent) =>
         strike(
-          db(),
+          world.db,
           { organisation_id: organisation.id, agent_id: agent.id, cause: 'breaker_api_error', key: '' },
           { ...BREAKER_LIMITS.breaker_api_error, strikes: 1 },
           Date.now(),
@@ -96,7 +94,7 @@ describe.each(STORES)(`reads of facts on %s${postgresNote}`, (store) => {
         const [row] = await read(agent.agentId, 'demo', HERE);
         const place = { organisationId: organisation.id, id: row!.connection_id! };
         const other = row!.connection_status === 'active' ? 'reauth_needed' : 'active';
-        await setCredentialStatus(db(), { table: 'connections', ...place }, other);
+        await setCredentialStatus(world.db, { table: 'connections', ...place }, other);
       },
     ],
   ];
@@ -143,7 +141,7 @@ describe.each(STORES)(`reads of facts on %s${postgresNote}`, (store) => {
     ];
     for (const [first, second] of orders)
       for (const platform of ['demo', ALL_PLATFORMS]) {
-        await db()
+        await world.db
           .updateTable('agents')
           .set({ name: `${first} ${platform}` })
           .where('id', '=', agent.id)

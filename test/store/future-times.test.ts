@@ -18,10 +18,9 @@ const MINUTE_MS = 60_000;
 describe.each(STORES)(`times of a clock that was ahead, on %s${postgresNote}`, (store) => {
   test('are reset by the next round, and times of a correct clock stay', async () => {
     const world = await startWorld(store);
-    const { db } = world.running.broker.store;
     const { id: organisation_id, ...organisation } = await world.demoOrganisation();
     const { agentId } = await organisation.agent();
-    const { id: agent_id } = await db
+    const { id: agent_id } = await world.db
       .selectFrom('agents')
       .select('id')
       .where('agent_id', '=', agentId)
@@ -35,14 +34,14 @@ describe.each(STORES)(`times of a clock that was ahead, on %s${postgresNote}`, (
       key,
     });
     const limits = { strikes: 1, windowMs: MINUTE_MS, openMs: MINUTE_MS };
-    await strike(db, breaker('ahead'), limits, ahead);
-    await strike(db, breaker('right'), limits, now);
+    await strike(world.db, breaker('ahead'), limits, ahead);
+    await strike(world.db, breaker('right'), limits, now);
     const agent = { organisation_id, agent_id };
-    await countRefusal(db, agent, MINUTE_MS, ahead);
+    await countRefusal(world.db, agent, MINUTE_MS, ahead);
     const claimUntil = async (until?: number) => {
-      const rows = db.updateTable('connections').where('organisation_id', '=', organisation_id);
+      const rows = world.db.updateTable('connections').where('organisation_id', '=', organisation_id);
       if (until !== undefined) await rows.set({ refresh_claim_until: until }).execute();
-      const found = await db
+      const found = await world.db
         .selectFrom('connections')
         .select('refresh_claim_until')
         .where('organisation_id', '=', organisation_id)
@@ -51,19 +50,18 @@ describe.each(STORES)(`times of a clock that was ahead, on %s${postgresNote}`, (
     };
     await claimUntil(ahead);
 
-    await endFutureTimes(db, now);
-    expect(await claimTrial(db, breaker('ahead'), MINUTE_MS, now)).toBe(true);
-    expect(await claimTrial(db, breaker('right'), MINUTE_MS, now)).toBe(false);
-    expect(await refusalsAt(db, agent, MINUTE_MS, now + 2 * MINUTE_MS)).toBe(0);
+    await endFutureTimes(world.db, now);
+    expect(await claimTrial(world.db, breaker('ahead'), MINUTE_MS, now)).toBe(true);
+    expect(await claimTrial(world.db, breaker('right'), MINUTE_MS, now)).toBe(false);
+    expect(await refusalsAt(world.db, agent, MINUTE_MS, now + 2 * MINUTE_MS)).toBe(0);
     expect(await claimUntil()).toEqual([now]);
     await claimUntil(now + MINUTE_MS);
-    await endFutureTimes(db, now);
+    await endFutureTimes(world.db, now);
     expect(await claimUntil()).toEqual([now + MINUTE_MS]);
   });
 
   test('delayed messages become due; those delayed by quiet hours, and reminders, stay', async () => {
     const world = await startWorld(store);
-    const { db } = world.running.broker.store;
     const organisation = await world.demoOrganisation();
     const hook = { name: 'hook', kind: 'webhook', url: 'https://hooks.example/a' };
     const { id: channel_id } = (await organisation.ask('POST', '/owner/channels', hook)).body;
@@ -85,13 +83,13 @@ describe.each(STORES)(`times of a clock that was ahead, on %s${postgresNote}`, (
         external_ref: null,
         last_error: null,
       } as const;
-      await putDeliveries(db, [{ ...ids, ...plain, due_at, created_at: now, ...more }]);
+      await putDeliveries(world.db, [{ ...ids, ...plain, due_at, created_at: now, ...more }]);
       return ids.id;
     };
     const putOff = [await delivery(hours(40)), await delivery(hours(2), { created_at: hours(2) })];
     const kept = [await delivery(hours(20)), await delivery(hours(100), { step: 'reminder' })];
-    await endFutureTimes(db, now);
-    const rows = await db.selectFrom('notice_deliveries').select(['id', 'due_at']).execute();
+    await endFutureTimes(world.db, now);
+    const rows = await world.db.selectFrom('notice_deliveries').select(['id', 'due_at']).execute();
     const due = new Map(rows.map((row) => [row.id, Number(row.due_at)]));
     expect(putOff.map((id) => due.get(id))).toEqual([now, now]);
     expect(kept.map((id) => due.get(id))).toEqual([hours(20), hours(100)]);

@@ -20,21 +20,20 @@ const isNothing = (result: unknown): boolean =>
 describe('statements read, change and delete only the rows that they name', () => {
   let world: World;
   let stored: readonly StoredRow[];
-  const db = () => world.running.broker.store.db;
   beforeAll(async () => {
     // Both stores run the same statements.
     world = await startWorld('sqlite');
     const { organisation } = await furnish(world, 'alpha');
-    stored = await storedRows(db(), organisation.id);
+    stored = await storedRows(world.db, organisation.id);
     // Rows are copied without those that they refer to.
-    await sql`pragma foreign_keys = off`.execute(db());
+    await sql`pragma foreign_keys = off`.execute(world.db);
   });
 
   /** Returns the columns of each unique index of a table. */
   const uniqueIn = async (table: Table): Promise<string[][]> => {
     const { rows } = await sql<{ name: string; column: string }>`
       select l.name, i.name as "column" from pragma_index_list(${table}) as l, pragma_index_info(l.name) as i
-      where l."unique" = 1 order by l.name, i.seqno`.execute(db());
+      where l."unique" = 1 order by l.name, i.seqno`.execute(world.db);
     return Object.values(Object.groupBy(rows, ({ name }) => name)).map((one = []) => one.map(({ column }) => column));
   };
 
@@ -50,7 +49,7 @@ describe('statements read, change and delete only the rows that they name', () =
       const tried = async (rows: readonly Neighbour[]): Promise<{ result: unknown; touched: string[] }> => {
         const touched: string[] = [];
         let result: unknown;
-        await inTransaction(db(), async (tx) => {
+        await inTransaction(world.db, async (tx) => {
           await tx.deleteFrom(table).execute();
           for (const { row } of rows)
             await tx

@@ -626,9 +626,8 @@ describe('a full disk', () => {
       rmSync(filler);
       await expectStatus(200, agent.act(change('room')));
       await world.running.services.recorder.retryLate();
-      const { db } = world.running.broker.store;
       const rowsOf = (item: number | string) =>
-        db.selectFrom('audit_rows').selectAll().where('path', '=', `/items/${item}`).execute();
+        world.db.selectFrom('audit_rows').selectAll().where('path', '=', `/items/${item}`).execute();
       // Rows of calls that were refused, of the first one that failed and of later ones.
       const refused = { state: 'final', result: 'errored', reason: 'audit_unavailable' };
       expect(await rowsOf('full')).toMatchObject([refused]);

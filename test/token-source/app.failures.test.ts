@@ -211,16 +211,15 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
   test('a stored token that was altered, or belongs to another organisation, is replaced', async () => {
     const agent = await app.agent();
     expect((await agent.act(READ)).status).toBe(200);
-    const db = () => world.running.broker.store.db;
     const row = () =>
-      db()
+      world.db
         .selectFrom('upstream_tokens')
         .selectAll()
         .where('organisation_id', '=', organisation.id)
         .executeTakeFirstOrThrow();
     const altered = Buffer.from((await row()).token!);
     altered[altered.length - 1]! ^= 1;
-    await db()
+    await world.db
       .updateTable('upstream_tokens')
       .set({ token: altered })
       .where('id', '=', (await row()).id)
@@ -236,8 +235,7 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
 
   test('a key that cannot be opened is reported as missing', async () => {
     const agent = await app.agent();
-    const { db } = world.running.broker.store;
-    await db
+    await world.db
       .updateTable('platform_secrets')
       .set({ value: Buffer.alloc(200, 1) })
       .where('organisation_id', '=', organisation.id)

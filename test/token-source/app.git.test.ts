@@ -111,7 +111,7 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
     );
     expect(refused.stderr).toContain('! [remote rejected] HEAD -> main (upstream_unreachable)');
     expect(main()).toBe(before);
-    const rows = await listAuditRows(app.world.running.broker.store.db, app.organisation.id, { limit: 1 });
+    const rows = await listAuditRows(app.world.db, app.organisation.id, { limit: 1 });
     expect(rows[0]).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
     expect(JSON.parse(rows[0]?.flags ?? '{}')).toMatchObject({ code: 'body_gone', outcome: 'not_sent' });
     const { length } = app.host.exchanges;

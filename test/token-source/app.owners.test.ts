@@ -57,13 +57,7 @@ describe.each(ONE_STORE)(`owners can, for a connection to an App, on %s${postgre
     const { body } = await connect({ label: 'short-lived' });
     await tested(body.id);
     const kept = async () =>
-      (
-        await world.running.broker.store.db
-          .selectFrom('upstream_tokens')
-          .selectAll()
-          .where('connection_id', '=', body.id)
-          .execute()
-      ).length;
+      (await world.db.selectFrom('upstream_tokens').selectAll().where('connection_id', '=', body.id).execute()).length;
     expect(await kept()).toBe(1);
     const [token] = host.issued.keys();
     expect((await organisation.ask('DELETE', `/owner/connections/${body.id}`)).status).toBe(200);

@@ -28,13 +28,12 @@ describe.each(STORES)(`an abandoned claim on %s${postgresNote}`, (store) => {
   const { host, world } = app;
 
   test('expires 3 s after its process died, and not while that process is getting the token', async () => {
-    const { db } = world.running.broker.store;
     const agent = await app.agent();
     host.slowMs = 5_000;
     const waiting = agent.act(READ);
     await expect.poll(() => host.exchanges.length).toBe(1);
     const left = async () => {
-      const { claim_until: until } = await db
+      const { claim_until: until } = await world.db
         .selectFrom('upstream_tokens')
         .select('claim_until')
         .where('claim', 'is not', null)
@@ -53,10 +52,9 @@ describe.each(STORES)(`an abandoned claim on %s${postgresNote}`, (store) => {
   });
 
   test('is waited for, and taken over when its lease has expired', async () => {
-    const { db } = world.running.broker.store;
     const agent = await app.agent();
     expect((await agent.act(READ)).status).toBe(200);
-    const row = await db
+    const row = await world.db
       .selectFrom('upstream_tokens')
       .selectAll()
       .where('organisation_id', '=', app.organisation.id)
@@ -66,8 +64,8 @@ describe.each(STORES)(`an abandoned claim on %s${postgresNote}`, (store) => {
     world.clock.skewMs += 56 * 60_000;
     const now = world.running.broker.clock();
     const claim = { id: 'x', name: 'gone', now, until: now + 30_000, refused: undefined };
-    expect(await claimUpstreamToken(db, place, claim)).toBe(true);
-    expect(await claimUpstreamToken(db, place, { ...claim, name: 'late' })).toBe(false);
+    expect(await claimUpstreamToken(world.db, place, claim)).toBe(true);
+    expect(await claimUpstreamToken(world.db, place, { ...claim, name: 'late' })).toBe(false);
     const waiting = agent.act(READ);
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect(host.exchanges).toHaveLength(1);

@@ -199,15 +199,19 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
   });
 
   test('only expired tokens are deleted', async () => {
-    const { db } = world.running.broker.store;
     await made(await app.agent());
     const count = async () =>
-      (await db.selectFrom('upstream_tokens').select('id').where('organisation_id', '=', organisation.id).execute())
-        .length;
+      (
+        await world.db
+          .selectFrom('upstream_tokens')
+          .select('id')
+          .where('organisation_id', '=', organisation.id)
+          .execute()
+      ).length;
     const now = world.running.broker.clock();
-    await purgeUpstreamTokens(db, now);
+    await purgeUpstreamTokens(world.db, now);
     expect(await count()).toBe(1);
-    await purgeUpstreamTokens(db, now + 3601_000);
+    await purgeUpstreamTokens(world.db, now + 3601_000);
     expect(await count()).toBe(0);
   });
 

@@ -28,7 +28,7 @@ test('calls of other tools cause at most one event a minute', async () => {
   const agent = await organisation.agent({ policy, grants: { tools: { scopeList: Object.keys(SCOPES) } } });
   const call = () => expectStatus(200, agent.act(READ));
   const events = async () =>
-    (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 100 })).filter(
+    (await listAuditRows(world.db, organisation.id, { limit: 100 })).filter(
       ({ reason }) => reason === 'mcp_tools_changed',
     ).length;
 

@@ -276,7 +276,7 @@ describe('an abandoned call is cancelled at the server', () => {
     });
     await closed.promise;
     expect(cancelled).toEqual(stateless ? [] : [{ requestId: callId, session: 'the-session' }]);
-    const row = await findAuditRow(world.running.broker.store.db, other.organisation.id, body.audit_id);
+    const row = await findAuditRow(world.db, other.organisation.id, body.audit_id);
     expect(JSON.parse(row?.flags ?? '{}')).toMatchObject({
       code: 'access_ended',
       ended_because: 'agent_suspended',

@@ -38,7 +38,7 @@ export async function childOf(
 ): Promise<TestChild> {
   const answer = await expectStatus(201, issue(parent, { grants: ALL_DEMO, ...body }));
   const { child_agent_id: agentId, bearer_token: bearer } = answer.body;
-  const row = await findAgent(world.running.broker.store.db, organisation.id, agentId);
+  const row = await findAgent(world.db, organisation.id, agentId);
   return new TestChild(parent, { id: row!.id, agentId, bearer });
 }
 

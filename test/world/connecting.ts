@@ -55,7 +55,7 @@ export async function outlive(world: World, connection: string, leftMs = -60_000
 
 /** Returns whether each connection of an organisation needs attention, as the store holds it for notices. */
 export async function attentionOf(world: World, organisation: Organisation): Promise<number[]> {
-  const rows = await world.running.broker.store.db
+  const rows = await world.db
     .selectFrom('connections')
     .select('attention')
     .where('organisation_id', '=', organisation.id)

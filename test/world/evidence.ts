@@ -31,7 +31,7 @@ export async function evidenceOf(world: World, agent: TestAgent, auditId: string
   const verified = await verifyReceipt(world, receipt);
   expect(verified.kid).toBe(kid);
   const { payload } = verified;
-  const row = await findAuditRow(world.running.broker.store.db, payload.organisation, auditId);
+  const row = await findAuditRow(world.db, payload.organisation, auditId);
   expect(row).toMatchObject({ id: auditId, state: 'final', receipt_kid: kid });
   expect(receiptOf(row!)).toBe(receipt);
   expect(payload).toMatchObject({ jti: auditId, agent: agent.agentId, result: row!.result, reason: row!.reason });

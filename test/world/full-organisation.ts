@@ -125,12 +125,11 @@ export async function furnish(
 
 /** A platform's client secret, an owner's OAuth flow in progress, and a token refresh in progress. */
 async function putOAuth(world: World, owner: OwnerTable, platform: string, name: string): Promise<void> {
-  const { db } = world.running.broker.store;
   const { vault, clock } = world.running.broker;
   const now = clock();
   const organisationId = owner.organisation_id;
   const id = crypto.randomUUID();
-  await putPlatformSecret(db, {
+  await putPlatformSecret(world.db, {
     organisation_id: organisationId,
     id,
     platform_id: platform,
@@ -139,8 +138,14 @@ async function putOAuth(world: World, owner: OwnerTable, platform: string, name:
     created_at: now,
   });
   const place = { organisationId, connectionId: crypto.randomUUID(), purpose: `${name}-purpose` };
-  await claimUpstreamToken(db, place, { id: crypto.randomUUID(), name, now, until: now + 600_000, refused: undefined });
-  await putOAuthFlow(db, {
+  await claimUpstreamToken(world.db, place, {
+    id: crypto.randomUUID(),
+    name,
+    now,
+    until: now + 600_000,
+    refused: undefined,
+  });
+  await putOAuthFlow(world.db, {
     state_hash: crypto.randomUUID(),
     organisation_id: organisationId,
     id,
@@ -210,7 +215,6 @@ const toolServerOf = (name: string) => `https://${name}.example/mcp`;
 
 /** A registered agent, an invited one, a secret authorisation, a refused agent, and a new tool. */
 async function putNewcomers(world: World, owner: OwnerTable, name: string): Promise<void> {
-  const { db } = world.running.broker.store;
   const now = world.running.broker.clock();
   const common = {
     organisation_id: owner.organisation_id,
@@ -218,7 +222,7 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
     created_at: now,
     expires_at: now + 86_400_000,
   };
-  await db
+  await world.db
     .insertInto('invites')
     .values({
       ...common,
@@ -231,7 +235,7 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
       agent_id: null,
     })
     .execute();
-  await db
+  await world.db
     .insertInto('secret_authorizations')
     .values({
       ...common,
@@ -245,7 +249,7 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
       connection_id: null,
     })
     .execute();
-  await db
+  await world.db
     .insertInto('former_keys')
     .values({
       organisation_id: owner.organisation_id,
@@ -255,14 +259,14 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
     })
     .execute();
   const counted = { organisation_id: owner.organisation_id, at: now, name: `${name}-counted`, calls: 1 } as const;
-  await addCounts(db, [{ ...counted, dimension: 'agent_day', outcome: 'allowed' }]);
+  await addCounts(world.db, [{ ...counted, dimension: 'agent_day', outcome: 'allowed' }]);
   // Beyond all rows: the background job counts nothing while the stored rows are compared.
-  await moveMark(db, owner.organisation_id, '', 'ffffffff-ffff-7fff-8fff-ffffffffffff');
-  await db
+  await moveMark(world.db, owner.organisation_id, '', 'ffffffff-ffff-7fff-8fff-ffffffffffff');
+  await world.db
     .insertInto('refusal_counts')
     .values({ organisation_id: owner.organisation_id, agent_id: crypto.randomUUID(), refusals: 1, window_start: now })
     .execute();
-  await db
+  await world.db
     .insertInto('tools')
     .values({
       organisation_id: owner.organisation_id,
@@ -280,7 +284,7 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
       effect_by: null,
     })
     .execute();
-  await db
+  await world.db
     .insertInto('registrations')
     .values({
       ...common,

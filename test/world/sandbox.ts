@@ -35,7 +35,7 @@ export function givenSandbox(store?: StoreKind, environment?: Parameters<typeof 
     },
   });
   const organisation = shared(async () => {
-    const [owner] = await listOwners(world.running.broker.store.db, organisationId);
+    const [owner] = await listOwners(world.db, organisationId);
     return organisationOf(world, owner!);
   });
   return {

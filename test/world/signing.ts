@@ -28,7 +28,7 @@ export function givenSigning(store: StoreKind) {
     organisation,
     agent,
     heldCall,
-    db: () => world.running.broker.store.db,
+    db: () => world.db,
     made: (options: { algorithm?: 'ES256' | 'RS256' | 'Ed25519'; synced?: boolean } = {}) =>
       new Authenticator(world.running.baseUrl, options),
     /** Makes a call that is held. Returns the id of its approval. */

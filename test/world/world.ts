@@ -12,6 +12,7 @@ import { purgeBreakers } from '../../broker/store/breakers.ts';
 import { putConnection } from '../../broker/store/connections.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
 import { putOrganisation, putOwner } from '../../broker/store/organisations.ts';
+import type { Db } from '../../broker/store/store.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { GrantTable } from '../../broker/store/tables/rules.ts';
@@ -27,6 +28,8 @@ export const CANARY = 'CANARY-7f3a-0123456789-abcdefghij';
 
 export type World = {
   running: Running;
+  /** The database of the running broker. */
+  readonly db: Db;
   upstream: Upstream;
   /** Milliseconds added to the real clock. */
   clock: { skewMs: number };
@@ -133,6 +136,9 @@ export async function startWorld(
     serve(readConfig(env), { clock: () => Date.now() + clock.skewMs, consoleBundle: CONSOLE_BUNDLE, ...more });
   const world: World = {
     running: await start(),
+    get db() {
+      return world.running.broker.store.db;
+    },
     upstream,
     clock,
     environment: env,
@@ -141,7 +147,7 @@ export async function startWorld(
       keyPairs[index] ??= makeKeyPair();
       return keyPairs[index];
     },
-    forgive: () => purgeBreakers(world.running.broker.store.db, Number.MAX_SAFE_INTEGER),
+    forgive: () => purgeBreakers(world.db, Number.MAX_SAFE_INTEGER),
     restart: async () => {
       await world.running.stop();
       // Lets this process's clients notice that their keep-alive connections are closed.
@@ -162,10 +168,9 @@ export async function startWorld(
 }
 
 async function makeOrganisation(world: World, options: OrganisationOptions = {}): Promise<Organisation> {
-  const { store, clock } = world.running.broker;
-  const now = clock();
+  const now = world.running.broker.clock();
   const id = uuidv4();
-  await putOrganisation(store.db, {
+  await putOrganisation(world.db, {
     id,
     name: options.name ?? `org-${id.slice(0, 8)}`,
     publish_identity_documents: 0,
@@ -173,7 +178,7 @@ async function makeOrganisation(world: World, options: OrganisationOptions = {})
     approval_ttl_ms: 24 * 3600 * 1000,
     created_at: now,
   });
-  const owner = await putOwner(store.db, {
+  const owner = await putOwner(world.db, {
     organisation_id: id,
     id: uuidv4(),
     email: `owner-${id.slice(0, 8)}@acme.example`,
@@ -192,7 +197,6 @@ export function organisationOf(world: World, owner: OwnerTable): Organisation {
   const { organisation_id: id } = owner;
   // Read each time: a restart replaces them.
   const broker = () => world.running.broker;
-  const db = () => broker().store.db;
   const now = broker().clock();
   let owners = 0;
   const organisation: Organisation = {
@@ -206,14 +210,14 @@ export function organisationOf(world: World, owner: OwnerTable): Organisation {
         scopes: DEMO_SCOPES,
         ...manifest,
       };
-      await putPlatform(db(), { organisationId: id, platformId, manifest: JSON.stringify(whole) }, now);
+      await putPlatform(world.db, { organisationId: id, platformId, manifest: JSON.stringify(whole) }, now);
       if (secret !== null) await organisation.connection(platformId, { secret });
       return platformId;
     },
     connection: async (platformId, { secret = CANARY, isDefault = true, upstreamScopes } = {}) => {
       const connectionId = uuidv4();
       const place = { table: 'connections' as const, organisationId: id, rowId: connectionId };
-      await putConnection(db(), {
+      await putConnection(world.db, {
         organisation_id: id,
         id: connectionId,
         platform_id: platformId,
@@ -230,11 +234,11 @@ export function organisationOf(world: World, owner: OwnerTable): Organisation {
     },
     policy: async (rules, name = `policy-${uuidv4().slice(0, 8)}`) => {
       const policyId = uuidv4();
-      await putPolicy(db(), { organisationId: id, id: policyId, name, rules: JSON.stringify(rules) }, now);
+      await putPolicy(world.db, { organisationId: id, id: policyId, name, rules: JSON.stringify(rules) }, now);
       return policyId;
     },
     guardrails: async (rules) => {
-      await putGuardrails(db(), id, JSON.stringify(rules), now);
+      await putGuardrails(world.db, id, JSON.stringify(rules), now);
     },
     agent: async ({
       name = 'triage',
@@ -268,9 +272,9 @@ export function organisationOf(world: World, owner: OwnerTable): Organisation {
         labels: null,
         ...agent,
       };
-      await putAgent(db(), row);
+      await putAgent(world.db, row);
       for (const [platformId, { scopeList = Object.keys(DEMO_SCOPES), ...terms }] of Object.entries(grants))
-        await putGrant(db(), {
+        await putGrant(world.db, {
           organisation_id: id,
           id: uuidv4(),
           agent_id: row.id,
@@ -295,7 +299,7 @@ export function organisationOf(world: World, owner: OwnerTable): Organisation {
       return made;
     },
     addOwner: (role) =>
-      putOwner(db(), {
+      putOwner(world.db, {
         organisation_id: id,
         id: uuidv4(),
         email: `${role}-${uuidv4().slice(0, 8)}@acme.example`,

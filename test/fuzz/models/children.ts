@@ -120,8 +120,7 @@ type Family = {
 };
 
 export function children(world: World, count: Count): Fuzzed {
-  const db = () => world.running.broker.store.db;
-  const grantsOf = ({ organisation, parent }: Family) => listGrants(db(), organisation.id, parent.id);
+  const grantsOf = ({ organisation, parent }: Family) => listGrants(world.db, organisation.id, parent.id);
 
   async function found(): Promise<Family> {
     const organisation = await world.organisation();
@@ -154,12 +153,12 @@ export function children(world: World, count: Count): Fuzzed {
           expires_text: null,
           created_at: known?.created_at ?? Date.now(),
         };
-        return await putGrant(db(), grant);
+        return await putGrant(world.db, grant);
       }
       case 'ungrant': {
         const connection_id = op.which === 'main' ? null : connections.second;
         const known = (await grantsOf(family)).find((one) => one.connection_id === connection_id);
-        if (known) await deleteGrant(db(), organisation.id, known.id, Date.now());
+        if (known) await deleteGrant(world.db, organisation.id, known.id, Date.now());
         return;
       }
       case 'policy': {
@@ -182,7 +181,7 @@ export function children(world: World, count: Count): Fuzzed {
       case 'default': {
         family.defaultIs = family.defaultIs === 'main' ? 'second' : 'main';
         for (const name of ['main', 'second'] as const)
-          await db()
+          await world.db
             .updateTable('connections')
             .set({ is_default: name === family.defaultIs ? 1 : 0 })
             .where('id', '=', connections[name])
@@ -226,7 +225,7 @@ export function children(world: World, count: Count): Fuzzed {
     });
     expect(within, `issued ${answer.text} of ${JSON.stringify(held)}`).toBe(true);
     const { child_agent_id: agentId, bearer_token: bearer } = answer.body;
-    const row = await db().selectFrom('agents').select('id').where('agent_id', '=', agentId).executeTakeFirst();
+    const row = await world.db.selectFrom('agents').select('id').where('agent_id', '=', agentId).executeTakeFirst();
     const child = { agent: new TestChild(parent, { id: row!.id, agentId, bearer }), connection: granted.connection_id };
     // Only the latest three children are checked.
     children.splice(0, children.length, child, ...children.slice(0, 2));
