@@ -91,10 +91,10 @@ describe.each(STORES)(`lists of agents on %s${postgresNote}`, (store) => {
   test('a call that was held and then made, or refused after its approval, counts once, as in the statistics', async () => {
     const agent = await organisation.agent({ name: 'approved' });
     const approve = async () => {
-      const { approval_id: id } = (await agent.act(WRITE)).body;
+      const id = await agent.hold(WRITE);
       const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
       return async () => {
-        await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, { request_hash }));
+        await expectStatus(200, organisation.approve(id, { request_hash }));
       };
     };
     const [made, refused] = [await approve(), await approve()];

@@ -1,7 +1,7 @@
 /** Searching audit rows by words, the history of a held call beside its rows, and the CSV export. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { csvLine } from '../../broker/http/audit-csv.ts';
-import { expectStatus, type TestAgent } from '../world/agent.ts';
+import { expectStatus } from '../world/agent.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
@@ -59,17 +59,13 @@ describe.each(STORES)(`searching the audit on %s${postgresNote}`, (store) => {
     const { body } = await expectStatus(200, organisation.ask('GET', `/owner/audit?${query}`));
     return body.rows;
   };
-  const hold = async (by: TestAgent): Promise<string> => {
-    const held = await expectStatus(202, by.act(WRITE));
-    return held.body.approval_id;
-  };
   let [approved, denied, waiting] = ['', '', ''];
   beforeAll(async () => {
     ids.read = auditIdOf(await agent.act(READ));
     ids.refused = auditIdOf(await agent.act({ ...READ, scope: 'demo:nonsense' }));
     ids.formula = auditIdOf(await other.act({ ...READ, reason: '=HYPERLINK("http://evil.example","look")' }));
     ids.letters = auditIdOf(await polish.act({ ...READ, reason: 'Überweisung an Ärztin' }));
-    [approved, denied, waiting] = [await hold(agent), await hold(agent), await hold(agent)];
+    [approved, denied, waiting] = [await agent.hold(WRITE), await agent.hold(WRITE), await agent.hold(WRITE)];
     for (const [id, verb] of [
       [approved, 'approve'],
       [denied, 'deny'],

@@ -99,13 +99,12 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
 
   test('a standing approval no longer applies, and a pending call is decided by the new manifest', async () => {
     const agent = await organisation.agent();
-    const hold = async () => (await agent.act(WRITE)).body.approval_id;
     const standing = { count: 5, for_seconds: 3600, free: [] };
-    expect((await ask('POST', `/owner/approvals/${await hold()}/approve`, { standing })).status).toBe(200);
+    expect((await ask('POST', `/owner/approvals/${await agent.hold(WRITE)}/approve`, { standing })).status).toBe(200);
     expect((await agent.act(WRITE)).status).toBe(200);
     expect((await change({ name: 'Another' })).status).toBe(200);
     expect((await agent.act(WRITE)).status).toBe(202);
-    const held = await hold();
+    const held = await agent.hold(WRITE);
     const { 'demo:write': _, ...scopes } = DEMO_SCOPES;
     expect((await change({ scopes }, 2)).status).toBe(200);
     const seen = world.upstream.seen.length;

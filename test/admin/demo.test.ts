@@ -28,7 +28,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
   const possible = async () => (await organisation.ask('GET', '/owner/demo')).body;
   const rows = async (query = '') => (await organisation.ask('GET', `/owner/audit?${query}`)).body.rows;
   const pending = async () =>
-    (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals as {
+    (await organisation.pending()) as {
       approval_id: string;
       request_hash: string;
     }[];

@@ -111,7 +111,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(JSON.stringify(await plan(removal))).toContain(
       'crm\\" is removed, and 1 held call on it can then be approved, but not made.',
     );
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/deny`, {}));
+    await expectStatus(200, organisation.deny(held.body.approval_id));
     expect(await plan(removal)).toEqual([]);
   });
 

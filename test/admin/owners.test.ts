@@ -131,8 +131,8 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     const agent = await organisation.agent();
     const decidedBy = async (owner: OwnerTable) => {
       const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} };
-      const id = (await agent.act(call)).body.approval_id;
-      expect((await organisation.ask('POST', `/owner/approvals/${id}/deny`, {}, owner)).status).toBe(200);
+      const id = await agent.hold(call);
+      expect((await organisation.deny(id, {}, owner)).status).toBe(200);
       return async () => (await organisation.ask('GET', `/owner/approvals/${id}`)).body.decided_by_email;
     };
     const [bobs, eves] = [await decidedBy(bob), await decidedBy(eve)];

@@ -100,7 +100,7 @@ describe.each(STORES)(`statistics of calls on %s${postgresNote}`, (store) => {
     await agent.act(WRITE);
     world.clock.skewMs += 90_000;
     const held = (await organisation.ask('GET', `/owner/approvals/${body.approval_id}`)).body;
-    await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, { request_hash: held.request_hash });
+    await organisation.approve(body.approval_id, { request_hash: held.request_hash });
   });
   const EXPECTED = { calls: 7, allowed: 3, held: 2, refused: 1, errored: 1 };
 
@@ -122,7 +122,7 @@ describe.each(STORES)(`statistics of calls on %s${postgresNote}`, (store) => {
     const { body } = await held.act(WRITE);
     await expectStatus(200, of.ask('POST', `/owner/agents/${held.id}/grants/demo`, { scopes: ['demo:read'] }));
     const { request_hash } = (await of.ask('GET', `/owner/approvals/${body.approval_id}`)).body;
-    await of.ask('POST', `/owner/approvals/${body.approval_id}/approve`, { request_hash });
+    await of.approve(body.approval_id, { request_hash });
     const { rows } = (await of.ask('GET', '/owner/audit?kind=action')).body;
     expect(rows.map(({ result }: AuditRow) => result)).toEqual(['denied', 'held']);
     const told = await stats('range=day', of);

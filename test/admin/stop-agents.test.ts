@@ -43,13 +43,13 @@ describe.each(STORES)(`stopping all agents on %s${postgresNote}`, (store) => {
   test('pending calls stay pending, and an approval during the stop makes no call', async () => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent();
-    const held = (await agent.act(WRITE)).body.approval_id;
+    const held = await agent.hold(WRITE);
     await organisation.ask('POST', '/owner/agents/suspend-all');
-    expect((await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals).toHaveLength(1);
+    expect(await organisation.pending()).toHaveLength(1);
     world.upstream.seen.length = 0;
     const { request_hash, agent: shown } = (await organisation.ask('GET', `/owner/approvals/${held}`)).body;
     expect(shown).toMatchObject({ status: 'active', suspended: true });
-    const decided = await organisation.ask('POST', `/owner/approvals/${held}/approve`, { request_hash });
+    const decided = await organisation.approve(held, { request_hash });
     expect(decided.body.execution_error, decided.text).toContain('agent_suspended');
     expect(world.upstream.seen).toEqual([]);
   });

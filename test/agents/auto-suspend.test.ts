@@ -341,7 +341,7 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
     const held = await expectStatus(202, agent.act({ ...READ, method: 'POST', scope: 'demo:write', data: {} }));
     await organisation.ask('POST', `/owner/agents/${agent.id}/grants/demo`, { scopes: ['demo:read'] });
     const id = held.body.approval_id;
-    expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+    expect((await organisation.approve(id)).status).toBe(200);
     const answer = await agent.get(`/v1/approvals/${id}?wait=10`);
     expect(answer.body.execution_error).toContain('scope');
     await expectAtWork(agent);

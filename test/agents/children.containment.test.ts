@@ -337,7 +337,6 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
   });
 
   describe('held calls', () => {
-    const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
     const hold = async (who: TestAgent): Promise<string> => {
       const answer = await who.act(POST);
       expect([answer.status, answer.body.status], answer.text).toEqual([202, 'pending_approval']);
@@ -352,7 +351,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
         parent: { agent_id: parent.agentId, name: 'triage' },
       });
       expectEnvelope(await parent.get(`/v1/approvals/${id}`), 404, 'not_found');
-      expect((await approve(id)).body).toMatchObject({ executed_at: expect.any(String) });
+      expect((await organisation.approve(id)).body).toMatchObject({ executed_at: expect.any(String) });
       const { body } = await child.get(`/v1/approvals/${id}?wait=10`);
       expect(body).toMatchObject({ status: 'approved', result: { status: expect.any(Number) } });
       const pending = await child.get('/v1/agents/me/pending-actions');
@@ -367,7 +366,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     ])('AP-06 are blocked when they are approved after %s', async (_what, reason, contain) => {
       const id = await hold(child);
       await contain();
-      await withoutCalls(world, () => approve(id));
+      await withoutCalls(world, () => organisation.approve(id));
       const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
       expect(body.execution_error).toMatch(new RegExp(`^${reason}`));
     });
@@ -375,7 +374,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     test('AP-06 expire with the child when it is revoked, and cannot be approved', async () => {
       const id = await hold(child);
       await move('revoke', child);
-      expectEnvelope(await withoutCalls(world, () => approve(id)), 410, 'approval_expired');
+      expectEnvelope(await withoutCalls(world, () => organisation.approve(id)), 410, 'approval_expired');
       const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
       expect([body.status, body.execution_error]).toEqual(['expired', null]);
     });

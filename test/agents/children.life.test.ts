@@ -113,7 +113,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     test('its held calls cannot be approved', async () => {
       const { body } = await mortal.act(POST);
       over();
-      const approve = () => organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {});
+      const approve = () => organisation.approve(body.approval_id);
       expectEnvelope(await withoutCalls(world, approve), 410, 'approval_expired');
       const { body: after } = await mortal.get(`/v1/approvals/${body.approval_id}`);
       expect(after).toMatchObject({ status: 'expired', executed_at: null });
@@ -136,7 +136,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(inbox.approvals.map(({ approval_id }: { approval_id: string }) => approval_id)).toEqual([
         stays.body.approval_id,
       ]);
-      const late = await organisation.ask('POST', `/owner/approvals/${held.approval_id}/approve`, {});
+      const late = await organisation.approve(held.approval_id);
       expectEnvelope(late, 410, 'approval_expired');
     });
 
@@ -248,7 +248,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
 
     test('is on the rows of a held call and of its replay', async () => {
       const held = await child.act(POST, { 'x-svc-session': 'run-9' });
-      await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+      await organisation.approve(held.body.approval_id);
       const { body } = await child.get(`/v1/approvals/${held.body.approval_id}?wait=10`);
       for (const id of [auditIdOf(held), body.audit_id])
         expect((await evidenceOf(world, child, id)).payload.session_id).toBe('run-9');

@@ -37,7 +37,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
     expect(Date.parse(body.expires_at)).toBeGreaterThanOrEqual(at[0]);
     expect(Date.parse(body.expires_at)).toBeLessThanOrEqual(at[1]);
     expect(await waitingIds()).not.toContain(approvalId);
-    const approve = () => organisation.ask('POST', `/owner/approvals/${approvalId}/approve`, {});
+    const approve = () => organisation.approve(approvalId);
     expectEnvelope(await withoutCalls(world, approve), 410, 'approval_expired');
   };
 

@@ -46,8 +46,8 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     return answer.body.approval_id;
   }
   const approve = (id: string, body: unknown = {}, by?: Parameters<Organisation['ask']>[3]) =>
-    organisation.ask('POST', `/owner/approvals/${id}/approve`, body, by);
-  const deny = (id: string, body: unknown = {}) => organisation.ask('POST', `/owner/approvals/${id}/deny`, body);
+    organisation.approve(id, body, by);
+  const deny = (id: string, body: unknown = {}) => organisation.deny(id, body);
 
   test('an approved call is made once, unchanged, and the agent reads the answer', async () => {
     const id = await hold();
@@ -185,7 +185,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
       world.clock.skewMs = i * 1000;
       ids.unshift(await hold(asker, { ...WRITE, data: { i } }));
     }
-    await own.ask('POST', `/owner/approvals/${ids[0]}/deny`, {});
+    await own.deny(ids[0]);
     const list = async (query: string) => {
       const { status, body } = await own.ask('GET', `/owner/approvals?${query}`);
       expect(status, JSON.stringify(body)).toBe(200);
@@ -208,7 +208,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(await list('platform=demo&scope=demo:write&limit=1')).toEqual([[others], others]);
     expect(await list('platform=other')).toEqual([[], null]);
     expect(await list('scope=demo:read')).toEqual([[], null]);
-    await own.ask('POST', `/owner/approvals/${others}/deny`, {});
+    await own.deny(others);
     world.clock.skewMs = DAY_MS + 60_000;
     expect(await list('status=pending')).toEqual([[], null]);
     expect(await list('status=expired')).toEqual([ids.slice(1), null]);

@@ -16,17 +16,14 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent());
 
-  const hold = async (by: TestAgent = agent, more: object = {}) => {
-    const answer = await expectStatus(202, by.act({ ...WRITE, data: { title: 'x', amount: 500 }, ...more }));
-    return answer.body.approval_id as string;
-  };
+  const hold = (by: TestAgent = agent, more: object = {}) =>
+    by.hold({ ...WRITE, data: { title: 'x', amount: 500 }, ...more });
   const shown = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
   const correct = async (id: string, change: object, hash?: string) =>
     organisation.ask('POST', `/owner/approvals/${id}/correct`, {
       request_hash: hash ?? (await shown(id)).request_hash,
       ...change,
     });
-  const approve = (id: string, body: object) => organisation.ask('POST', `/owner/approvals/${id}/approve`, body);
   const mine = async (id: string, by: TestAgent = agent) => (await by.get(`/v1/approvals/${id}`)).body;
   const made = async (id: string) =>
     await expect.poll(async () => (await mine(id)).executed_at).toEqual(expect.any(String));
@@ -45,7 +42,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
       status: 'pending',
       corrected: { endpoint: '/items', data: { title: 'x', amount: 50 }, at: expect.any(String) },
     });
-    expect((await approve(id, { request_hash: after.request_hash })).status).toBe(200);
+    expect((await organisation.approve(id, { request_hash: after.request_hash })).status).toBe(200);
     await made(id);
     expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ title: 'x', amount: 50 });
     const told = await mine(id);
@@ -58,7 +55,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     const { request_hash: first } = await shown(id);
     await correct(id, { data: { amount: 1 } });
     const { request_hash: second } = await shown(id);
-    await approve(id, { request_hash: second });
+    await organisation.approve(id, { request_hash: second });
     await made(id);
     const rows = await listAuditRows(world.db, organisation.id, { limit: 20 });
     const row = rows.find(({ reason }) => reason === 'approval_corrected')!;
@@ -89,7 +86,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     await correct(id, { data: { amount: 1 } });
     const { request_hash: now } = await shown(id);
     for (const body of [{ request_hash: old }, {}]) {
-      const refused = await approve(id, body);
+      const refused = await organisation.approve(id, body);
       expect([refused.status, refused.body.error, refused.body.request_hash]).toEqual([409, 'request_changed', now]);
     }
     const several = await organisation.ask('POST', '/owner/approvals/decide', {
@@ -99,7 +96,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect(several.body.results[0].outcome).toBe('request_changed');
     expect((await shown(id)).status).toBe('pending');
     // A denial needs no hash.
-    expect((await organisation.ask('POST', `/owner/approvals/${id}/deny`, { note: 'no' })).status).toBe(200);
+    expect((await organisation.deny(id, { note: 'no' })).status).toBe(200);
     expect((await mine(id)).status).toBe('denied');
   });
 
@@ -126,7 +123,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
       const id = await hold();
       const { request_hash: hash } = await shown(id);
       const [approved, corrected] = await Promise.all([
-        approve(id, { request_hash: hash }),
+        organisation.approve(id, { request_hash: hash }),
         correct(id, { data: { amount: times } }, hash),
       ]);
       expect([approved.status, corrected.status].toSorted()).toEqual([200, 409]);
@@ -143,7 +140,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     const data = JSON.parse('{"__proto__": {"amount": 1}, "constructor": 2, "amount": 3}');
     const { body } = await correct(id, { data });
     expect(JSON.stringify((await shown(id)).request.body)).toBe(JSON.stringify(data));
-    await approve(id, { request_hash: body.request_hash });
+    await organisation.approve(id, { request_hash: body.request_hash });
     await made(id);
     expect(world.upstream.seen.at(-1)!.body).toBe(JSON.stringify(data));
   });
@@ -196,7 +193,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     const under = await organisation.agent({ rules, grants: { crm: { scopeList: ['crm:write'] } } });
     const id = await hold(under, { platform: 'crm', scope: 'crm:write', endpoint: '/items/1' });
     expect((await correct(id, { endpoint: '/uploads/1' })).status).toBe(200);
-    expect((await approve(id, { request_hash: (await shown(id)).request_hash })).status).toBe(200);
+    expect((await organisation.approve(id, { request_hash: (await shown(id)).request_hash })).status).toBe(200);
     await expect.poll(async () => (await mine(id, under)).result?.status).toBe(200);
     expect(world.upstream.seen.at(-1)?.target).toBe('/uploading/uploads/1');
   });
@@ -258,7 +255,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     const corrected = await correct(id, { data: { amount: 5 } });
     expect([corrected.status, corrected.body.status]).toEqual([200, 'pending']);
     expect(world.upstream.seen.length).toBe(seen);
-    await approve(id, { request_hash: corrected.body.request_hash });
+    await organisation.approve(id, { request_hash: corrected.body.request_hash });
     await expect.poll(async () => (await mine(id, few)).executed_at).toEqual(expect.any(String));
     expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ amount: 5 });
   });
@@ -272,7 +269,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect([looked.status, looked.body.error]).toEqual([403, 'forbidden']);
     const elsewhere = await world.demoOrganisation();
     expect((await elsewhere.ask('POST', `/owner/approvals/${id}/correct`, change)).status).toBe(404);
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     const late = await organisation.ask('POST', `/owner/approvals/${id}/correct`, change);
     expect([late.status, late.body.error, late.body.status]).toEqual([409, 'already_decided', 'denied']);
     expect((await shown(id)).correctable).toBe(false);
@@ -298,7 +295,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     const { request_hash, standing } = await shown(id);
     const why = 'No standing approval is possible for this call: it was corrected. Approve it by itself.';
     expect(standing).toMatchObject({ possible: false, why });
-    const refused = await approve(id, { request_hash, standing: { count: 3, for_seconds: 600 } });
+    const refused = await organisation.approve(id, { request_hash, standing: { count: 3, for_seconds: 600 } });
     expect([refused.status, refused.body.detail]).toEqual([400, why]);
     expect(await shown(id)).toMatchObject({ status: 'pending' });
   });
@@ -314,7 +311,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
   test('at /mcp the agent is shown the corrected request that was made', async () => {
     const id = await hold();
     await correct(id, { data: { amount: 5 } });
-    await approve(id, { request_hash: (await shown(id)).request_hash });
+    await organisation.approve(id, { request_hash: (await shown(id)).request_hash });
     await made(id);
     const message = { method: 'tools/call', params: { name: 'check_approval', arguments: { approval_id: id } } };
     const text = (await callMcp(world.running.baseUrl, agent.token(), message)).text;

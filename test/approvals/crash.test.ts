@@ -57,7 +57,7 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
   test('R4 R5 killed while the platform works: the outcome is unknown, signed, and the call is never sent again', async () => {
     const held: string[] = [];
     const on = await scene(async (_organisation, [agent]) => {
-      for (let i = 0; i < sized(1, 2); i++) held.push((await agent!.act({ ...WRITE, data: { i } })).body.approval_id);
+      for (let i = 0; i < sized(1, 2); i++) held.push(await agent!.hold({ ...WRITE, data: { i } }));
     });
     const { world, agents } = on;
     for (const id of held) {
@@ -99,7 +99,7 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
     const [inTime, late, suspended] = await Promise.all(
       [0, 1, 2].map(async (i) => {
         const by = i === 2 ? await organisation.agent() : agent;
-        const id: string = (await by.act({ ...WRITE, data: { i } })).body.approval_id;
+        const id: string = await by.hold({ ...WRITE, data: { i } });
         await approveAndDie(world, organisation, id);
         if (i === 1)
           await world.db.updateTable('approvals').set({ expires_at: Date.now() }).where('id', '=', id).execute();
@@ -124,7 +124,7 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
     const organisation = await world.organisation();
     await organisation.platform();
     const agent = await organisation.agent();
-    const { approval_id: id } = (await agent.act({ ...WRITE, data: {} })).body;
+    const id = await agent.hold({ ...WRITE, data: {} });
     await approveAndDie(world, organisation, id);
     await world.running.stop();
     const running = await serve(readConfig(world.environment), {

@@ -15,7 +15,7 @@ describe.runIf(STORES.includes('postgres'))(
       const agent = await organisation.agent();
       const items: { approval_id: string; request_hash: string }[] = [];
       for (let n = 0; n < 6; n++) {
-        const { approval_id } = (await agent.act(WRITE)).body;
+        const approval_id = await agent.hold(WRITE);
         const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${approval_id}`)).body;
         items.push({ approval_id, request_hash });
       }

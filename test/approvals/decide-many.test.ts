@@ -71,10 +71,10 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
     const items = await hold(4);
     const [first, second, third, fourth] = items as [Item, Item, Item, Item];
     const other = await world.demoOrganisation();
-    const theirs = (await (await other.agent()).act(WRITE)).body.approval_id;
+    const theirs = await (await other.agent()).hold(WRITE);
     const { request_hash } = (await other.ask('GET', `/owner/approvals/${theirs}`)).body;
     const colleague = await organisation.addOwner('approver');
-    await organisation.ask('POST', `/owner/approvals/${second.approval_id}/deny`, {}, colleague);
+    await organisation.deny(second.approval_id, {}, colleague);
     const answer = await decide('approve', [
       first,
       second,
@@ -163,10 +163,9 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
     const strict = await world.demoOrganisation();
     await strict.ask('POST', '/owner/organisation', { require_user_verification: true });
     const strictAgent = await strict.agent();
-    const held = async () => (await strictAgent.act(WRITE)).body.approval_id;
-    const one = await strict.ask('POST', `/owner/approvals/${await held()}/approve`, {});
+    const one = await strict.approve(await strictAgent.hold(WRITE));
     expect([one.status, one.body.status]).toEqual([200, 'approved']);
-    const id = await held();
+    const id = await strictAgent.hold(WRITE);
     const { request_hash } = (await strict.ask('GET', `/owner/approvals/${id}`)).body;
     const items = [{ approval_id: id, request_hash }];
     const several = await strict.ask('POST', '/owner/approvals/decide', { decision: 'approve', items });

@@ -35,12 +35,12 @@ describe.runIf(STORES.includes('postgres'))(
       ['removed', (tx, owner) => endOwner(tx, owner, organisation.owner.id, Date.now())],
     ])('an approver who is %s approves nothing', async (_what, lose) => {
       const agent = await organisation.agent();
-      const { approval_id: id } = (await agent.act(WRITE)).body;
+      const id = await agent.hold(WRITE);
       const colleague = await organisation.addOwner('approver');
       const before = world.upstream.seen.length;
       const answer = await whileLocked(
         id,
-        () => organisation.ask('POST', `/owner/approvals/${id}/approve`, {}, colleague),
+        () => organisation.approve(id, {}, colleague),
         (tx) => lose(tx, colleague),
       );
       expectEnvelope(answer, 403, 'forbidden');
@@ -50,7 +50,7 @@ describe.runIf(STORES.includes('postgres'))(
 
     test('an approver who is removed corrects nothing', async () => {
       const agent = await organisation.agent();
-      const { approval_id: id } = (await agent.act(WRITE)).body;
+      const id = await agent.hold(WRITE);
       const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
       const colleague = await organisation.addOwner('approver');
       const answer = await whileLocked(

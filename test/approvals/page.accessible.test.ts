@@ -112,7 +112,7 @@ describeInChromium(
     test('settled: denied, refused by the platform, too late, missing, changed, altered', async () => {
       const denied = await hold(agent);
       await openHeld(page, world, denied);
-      await organisation.ask('POST', `/owner/approvals/${denied}/deny`, { note: 'no' });
+      await organisation.deny(denied, { note: 'no' });
       await lookAgain(page);
       await page.until(`document.querySelector('.outcome') !== null`);
       await holds('denied');
@@ -121,7 +121,7 @@ describeInChromium(
       };
       const refused = await hold(agent, LONG);
       await openHeld(page, world, refused);
-      await organisation.ask('POST', `/owner/approvals/${refused}/approve`, {});
+      await organisation.approve(refused);
       await lookAgain(page);
       await page.until(`document.querySelector('.outcome')?.innerText.includes('404')`);
       await holds('refused-by-platform');

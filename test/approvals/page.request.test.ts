@@ -73,7 +73,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
   test('it shows that the agent, or the parent of a child, is suspended', async () => {
     const parent = await organisation.agent({ name: 'parent' });
     const child = await childOf(world, organisation, parent);
-    const ids = [parent, child].map(async (one) => (await one.act(WRITE)).body.approval_id as string);
+    const ids = [parent, child].map((one) => one.hold(WRITE));
     const suspended = async (id: string) => [
       (await shown(id)).body.agent.suspended,
       (await organisation.ask('GET', `/owner/approvals/${id}`)).body.agent.suspended,
@@ -158,7 +158,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
 
   test('once approved and made: the state without content', async () => {
     const id = await hold();
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, { note: 'a-word-to-the-agent' });
+    await organisation.approve(id, { note: 'a-word-to-the-agent' });
     const { body, text } = await shown(id);
     expect(body).toEqual({
       status: 'approved',
@@ -175,7 +175,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
   test('once approved and not made: the reason', async () => {
     const id = await hold();
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    await organisation.approve(id);
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
     const { body } = await shown(id);
     expect(body).toMatchObject({ status: 'approved', executed_at: null });
@@ -184,7 +184,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
 
   test('once denied: the state without content', async () => {
     const id = await hold();
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, { note: 'a-word-to-the-agent' });
+    await organisation.deny(id, { note: 'a-word-to-the-agent' });
     const { body, text } = await shown(id);
     expect(body).toMatchObject({ status: 'denied', decided_at: expect.any(String), executed_at: null });
     expect(contentOf(text)).toEqual([]);
@@ -245,8 +245,7 @@ test('300 requests in a minute from one address about calls of one agent, which 
   const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1', TRUSTED_PROXIES: '127.0.0.1/32' });
   const organisation = await world.demoOrganisation();
   const [agent, other] = [await organisation.agent(), await organisation.agent()];
-  const hold = async (by: typeof agent) => (await by.act(WRITE)).body.approval_id as string;
-  const [first, second, others] = [await hold(agent), await hold(agent), await hold(other)];
+  const [first, second, others] = [await agent.hold(WRITE), await agent.hold(WRITE), await other.hold(WRITE)];
   const look = (id: string, from = '198.51.100.1', query = '') =>
     send(`${world.running.baseUrl}/approve/${id}/request${query}`, { headers: { 'x-forwarded-for': from } });
   const { request_hash: hash } = (await look(first)).body;
@@ -258,7 +257,7 @@ test('300 requests in a minute from one address about calls of one agent, which 
   expect((await look(first, '198.51.100.2')).status).toBe(200);
   expect((await look(others)).status).toBe(200);
   // Long requests count more, because opening them is expensive.
-  const large = (await other.act({ ...WRITE, data: { text: 'x'.repeat(1_000_000) } })).body.approval_id as string;
+  const large = await other.hold({ ...WRITE, data: { text: 'x'.repeat(1_000_000) } });
   const statuses: number[] = [];
   for (let n = 0; n < 19; n++) statuses.push((await look(large)).status);
   expect(statuses).toEqual([...Array(18).fill(200), 429]);

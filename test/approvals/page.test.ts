@@ -252,7 +252,7 @@ describeInChromium('the approval page', () => {
   test('a decision made elsewhere appears on an open page', async () => {
     const id = await hold(agent);
     await openHeld(page, world, id);
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Denied already')`);
     expect(world.upstream.seen).toEqual([]);
   });
@@ -275,7 +275,7 @@ describeInChromium('the approval page', () => {
     await openHeld(page, world, id);
     // The page does not poll by itself.
     await page.value(`Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`);
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     await page.click('.passkey');
     await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Denied already')`);
     expect(world.upstream.seen).toEqual([]);
@@ -352,7 +352,7 @@ describeInChromium('the approval page', () => {
     await lookAgain(page);
     await page.until('window.hanging === true');
     await whole();
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Denied already')`, 25_000);
   });
 

@@ -139,7 +139,7 @@ describe('a platform that is slower than the wait', () => {
     world.upstream.answer = (_request, response) => {
       finish = () => response.setHeader('content-type', 'application/json').end('{}');
     };
-    const { approval_id: id } = (await agent.act(HELD)).body;
+    const id = await agent.hold(HELD);
     const answer = await approveWith(world, id, key);
     expect(answer.body).toEqual({ status: 'approved', approval_id: id, executed_at: null });
     finish();

@@ -62,7 +62,6 @@ describeInChromium('passkeys in a browser', () => {
   type Outcome = { status: number; body: Record<string, unknown> };
   const enrol = (name = 'Phone') => page.value<Outcome>(`enrol(${JSON.stringify(name)})`);
   const approve = (id: string) => page.value<Outcome>(`approve(${JSON.stringify(id)})`);
-  const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
   const own = async () => (await organisation.ask('GET', '/owner/passkeys')).body.passkeys;
 
   test.each<[string, object, { user_verified: boolean; transport: string; synced: boolean }]>([
@@ -90,7 +89,7 @@ describeInChromium('passkeys in a browser', () => {
     const transports = expect.arrayContaining([transport]);
     expect(await own()).toMatchObject([{ credential_id: enrolled.body.credential_id, transports, synced }]);
     for (let round = 0; round < 2; round++) {
-      const id = await hold();
+      const id = await agent.hold(WRITE);
       const approved = await approve(id);
       expect([approved.status, approved.body.status, approved.body.error]).toEqual([200, 'approved', undefined]);
       const { body } = await agent.get(`/v1/approvals/${id}`);
@@ -110,10 +109,10 @@ describeInChromium('passkeys in a browser', () => {
     device = await page.authenticator();
     await enrol();
     const [copy] = await device.credentials();
-    expect((await approve(await hold())).status).toBe(200);
+    expect((await approve(await agent.hold(WRITE))).status).toBe(200);
     await device.removeCredential(copy!.credentialId);
     await device.addCredential(copy!);
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     expect(await approve(id)).toMatchObject({ status: 400, body: { error: 'counter_regression' } });
     expect(await own()).toMatchObject([{ status: 'disabled' }]);
     expect(await approve(id)).toMatchObject({ status: 404, body: { error: 'not_found' } });
@@ -181,7 +180,7 @@ describeInChromium('passkeys in a browser', () => {
     await enrol();
     await organisation.ask('POST', '/owner/organisation', { require_user_verification: true });
     await device.recognises(false);
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     expect((await approve(id)).body.error).toBe('NotAllowedError');
     await device.recognises(true);
     expect((await approve(id)).status).toBe(200);

@@ -45,9 +45,8 @@ describe.each(ONE_STORE)(`refused decisions by passkey on %s${postgresNote}`, (s
     const taken: Record<string, (response: unknown) => Promise<Answer>> = {
       ...Object.fromEntries(purposes.map((one) => [one, (response: unknown) => assertFinish(world, one, response)])),
       sign: (response) => signFinish(world, response),
-      'approve with a session': (assertion) =>
-        organisation.ask('POST', `/owner/approvals/${id}/approve`, { assertion }),
-      'deny with a session': (assertion) => organisation.ask('POST', `/owner/approvals/${id}/deny`, { assertion }),
+      'approve with a session': (assertion) => organisation.approve(id, { assertion }),
+      'deny with a session': (assertion) => organisation.deny(id, { assertion }),
     };
     let pairs = 0;
     for (const [from, make] of Object.entries(made))

@@ -111,7 +111,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
   test('with a session, too, the second sees who was first', async () => {
     const id = await hold();
     expect((await decideWith(world, 'deny', id, key)).status).toBe(200);
-    const answer = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    const answer = await organisation.approve(id);
     expectEnvelope(answer, 409, 'already_decided');
     expect(answer.body.decided_by_email).toBe(approver.email);
   });
@@ -151,7 +151,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
     await refused(id, () => decideWith(world, 'approve', id, key), 403, 'forbidden');
     await refused(id, () => decideWith(world, 'deny', id, key), 403, 'forbidden');
     const response = await assertion(world, 'deny', key, { id });
-    const stepped = await organisation.ask('POST', `/owner/approvals/${id}/deny`, { assertion: response }, approver);
+    const stepped = await organisation.deny(id, { assertion: response }, approver);
     expect(stepped.body, stepped.text).toMatchObject({ status: 'denied', how: 'passkey' });
     const own = await enrol(world, organisation);
     expect((await decideWith(world, 'deny', await hold(), own)).body).toMatchObject({ status: 'denied' });
@@ -179,17 +179,16 @@ describe('where owners sign in at an identity provider', () => {
     const agent = await organisation.agent();
     const approver = await organisation.addOwner('approver');
     const [theirs, own] = [await enrol(world, organisation, { by: approver }), await enrol(world, organisation)];
-    const hold = async (): Promise<string> => (await agent.act(HELD)).body.approval_id;
-    const id = await hold();
+    const id = await agent.hold(HELD);
     const answer = await decideWith(world, 'deny', id, theirs);
     expectEnvelope(answer, 403, 'forbidden');
     expect(answer.body.detail).toContain('passkey_deciders');
     const response = await assertion(world, 'deny', theirs, { id });
-    const stepped = await organisation.ask('POST', `/owner/approvals/${id}/deny`, { assertion: response }, approver);
+    const stepped = await organisation.deny(id, { assertion: response }, approver);
     expect(stepped.body, stepped.text).toMatchObject({ status: 'denied', how: 'passkey' });
-    expect((await decideWith(world, 'deny', await hold(), own)).body).toMatchObject({ status: 'denied' });
+    expect((await decideWith(world, 'deny', await agent.hold(HELD), own)).body).toMatchObject({ status: 'denied' });
     // The organisation can allow all of them.
     await organisation.ask('POST', '/owner/organisation', { passkey_deciders: 'approvers' });
-    expect((await decideWith(world, 'deny', await hold(), theirs)).body).toMatchObject({ status: 'denied' });
+    expect((await decideWith(world, 'deny', await agent.hold(HELD), theirs)).body).toMatchObject({ status: 'denied' });
   });
 });

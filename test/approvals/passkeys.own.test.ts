@@ -103,9 +103,8 @@ describe('the limits of passkey routes', () => {
     await organisation.platform();
     const key = await enrol(world, organisation);
     const agent = await organisation.agent();
-    const hold = async (): Promise<string> =>
-      (await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} })).body
-        .approval_id;
+    const hold = () =>
+      agent.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} });
     const first = await hold();
     const begin = (approval: string, from = '198.51.100.1') =>
       send(
@@ -134,9 +133,8 @@ describe('the limits of passkey routes', () => {
     await organisation.platform();
     const key = await enrol(world, organisation);
     const agent = await organisation.agent();
-    const hold = async (): Promise<string> =>
-      (await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} })).body
-        .approval_id;
+    const hold = () =>
+      agent.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} });
     const [first, second] = [await hold(), await hold()];
     // An agent knows the ids of its own approvals: begins for them do not count here.
     for (let i = 0; i < 10; i++)

@@ -26,7 +26,7 @@ describe.each(STORES)(`races of passkeys on %s${postgresNote}`, (store) => {
   const agent = fresh(() => organisation.agent());
   const key = fresh(() => enrol(world, organisation));
 
-  const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
+  const hold = () => agent.hold(WRITE);
   const own = async (by?: OwnerTable) =>
     (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys;
   const reasons = async (): Promise<string[]> =>
@@ -149,7 +149,7 @@ describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${
     return () => second.signal('SIGKILL');
   });
 
-  const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
+  const hold = () => agent.hold(WRITE);
 
   test('AP-19 MR-01 a ceremony begun at one replica can be finished at the other, both ways', async () => {
     const { token } = mintOwnerSession(world.running.broker, organisation.owner);

@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
   beforeAll(async () => {
     const agent = await organisation.agent();
     const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} };
-    held = (await agent.act(call)).body.approval_id;
+    held = await agent.hold(call);
     authorization = `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}`;
     await world.running.stop();
     baseUrl = world.running.baseUrl;

@@ -19,7 +19,7 @@ describe.each(ONE_STORE)(`approvals that can be signed on %s${postgresNote}`, (s
     const begin = async (what: string, id: string) => void answers.push([what, await signBegin(world, id)]);
     const [decided, denied, other] = [await hold(), await hold(), await hold()];
     await approveWith(world, decided, key);
-    await organisation.ask('POST', `/owner/approvals/${denied}/deny`, {});
+    await organisation.deny(denied);
     const foreign = await world.organisation();
     await foreign.platform();
     const theirs = await hold(await foreign.agent());
@@ -66,7 +66,7 @@ describe.each(ONE_STORE)(`approvals that can be signed on %s${postgresNote}`, (s
   test('a denied call is decided already: 409', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     await refused(id, () => signFinish(world, response), 409, 'already_decided');
   });
 

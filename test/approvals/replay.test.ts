@@ -5,7 +5,7 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { deleteGrant, listGrants, moveAgent, putGrant } from '../../broker/store/agents.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import { putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
-import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
@@ -44,11 +44,10 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     );
     return answer.body.approval_id;
   }
-  const approve = (id: string): Promise<Answer> => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
 
   /** Expects: approved, and not made; the reason is reported to the agent, recorded, and in a receipt that names the approver. */
   async function blocked(id: string, reason: string, by = agent): Promise<void> {
-    const decided = await withoutCalls(world, () => approve(id));
+    const decided = await withoutCalls(world, () => organisation.approve(id));
     expect([decided.status, decided.body.status], decided.text).toEqual([200, 'approved']);
     const { body } = await by.get(`/v1/approvals/${id}`);
     expect(body).toMatchObject({ status: 'approved', executed_at: null });
@@ -219,7 +218,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     const move = { from: ['active'] as const, to, cause: 'owner_manual' as const, detail: null };
     await moveAgent(world.db, place(agent), move, NOW());
     if (to === 'deleted') {
-      await withoutCalls(world, () => approve(id));
+      await withoutCalls(world, () => organisation.approve(id));
       const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
       expect(body.execution_error).toMatch(/^agent_revoked: /);
     } else await blocked(id, reason);
@@ -228,7 +227,10 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
   onOne('a rule that would hold the call again is satisfied by the approval', async () => {
     const id = await hold();
     await organisation.guardrails([{ name: 'new', effect: 'require_approval' }]);
-    expect((await approve(id)).body).toMatchObject({ executed_at: expect.any(String), execution_error: null });
+    expect((await organisation.approve(id)).body).toMatchObject({
+      executed_at: expect.any(String),
+      execution_error: null,
+    });
   });
 
   test('an approval races a revocation: the call is made, refused because of it, or expired by it', async () => {
@@ -236,7 +238,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
       const victim = await organisation.agent({ policy });
       const id = await hold(victim);
       const before = world.upstream.seen.length;
-      await Promise.all([approve(id), organisation.ask('POST', `/owner/agents/${victim.id}/revoke`, {})]);
+      await Promise.all([organisation.approve(id), organisation.ask('POST', `/owner/agents/${victim.id}/revoke`, {})]);
       const { body } = await victim.get(`/v1/approvals/${id}`);
       const made = world.upstream.seen.length - before;
       if (body.status === 'expired') {
@@ -254,7 +256,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     world.upstream.answer = (request) => request.socket.destroy();
     const id = await hold();
     const before = world.upstream.seen.length;
-    await approve(id);
+    await organisation.approve(id);
     expect(world.upstream.seen.length).toBe(before + 1);
     const { body } = await agent.get(`/v1/approvals/${id}`);
     expect(body).toMatchObject({ status: 'approved', executed_at: null });
@@ -279,7 +281,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     const id = await hold();
     const before = world.upstream.seen.length;
     world.running.services.replays.stop();
-    const decided = await withoutCalls(world, () => approve(id));
+    const decided = await withoutCalls(world, () => organisation.approve(id));
     expect([decided.status, decided.body.status], decided.text).toEqual([200, 'approved']);
     await world.restart();
     const answer = await agent.get(`/v1/approvals/${id}?wait=20`);
@@ -294,7 +296,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
         .setHeader('content-type', 'application/json')
         .end(JSON.stringify({ nul: 'a\u0000b', echo: request.headers.authorization, big }));
     const id = await hold();
-    await approve(id);
+    await organisation.approve(id);
     const { result } = (await agent.get(`/v1/approvals/${id}`)).body;
     expect(result).toMatchObject({ status: 200, truncated: true });
     expect(result.bytes).toBeGreaterThan(400 * 1024);
@@ -307,7 +309,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
         .setHeader('content-type', 'application/json')
         .end(JSON.stringify({ nul: 'a\u0000b', secret: 'RESULT-CANARY-1' }));
     const small = await hold();
-    await approve(small);
+    await organisation.approve(small);
     expect((await agent.get(`/v1/approvals/${small}`)).body.result.data).toEqual({
       nul: 'a\u0000b',
       secret: 'RESULT-CANARY-1',
@@ -325,7 +327,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
       response.writeHead(429, { 'retry-after': '30', 'x-other': 'x' }).end('{}');
     };
     const id = await hold();
-    await approve(id);
+    await organisation.approve(id);
     const { body } = await agent.get(`/v1/approvals/${id}?wait=20`);
     expect(body.result).toEqual({ status: 429, data: {}, headers: { 'retry-after': '30' } });
   });
@@ -339,7 +341,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
           .end(JSON.stringify({ echo: request.headers.authorization }));
       };
       const id = await hold();
-      await approve(id);
+      await organisation.approve(id);
       const { result } = (await agent.get(`/v1/approvals/${id}?wait=20`)).body;
       expect(result).toMatchObject({ status: 303, location: 'https://files.example/report', redacted: true });
     },
@@ -349,7 +351,10 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     const request = { ...WRITE, headers: { 'X-Kept': 'kept' } };
     const id = await hold(agent, request);
     const twin = await hold(agent, request);
-    expect((await approve(twin)).body).toMatchObject({ status: 'approved', executed_at: expect.any(String) });
+    expect((await organisation.approve(twin)).body).toMatchObject({
+      status: 'approved',
+      executed_at: expect.any(String),
+    });
     await change(id);
     await blocked(id, reason);
   });
@@ -370,7 +375,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     const id = await hold(child);
     const move = { from: ['active'] as const, to: 'suspended' as const, cause: 'owner_manual' as const, detail: null };
     await moveAgent(world.db, place(parent), move, NOW());
-    await withoutCalls(world, () => approve(id));
+    await withoutCalls(world, () => organisation.approve(id));
     const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
     expect([body.status, body.executed_at]).toEqual(['approved', null]);
     expect(body.execution_error).toMatch(/^agent_suspended/);
@@ -381,7 +386,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     const child = await childOf(world, organisation, parent);
     const id = await hold(child);
     world.clock.skewMs = 3_600_000 + 1_000;
-    expectEnvelope(await withoutCalls(world, () => approve(id)), 410, 'approval_expired');
+    expectEnvelope(await withoutCalls(world, () => organisation.approve(id)), 410, 'approval_expired');
     const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
     expect([body.status, body.executed_at]).toEqual(['expired', null]);
   });
@@ -390,7 +395,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     world.upstream.answer = (_request, response) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end('{"n":12345678901234567890}');
     const id = await hold();
-    await approve(id);
+    await organisation.approve(id);
     const answer = await agent.get(`/v1/approvals/${id}`);
     expect(answer.body.result.status).toBe(status);
     expect(answer.text).toContain('"data":{"n":12345678901234567890}');
@@ -404,7 +409,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
           .setHeader('content-type', 'image/png')
           .end(Buffer.concat([Buffer.from([0x89, 0, 255]), Buffer.from(CANARY)]));
       const id = await hold();
-      const { executed_at } = (await approve(id)).body;
+      const { executed_at } = (await organisation.approve(id)).body;
       expect(executed_at).toEqual(expect.any(String));
       const { body } = await agent.get(`/v1/approvals/${id}`);
       const execution_error = expect.stringMatching(/^upstream_response_blocked: The call was made\. /);
@@ -450,7 +455,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     world.upstream.answer = (_request, response) =>
       response.setHeader('content-type', 'image/png').end(Buffer.from([0x89, 0, 1]));
     const id = await hold(reader, { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' });
-    await approve(id);
+    await organisation.approve(id);
     const { body } = await reader.get(`/v1/approvals/${id}`);
     expect(body.result).toEqual({ status: 200, data: 'iQAB', encoding: 'base64', content_type: 'image/png' });
     const { recently_completed } = (await reader.get('/v1/agents/me/pending-actions')).body;

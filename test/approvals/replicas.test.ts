@@ -27,7 +27,6 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   beforeEach(() => {
     world.upstream.answer = undefined;
   });
-  const hold = async (by = here): Promise<string> => (await by.act(WRITE)).body.approval_id;
   const decide = (id: string, verb: 'approve' | 'deny') =>
     organisation.ask('POST', `/owner/approvals/${id}/${verb}`, {});
   const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -35,14 +34,14 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   const letItWait = () => pause(300);
 
   test('a decision at one replica reaches the agent that waits at the other immediately', async () => {
-    const warm = await hold(there);
+    const warm = await there.hold(WRITE);
     const first = there.get(`/v1/approvals/${warm}?wait=20`);
     await letItWait();
     await decide(warm, 'deny');
     expect((await first).body.status).toBe('denied');
     const took: number[] = [];
     for (let round = 0; round < sized(5, 10); round++) {
-      const id = await hold(there);
+      const id = await there.hold(WRITE);
       const waiting = there.get(`/v1/approvals/${id}?wait=20`);
       await letItWait();
       const began = performance.now();
@@ -57,7 +56,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   });
 
   test('a broken listening connection delays answers briefly, and loses none', async () => {
-    const id = await hold(there);
+    const id = await there.hold(WRITE);
     const waiting = there.get(`/v1/approvals/${id}?wait=30`);
     await letItWait();
     /** Connections whose own notification is returning to them, or has: these are listening. */
@@ -83,7 +82,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     });
     const took: number[] = [];
     for (let round = 0; round < 3; round++) {
-      const again = await hold(there);
+      const again = await there.hold(WRITE);
       const next = there.get(`/v1/approvals/${again}?wait=20`);
       await letItWait();
       const since = performance.now();
@@ -96,7 +95,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   });
 
   test('while no notices arrive, the store is polled: the answer comes within two seconds', async () => {
-    const id = await hold(there);
+    const id = await there.hold(WRITE);
     const waiting = there.get(`/v1/approvals/${id}?wait=30`);
     await letItWait();
     let down = true;
@@ -130,7 +129,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
       .catch(() => {});
     // Another test cut the connection for notifications: until it is restored, announcements are lost.
     const isHeard = async () => {
-      const held = await hold(there);
+      const held = await there.hold(WRITE);
       await pause(200);
       return heard.includes(held);
     };
@@ -141,7 +140,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
 
   /** Leaves the state of a process that died right after its decision. */
   async function claimedBy(instanceId: string): Promise<string> {
-    const id = await hold();
+    const id = await here.hold(WRITE);
     await approveAndDie(world, organisation, id, instanceId);
     return id;
   }
@@ -189,7 +188,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
         resolve();
       };
     });
-    const id = await hold();
+    const id = await here.hold(WRITE);
     const before = world.upstream.seen.length;
     const decided = decide(id, 'approve');
     await asked;

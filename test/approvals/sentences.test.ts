@@ -53,7 +53,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
 
   test('the link of a settled call does not show it any more', async () => {
     const { approval_id: id } = await hold({ kind: 'secret-plan', title: 'x' });
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     const page = await fetch(`${world.running.baseUrl}/approve/${id}/request`).then((answer) => answer.text());
     expect(page).not.toContain('secret-plan');
   });
@@ -108,7 +108,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
 
   test('activity shows it in every row of that call, and for other rows a sentence from method and path', async () => {
     const { approval_id: id } = await hold({ kind: 'issue', title: 'Only once' });
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     await agent.act({ ...WRITE, endpoint: '/items/7', method: 'PATCH', data: { title: 'x' } });
     const { body } = await organisation.ask('GET', `/owner/audit?agent=${agent.agentId}&limit=20`);
     const said = (body.rows as { approval_id: string | null; sentence: { text: string } | null }[]).map((row) => [

@@ -13,7 +13,6 @@ describeInChromium('a call that several people approve, in a browser', () => {
   const agent = shared(() => organisation.agent({ name: 'triage', rules: RULES }));
   const ann = fresh(() => organisation.addOwner('approver'));
   const browser = shared(() => startBrowser());
-  const byColleague = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
   const FIRST = 'Your approval is recorded: 1 of 2 people have approved.';
 
   test('on the page: who approved is shown, the same person cannot approve again, and the second makes the call', async () => {
@@ -34,7 +33,7 @@ describeInChromium('a call that several people approve, in a browser', () => {
     await page.until(`document.querySelector('.said')?.innerText.startsWith(${JSON.stringify(FIRST)})`);
     expect(await isDisabled(page, '.decide .approve')).toBe(true);
     expect(world.upstream.seen).toEqual([]);
-    await byColleague(id);
+    await organisation.approve(id);
     await page.until(`document.querySelector('.outcome h1') !== null`, 20_000);
     expect(world.upstream.seen.length).toBe(1);
     expect(complaintsOf(page)).toEqual([]);
@@ -54,7 +53,7 @@ describeInChromium('a call that several people approve, in a browser', () => {
     );
     expect(await page.value(`document.querySelector('${card(id)}').dataset.state`)).toBe('waiting');
     expect(await page.value(`document.querySelector('${card(id)} .decide .approve') === null`)).toBe(true);
-    await byColleague(id);
+    await organisation.approve(id);
     await page.until(`document.querySelector('${card(id)}')?.dataset.state !== 'waiting'`);
     expect(complaintsOf(page)).toEqual([]);
   });

@@ -19,11 +19,7 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
   const bob = fresh(() => organisation.addOwner('approver'));
   const agent = fresh(() => organisation.agent({ rules: [{ effect: 'allow' }, TWO] }));
 
-  const hold = async (more: object = {}): Promise<string> => {
-    const held = await agent.act({ ...WRITE, ...more });
-    expect(held.status, held.text).toBe(202);
-    return held.body.approval_id;
-  };
+  const hold = (more: object = {}) => agent.hold({ ...WRITE, ...more });
   const decide = (id: string, verb: string, by = ann, body: object = {}) =>
     organisation.ask('POST', `/owner/approvals/${id}/${verb}`, body, by);
   const shown = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
@@ -140,7 +136,7 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
   test('of concurrent approvals each counts, and the call is made once', async () => {
     const three = await organisation.agent({ rules: [{ effect: 'allow' }, { ...TWO, approvers: 3 }] });
     const ids = await Promise.all(
-      Array.from({ length: 4 }, async (_, at) => (await three.act({ ...WRITE, data: { at } })).body.approval_id),
+      Array.from({ length: 4 }, async (_, at) => await three.hold({ ...WRITE, data: { at } })),
     );
     const people = [ann, bob, organisation.owner];
     const answers = await Promise.all(ids.flatMap((id) => people.map((by) => decide(id, 'approve', by))));
@@ -256,7 +252,7 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
     expect((await shown(id)).approvers).toEqual({ needed: 3, given: 0 });
     await organisation.guardrails([]);
     const other = await organisation.agent({ rules: [{ effect: 'allow' }, plain] });
-    const { approval_id } = (await other.act(WRITE)).body;
+    const approval_id = await other.hold(WRITE);
     expect((await shown(approval_id)).approvers).toBeNull();
     expect((await decide(approval_id, 'approve')).body.status).toBe('approved');
   });
@@ -265,7 +261,7 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
     const { approvers: _, ...plain } = TWO;
     const policy = await organisation.policy([{ effect: 'allow' }, plain], 'changing');
     const one = await organisation.agent({ policy });
-    const { approval_id: id } = (await one.act(WRITE)).body;
+    const id = await one.hold(WRITE);
     await organisation.guardrails([{ ...TWO, name: 'late' }]);
     expect((await decide(id, 'approve')).body).toMatchObject({
       status: 'approved',

@@ -17,9 +17,9 @@ describe.each(STORES)(`a standing approval and kill -9 on %s${postgresNote}`, (s
     const world = await startWorld(store, { LOG_LEVEL: 'warn' });
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent();
-    const { approval_id } = (await agent.act(CALL)).body;
+    const approval_id = await agent.hold(CALL);
     const standing = { count: USES, for_seconds: 3600, free: [] };
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${approval_id}/approve`, { standing }));
+    await expectStatus(200, organisation.approve(approval_id, { standing }));
     await world.running.stop();
     const environment = {
       ...world.environment,

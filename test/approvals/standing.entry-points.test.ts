@@ -134,15 +134,12 @@ describe.each(ONE_STORE)(`standing approvals at each entry point on %s${postgres
   };
 
   const pending = async (many: number): Promise<string[]> => {
-    const list = async () =>
-      (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals.map(
-        ({ approval_id }: { approval_id: string }) => approval_id,
-      );
+    const list = async () => (await organisation.pending()).map(({ approval_id }) => approval_id);
     await vi.waitUntil(async () => (await list()).length >= many, { timeout: 15_000, interval: 20 });
     return await list();
   };
   const deny = async (ids: readonly string[]) => {
-    for (const id of ids) expect((await organisation.ask('POST', `/owner/approvals/${id}/deny`, {})).status).toBe(200);
+    for (const id of ids) expect((await organisation.deny(id)).status).toBe(200);
   };
   const listed = async (id: string) =>
     (await organisation.ask('GET', '/owner/standing-approvals?status=all')).body.standing_approvals.find(
@@ -150,7 +147,7 @@ describe.each(ONE_STORE)(`standing approvals at each entry point on %s${postgres
     );
   const make = async (held: string, uses: number, free: object[] = []): Promise<string> => {
     const standing = { count: uses, for_seconds: 3600, free };
-    const { status, text, body } = await organisation.ask('POST', `/owner/approvals/${held}/approve`, { standing });
+    const { status, text, body } = await organisation.approve(held, { standing });
     expect(status, text).toBe(200);
     leftThen.length = 0;
     left = async () => (await listed(body.standing_approval)).left;

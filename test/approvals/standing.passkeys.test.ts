@@ -23,22 +23,12 @@ describe('a standing approval by passkey', () => {
     return key.get(begun.body);
   };
   const stepUp = (id: string, response: unknown, more: object = {}) =>
-    organisation.ask(
-      'POST',
-      `/owner/approvals/${id}/approve`,
-      { assertion: response, standing: TERMS, ...more },
-      approver,
-    );
+    organisation.approve(id, { assertion: response, standing: TERMS, ...more }, approver);
 
   test('where user verification is required it is created, names the passkey, and lets calls pass', async () => {
     await organisation.ask('POST', '/owner/organisation', { require_user_verification: true });
     const id = await hold();
-    await refused(
-      id,
-      () => organisation.ask('POST', `/owner/approvals/${id}/approve`, { standing: TERMS }, approver),
-      400,
-      'verification_failed',
-    );
+    await refused(id, () => organisation.approve(id, { standing: TERMS }, approver), 400, 'verification_failed');
     const answer = await stepUp(id, await begin(id));
     expect(answer.body, answer.text).toMatchObject({ status: 'approved', how: 'passkey' });
     const { payload } = await evidenceOf(world, agent, answer.body.audit_ids.decided);

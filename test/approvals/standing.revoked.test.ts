@@ -12,10 +12,10 @@ test.runIf(world)(
     const organisation = await world!.demoOrganisation();
     const { db } = world!.running.broker.store;
     const agent = await organisation.agent();
-    const { approval_id: id } = (await agent.act(WRITE)).body;
+    const id = await agent.hold(WRITE);
     await slowCommits(db, 'standing_approvals');
     const standing = { count: 5, for_seconds: 3600, free: [] };
-    const approving = organisation.ask('POST', `/owner/approvals/${id}/approve`, { standing });
+    const approving = organisation.approve(id, { standing });
     await untilCommitting(db);
     const revoked = await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});
     const approved = await approving;

@@ -30,14 +30,9 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     ...more,
   });
   const FIRST = { to: 'ann', text: 'hello', amount: 50 };
-  const hold = async (by: TestAgent, request = call()): Promise<string> => {
-    const answer = await expectStatus(202, by.act(request));
-    return answer.body.approval_id;
-  };
-  const approve = (id: string, standing: unknown) =>
-    organisation.ask('POST', `/owner/approvals/${id}/approve`, { standing });
+  const approve = (id: string, standing: unknown) => organisation.approve(id, { standing });
   const make = async (by: TestAgent, standing: object = {}, request = call()): Promise<string> => {
-    const decided = await approve(await hold(by, request), { count: 3, ...HOUR, free: [], ...standing });
+    const decided = await approve(await by.hold(request), { count: 3, ...HOUR, free: [], ...standing });
     expect(decided.status, decided.text).toBe(200);
     expect(decided.body.standing_approval).toEqual(expect.any(String));
     return decided.body.standing_approval;
@@ -128,7 +123,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
   test('the decision names it in its row and receipt, and the store holds no value of the call in plain text', async () => {
     const agent = await organisation.agent();
     const secretive = 'kaleidoscope-4711';
-    const held = await hold(agent, call({ ...FIRST, text: secretive }));
+    const held = await agent.hold(call({ ...FIRST, text: secretive }));
     const decided = await approve(held, { count: 7, ...HOUR, free: [{ member: '/text' }] });
     const { audit_ids, standing_approval: id } = decided.body;
     const row = await findAuditRow(world.db, organisation.id, audit_ids.decided);
@@ -223,7 +218,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
 
   test('the offer lists the members that may differ, with the call’s values, and the list shows the terms', async () => {
     const agent = await organisation.agent();
-    const held = await hold(agent);
+    const held = await agent.hold(call());
     const { body } = await organisation.ask('GET', `/owner/approvals/${held}`);
     expect(body.standing).toMatchObject({
       possible: true,
@@ -272,7 +267,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     [{ count: 1, ...HOUR, free: [{ member: '/text' }, { member: '/text' }] }, /is listed twice/],
   ])('%j is refused, and nothing is decided', async (standing, says) => {
     const agent = await organisation.agent();
-    const held = await hold(agent);
+    const held = await agent.hold(call());
     const refused = await approve(held, standing);
     expect([refused.status, refused.body.error], refused.text).toEqual([400, 'invalid_request']);
     expect(JSON.stringify(refused.body.problems ?? '') + refused.body.detail).toMatch(says);
@@ -281,9 +276,9 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
   });
 
   test('a denial creates none', async () => {
-    const held = await hold(await organisation.agent());
+    const held = await (await organisation.agent()).hold(call());
     const standing = { count: 1, ...HOUR };
-    expect((await organisation.ask('POST', `/owner/approvals/${held}/deny`, { standing })).status).toBe(400);
+    expect((await organisation.deny(held, { standing })).status).toBe(400);
   });
 
   test('another organisation can neither list nor revoke it, and a viewer cannot revoke it', async () => {
@@ -344,7 +339,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
       const agent = await organisation.agent();
       await make(agent);
       expect(await status(agent)).toBe(200);
-      const held = await hold(agent, call({ ...FIRST, to: 'bob' }));
+      const held = await agent.hold(call({ ...FIRST, to: 'bob' }));
       await change(agent);
       expect(await status(agent)).toBe(202);
       const why = expect.stringMatching(new RegExp(`^The ${what} changed since this call was held`, 'i'));
@@ -352,7 +347,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
       expect(body.standing).toMatchObject({ possible: false, why });
       const refused = await approve(held, { count: 1, ...HOUR });
       expect([refused.status, refused.body.detail], refused.text).toEqual([400, why]);
-      expect((await organisation.ask('POST', `/owner/approvals/${held}/approve`, {})).status).toBe(200);
+      expect((await organisation.approve(held)).status).toBe(200);
     },
   );
 
@@ -368,13 +363,13 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
       possible: false,
       why: expect.stringContaining('"always" asks for every call'),
     });
-    const refused = await strict.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {
+    const refused = await strict.approve(body.approval_id, {
       standing: { count: 1, ...HOUR },
     });
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('asks for every call')]);
     await strict.guardrails([{ name: 'always', effect: 'require_approval', endpoints: ['/items'], remember: true }]);
     const again = await agent.act(call());
-    const made = await strict.ask('POST', `/owner/approvals/${again.body.approval_id}/approve`, {
+    const made = await strict.approve(again.body.approval_id, {
       standing: { count: 1, ...HOUR },
     });
     expect(made.status, made.text).toBe(200);
@@ -386,11 +381,11 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     const agent = await careful.agent();
     expect((await careful.ask('POST', '/owner/organisation', { require_user_verification: true })).status).toBe(200);
     const { body } = await agent.act(call());
-    const refused = await careful.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {
+    const refused = await careful.approve(body.approval_id, {
       standing: { count: 1, ...HOUR },
     });
     expect([refused.body.error, refused.text]).toEqual(['verification_failed', expect.stringContaining('passkey')]);
-    expect((await careful.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {})).status).toBe(200);
+    expect((await careful.approve(body.approval_id)).status).toBe(200);
   });
 
   test('a call that no platform answered still uses it', async () => {

@@ -29,12 +29,12 @@ describe.runIf(STORES.includes('postgres'))(
           body: '{"n":1}',
         });
       const waiting = write('60');
-      const pending = async () => (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals[0];
+      const pending = async () => (await organisation.pending())[0];
       const { approval_id: id } = await vi.waitUntil(pending, { timeout: 15_000, interval: 20 });
       await vi.waitUntil(() => world.running.services.changes.waiting(id) > 0, { timeout: 15_000, interval: 5 });
       const read = agent.get(`/v1/approvals/${id}?wait=50`);
       await vi.waitUntil(() => world.running.services.changes.waiting(id) > 1, { timeout: 15_000, interval: 5 });
-      const deciding = organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+      const deciding = organisation.approve(id);
       await asked.promise;
       await cut.cut();
       answering.resolve();

@@ -23,8 +23,6 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent());
-
-  const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
   const decide = (id: string, verb: 'approve' | 'deny') =>
     organisation.ask('POST', `/owner/approvals/${id}/${verb}`, {});
   const seconds = async <T>(work: Promise<T>): Promise<[number, T]> => {
@@ -57,7 +55,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
       ['approve', { status: 'approved', result: { status: 200, data: expect.anything() } }],
       ['deny', { status: 'denied' }],
     ] as const) {
-      const id = await hold();
+      const id = await agent.hold(WRITE);
       const waiting = seconds(agent.get(`/v1/approvals/${id}?wait=20`));
       await isWaiting(id);
       await decide(id, verb);
@@ -73,7 +71,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
       setTimeout(() => response.setHeader('content-type', 'application/json').end('{}'), platformMs);
     const above: number[] = [];
     for (let round = 0; round < 8; round++) {
-      const id = await hold();
+      const id = await agent.hold(WRITE);
       const waiting = agent.get(`/v1/approvals/${id}?wait=20`);
       await isWaiting(id);
       const began = performance.now();
@@ -88,7 +86,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
 
   test('an agent whose key was replaced during the wait does not get the answer', async () => {
     const robbed = await organisation.agent({ name: 'robbed', keys: makeKeyPair() });
-    const id = (await robbed.act(WRITE)).body.approval_id;
+    const id = await robbed.hold(WRITE);
     const waiting = robbed.get(`/v1/approvals/${id}?wait=20`);
     await isWaiting(id);
     const { publicPem: public_key_pem } = makeKeyPair();
@@ -100,7 +98,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
   });
 
   test('without wait, and for a settled call, the answer comes immediately', async () => {
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
     await decide(id, 'deny');
     const [took, { body }] = await seconds(agent.get(`/v1/approvals/${id}?wait=50`));
@@ -116,7 +114,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
   });
 
   test('without a decision the answer after the wait is pending', async () => {
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     const [took, { body }] = await seconds(agent.get(`/v1/approvals/${id}?wait=1`));
     expect(body.status).toBe('pending');
     expect(took).toBeGreaterThan(0.9);
@@ -131,7 +129,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
         resolve();
       };
     });
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     const waiting = agent.get(`/v1/approvals/${id}?wait=20`);
     await isWaiting(id);
     const decided = decide(id, 'approve');
@@ -153,7 +151,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
   });
 
   test('a wait ends when the agent disconnects', async () => {
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     const asking = httpRequest(`${agent.baseUrl}/v1/approvals/${id}?wait=50`, {
       headers: { authorization: `Bearer ${agent.token()}` },
     });
@@ -168,7 +166,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     const warnings: Error[] = [];
     const note = (warning: Error) => void warnings.push(warning);
     process.on('warning', note);
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     const socket = connect(Number(new URL(agent.baseUrl).port), 'localhost');
     let answers = '';
     socket.on('data', (bytes) => {
@@ -187,7 +185,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
   });
 
   test('a stopping broker answers waiting agents with the current state', async () => {
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     const waiting = seconds(agent.get(`/v1/approvals/${id}?wait=50`));
     await isWaiting(id);
     const [stopTook] = await seconds(world.restart());
@@ -211,7 +209,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
         await putApproval(broker.store.db, approvalOf(organisation, one, id, now, now + DAY_MS));
       }
     // The path of notices is set up before counting.
-    const first = await hold();
+    const first = await agent.hold(WRITE);
     const early = agent.get(`/v1/approvals/${first}?wait=20`);
     await isWaiting(first);
     await decide(first, 'deny');

@@ -129,7 +129,7 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     const paying = await organisation.agent({ rules: ALLOW_ALL });
     const wei = 25e18;
     const held = await expectStatus(202, paying.act({ ...WRITE, data: { wei } }));
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {}));
+    await expectStatus(200, organisation.approve(held.body.approval_id));
     const bodies: string[] = [];
     const before = receiver.answer;
     receiver.answer = (request, response, body) => {

@@ -258,8 +258,8 @@ test.each(ONE_STORE)('every audit row of an organisation becomes a valid event, 
   const world = await startWorld(store);
   const { organisation, agent } = await furnish(world, 'alpha');
   const { approvals } = (await organisation.ask('GET', '/owner/approvals')).body;
-  expect((await organisation.ask('POST', `/owner/approvals/${approvals[0].approval_id}/approve`, {})).status).toBe(200);
-  expect((await organisation.ask('POST', `/owner/approvals/${approvals[1].approval_id}/deny`, {})).status).toBe(200);
+  expect((await organisation.approve(approvals[0].approval_id)).status).toBe(200);
+  expect((await organisation.deny(approvals[1].approval_id)).status).toBe(200);
   await organisation.ask('POST', '/owner/policies', { name: 'new', rules: [{ effect: 'allow' }] });
   await agent.act({ platform: 'alpha-platform', endpoint: '/items', method: 'DELETE', scope: 'demo:delete' });
   await agent.act({ platform: 'nowhere', endpoint: '/items', method: 'GET', scope: 'demo:read' });

@@ -161,7 +161,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that is 
     'ST-10 at the commit of %s of an approved call: the call is made once, and the agent can read its answer',
     async (_what, commit) => {
       const { lossy, world, organisation, agent } = await lossyWorld();
-      const { approval_id: id } = (await agent.act({ ...patch('x'), endpoint: '/items', method: 'POST' })).body;
+      const id = await agent.hold({ ...patch('x'), endpoint: '/items', method: 'POST' });
       const { services } = world.running;
       if (commit === 1) lossy.loseAnswerTo(COMMIT);
       if (commit === 2) {
@@ -176,7 +176,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that is 
           lossy.loseAnswerTo(COMMIT);
           response.end('{}');
         };
-      const answer = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+      const answer = await organisation.approve(id);
       expect([answer.status, lossy.lost()]).toEqual([200, 1]);
       const { body } = await agent.get(`/v1/approvals/${id}?wait=20`);
       expect(body).toMatchObject({ status: 'approved', result: { status: 200 } });

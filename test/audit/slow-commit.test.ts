@@ -77,9 +77,9 @@ describe.runIf(STORES.includes('postgres'))(`a commit that outlasts its connecti
   test('the last use of a standing approval is spent on the call that spends it', async () => {
     const { proxy, world, organisation } = await lossyWorld();
     const agent = await organisation.agent();
-    const { approval_id: id } = (await agent.act(WRITE)).body;
+    const id = await agent.hold(WRITE);
     const standing = { count: 1, for_seconds: 3600, free: [] };
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, { standing }));
+    await expectStatus(200, organisation.approve(id, { standing }));
     world.upstream.seen.length = 0;
     await slowCommits(world.db, 'standing_approvals', 'update');
     proxy.cutNextCommit();

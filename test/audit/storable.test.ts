@@ -62,7 +62,7 @@ describe.each(STORES)(`calls with unusual texts are recorded, on %s${postgresNot
     const constraints = JSON.stringify({ repos: ['acme/*'] });
     await world.db.updateTable('grants').set({ constraints }).where('agent_id', '=', agent.id).execute();
     const path = `/v1/approvals/${held.body.approval_id}`;
-    expect((await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {})).status).toBe(200);
+    expect((await organisation.approve(held.body.approval_id)).status).toBe(200);
     const { body } = await agent.get(`${path}?wait=20`);
     expect(body).toMatchObject({ status: 'approved', execution_error: expect.stringContaining('reaches beyond') });
     expect((await evidenceOf(world, agent, body.audit_id)).row.reason).toBe('repo_not_allowed');

@@ -251,7 +251,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
       encoding: 'base64',
       ...typed('image/png'),
     });
-    const { approval_id: id } = (await careful.act(call)).body;
+    const id = await careful.hold(call);
     const held = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
     const sha256 = createHash('sha256').update(secret).digest('hex');
     expect(held.request).toMatchObject({
@@ -259,7 +259,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
       upload: { media_type: 'image/png', bytes: secret.length, sha256 },
       headers: { 'content-type': 'image/png' },
     });
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    await organisation.approve(id);
     const done = await careful.get(`/v1/approvals/${id}?wait=10`);
     expect(done.body, done.text).toMatchObject({ status: 'approved', result: { status: 200 } });
     expect(lastSeen()).toMatchObject({ method: 'PUT', target: '/v1/any/held.bin', body: secret.toString('utf8') });
@@ -272,13 +272,13 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
     ['object in parts', callOf('POST', '/files', { a: 'b' }), { a: 'b' }],
   ])('a held %s is shown to the approver, and sent once', async (_, call, body) => {
     const careful = await organisation.agent({ rules: [{ effect: 'require_approval' }], grants: grants() });
-    const { approval_id: id } = (await careful.act(call)).body;
+    const id = await careful.hold(call);
     expect((await organisation.ask('GET', `/owner/approvals/${id}`)).body.request).toMatchObject({
       body,
       upload: null,
     });
     const before = world.upstream.seen.length;
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    await organisation.approve(id);
     const done = await careful.get(`/v1/approvals/${id}?wait=10`);
     expect(done.body, done.text).toMatchObject({ status: 'approved', result: { status: 200 } });
     expect(world.upstream.seen.length).toBe(before + 1);

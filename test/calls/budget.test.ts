@@ -172,8 +172,7 @@ describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${po
     const [suspended, allowed] = held.map(({ body }) => body.approval_id as string);
     const many = [...slow(agent, 16), ...slow(other, 16)];
     await expect.poll(() => waiting.length).toBe(32);
-    const approve = (id: string | undefined) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
-    const approving = Promise.all([approve(suspended), approve(allowed)]);
+    const approving = Promise.all([organisation.approve(suspended), organisation.approve(allowed)]);
     await expect.poll(async () => (await other.get(`/v1/approvals/${allowed}`)).body.status).toBe('approved');
     expect((await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {})).status).toBe(200);
     const before = seen.length;

@@ -177,11 +177,11 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     const agent = await agentOn('two');
     const held = await organisation.policy([{ effect: 'require_approval' }]);
     await world.db.updateTable('agents').set({ policy_id: held }).where('id', '=', agent.id).execute();
-    const { approval_id } = (await agent.act(READ)).body;
+    const approval_id = await agent.hold(READ);
     const grant = { scopes: SCOPES.scopeList, connection: 'three' };
     expect((await organisation.ask('POST', `/owner/agents/${agent.id}/grants/demo`, grant)).status).toBe(201);
     const calls = world.upstream.seen.length;
-    await organisation.ask('POST', `/owner/approvals/${approval_id}/approve`, {});
+    await organisation.approve(approval_id);
     const decided = (await agent.get(`/v1/approvals/${approval_id}?wait=20`)).body;
     expect(decided).toMatchObject({
       status: 'approved',

@@ -52,8 +52,7 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     organisation = await world.organisation();
     await organisation.platform();
     agent = await organisation.agent({ rules: RULES });
-    for (const point of ['R1', 'R6', 'R9'])
-      held.set(point, (await agent.act({ ...HELD, endpoint: `/items/${point}` })).body.approval_id);
+    for (const point of ['R1', 'R6', 'R9']) held.set(point, await agent.hold({ ...HELD, endpoint: `/items/${point}` }));
     session = mintOwnerSession(world.running.broker, organisation.owner).token;
     await world.running.stop();
     reader = await openReader(world.environment);

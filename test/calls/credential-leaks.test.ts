@@ -238,7 +238,7 @@ describe.each(ONE_STORE)(`CX a credential appears nowhere on %s${postgresNote}`,
           keep('begin', await send(`${world.running.baseUrl}/v1/approvals/passkeys/sign/begin`, begin));
         };
         await look();
-        expect(keep('approve', await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+        expect(keep('approve', await organisation.approve(id)).status).toBe(200);
         const before = answers.length;
         await look();
         for (const [what, text] of answers.slice(before)) expect(leaksOf(SECRET, text), `${echo} ${what}`).toEqual([]);

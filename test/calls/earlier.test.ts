@@ -58,7 +58,6 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       .select(['agent_id', 'made_at', 'audit_id'])
       .where('organisation_id', '=', organisation.id)
       .execute();
-  const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
 
   test('a call passes until the agent made the other call; then it is refused, and the refusal names that call', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
@@ -123,7 +122,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     ]);
     const held = await expectStatus(202, agent.act(STRANGE));
     expect((await write()).status).toBe(200);
-    await approve(held.body.approval_id);
+    await organisation.approve(held.body.approval_id);
     await expect
       .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.executed_at)
       .toEqual(expect.any(String));
@@ -142,7 +141,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
         expect.objectContaining({ name: 'nothing-leaves', effect: 'require_approval', after: cause }),
       ]),
     });
-    await approve(held.body.approval_id);
+    await organisation.approve(held.body.approval_id);
     await expect
       .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.executed_at)
       .toEqual(expect.any(String));
@@ -155,7 +154,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     ]);
     const held = await expectStatus(202, write(agent, { big: true }));
     await read();
-    await approve(held.body.approval_id);
+    await organisation.approve(held.body.approval_id);
     await expect
       .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.execution_error)
       .toContain('denied_by_guardrail');
@@ -300,7 +299,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
         { name: 'ask', effect: 'require_approval', endpoints: ['/items/strange'] },
       ]);
       const held = await agent.act(STRANGE);
-      await approve(held.body.approval_id);
+      await organisation.approve(held.body.approval_id);
       const collect = () => agent.get(`/v1/approvals/${held.body.approval_id}`);
       isOver();
       expect((await write()).status).toBe(200);
@@ -323,7 +322,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       ]);
       const held = await ask();
       expect([held.status, held.body.error]).toEqual([403, 'approval_pending']);
-      await approve(held.body.approval_id);
+      await organisation.approve(held.body.approval_id);
       isOver();
       expect((await write()).status).toBe(200);
       expect((await ask()).status).toBe(200);

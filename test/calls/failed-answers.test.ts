@@ -12,7 +12,7 @@ const FAILED = 'with an error in its body';
 async function approved(organisation: Organisation, agent: TestAgent, call: Record<string, unknown>) {
   const held = await expectStatus(202, agent.act(call));
   const id = held.body.approval_id as string;
-  const { body } = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+  const { body } = await organisation.approve(id);
   const { rows } = (await organisation.ask('GET', '/owner/audit?result=allowed&limit=1')).body;
   const { result } = (await agent.get(`/v1/approvals/${id}`)).body;
   return { summary: body.result_summary, message: body.platform_message, failed: rows[0].flags?.failed, result };

@@ -40,7 +40,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     return answer.body.approval_id;
   };
   const approve = async (id: string) => {
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
+    await expectStatus(200, organisation.approve(id));
     await expect
       .poll(async () => (await organisation.ask('GET', `/owner/approvals/${id}`)).body.executed_at)
       .toBeTruthy();

@@ -184,7 +184,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     const held = await expectStatus(202, write({ big: true }));
     // Held calls use nothing of a limit.
     for (let times = 0; times < 3; times++) expect((await write({ big: false })).status).toBe(200);
-    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    await organisation.approve(held.body.approval_id);
     await expect
       .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.execution_error)
       .toContain('denied_by_guardrail');

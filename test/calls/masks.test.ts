@@ -188,7 +188,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     await organisation.guardrails([{ name: 'ask', effect: 'require_approval', scopes: ['demo:write'] }]);
     const held = await expectStatus(202, agent.act({ ...WRITE, data: {} }));
     await organisation.guardrails([NO_MAIL]);
-    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    await organisation.approve(held.body.approval_id);
     await expect
       .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.result)
       .toMatchObject({ data: MASKED, masked: { count: expect.any(Number), rules: [NO_MAIL.name] } });

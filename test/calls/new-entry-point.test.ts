@@ -154,8 +154,7 @@ describe.each(ONE_STORE)(`an entry point over a raw socket on %s${postgresNote}`
     const pending = async () =>
       (await agent.get('/v1/agents/me/pending-actions')).body.pending as { approval_id: string }[];
     await vi.waitFor(async () => expect(await pending()).toHaveLength(2), { timeout: 5_000, interval: 200 });
-    for (const { approval_id: id } of await pending())
-      expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+    for (const { approval_id: id } of await pending()) expect((await organisation.approve(id)).status).toBe(200);
     const { end, approvalId } = await waiting;
     expect([end.kind, approvalId === first.approvalId]).toEqual(['made', false]);
   });

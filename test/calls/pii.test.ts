@@ -83,7 +83,7 @@ describe.each(STORES)(`PII flags on %s${postgresNote}`, (store) => {
 
   test('the replay of an approved call has the flags of the held call', async () => {
     const held = await agent.act({ ...WRITE, endpoint: '/items/held' });
-    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    await organisation.approve(held.body.approval_id);
     const done = await agent.get(`/v1/approvals/${held.body.approval_id}?wait=10`);
     expect(done.body.result?.status, done.text).toBe(200);
     const { rows } = (await organisation.ask('GET', '/owner/audit?limit=10')).body;

@@ -60,7 +60,7 @@ export function givenLab(store: StoreKind = 'sqlite', environment: Record<string
   const approve = async (refusal: string) => {
     expect(refusal).toContain('agent-broker: approval_pending');
     const [id] = /(?<=\/approve\/)[\w-]+/.exec(refusal) ?? [];
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
+    await expectStatus(200, organisation.approve(id));
   };
   return { world, organisation, agent, approve };
 }

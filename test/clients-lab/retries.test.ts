@@ -39,9 +39,7 @@ describe.runIf(runs)(`clients that retry requests, on postgres${postgresNote}`, 
     return client.held.call(madeByLine(client, by.token(), address, { 'X-Svc-Wait': String(seconds) }));
   };
   const pending = async (): Promise<string[]> =>
-    (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals.map(
-      (one: { approval_id: string }) => one.approval_id,
-    );
+    (await organisation.pending()).map((one: { approval_id: string }) => one.approval_id);
   const approveAll = async () => {
     await expect.poll(pending, { timeout: 15_000 }).toHaveLength(REPEATING.length);
     const ids = await pending();

@@ -79,7 +79,7 @@ describe.skipIf(withoutLab)(`MCP servers${withoutLab ? ` (skipped: ${withoutLab}
     expect([read.status, read.body.data?.structuredContent], read.text).toEqual([200, { content: 'Buy milk.' }]);
     const held = await expectStatus(202, call('write_file', 'notes:write', { path: file, content: 'Buy bread.' }));
     expect(readFileSync(file, 'utf8')).toBe('Buy milk.');
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {}));
+    await expectStatus(200, organisation.approve(held.body.approval_id));
     await expect.poll(() => readFileSync(file, 'utf8')).toBe('Buy bread.');
     const refused = await call('write_file', 'notes:read', { path: file, content: '' });
     expect([refused.status, refused.body.reason]).toEqual([403, 'endpoint_scope_mismatch']);

@@ -210,7 +210,7 @@ describeInChromium(
         for (const call of [READ, { ...READ, scope: 'demo:write' }]) await agent.act(call);
         // A call with a history has one more line.
         const { body } = await agent.act(WRITE);
-        await expectStatus(200, organisation.ask('POST', `/owner/approvals/${body.approval_id}/deny`, { note: 'No.' }));
+        await expectStatus(200, organisation.deny(body.approval_id, { note: 'No.' }));
       }
       const policy = path.includes('{name}') ? await organisation.policy(CAREFUL) : '';
       const { policies } = (await organisation.ask('GET', '/owner/policies')).body;

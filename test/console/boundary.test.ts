@@ -25,8 +25,7 @@ describeInChromium('data that cannot be rendered', () => {
   const page = fresh(() => openConsole(world, browser, organisation.owner));
 
   const hold = async (note: string): Promise<string> =>
-    (await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { note } }))
-      .body.approval_id;
+    await agent.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { note } });
   const reopen = async (on: Page, path: string, broken: { of: string; by: string }) => {
     await on.command('Page.addScriptToEvaluateOnNewDocument', { source: breaking(broken.of, broken.by) });
     await on.open(world.running.baseUrl + path);

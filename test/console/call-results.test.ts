@@ -1,6 +1,5 @@
 /** The console shows the real result of a call: no failure as a success, and who decided when a person did. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { expectStatus } from '../world/agent.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { approve, card, goTo, isLive, look, openConsole, says } from '../world/console.ts';
 import { sized } from '../world/thorough.ts';
@@ -18,10 +17,7 @@ describeInChromium('what the console shows as a success', () => {
       response.writeHead(status, { 'content-type': 'application/json' }).end('{"message":"no\\u202eon"}');
     };
   };
-  const hold = async (more: object = {}) => {
-    const held = await expectStatus(202, agent.act({ ...WRITE, ...more }));
-    return held.body.approval_id as string;
-  };
+  const hold = (more: object = {}) => agent.hold({ ...WRITE, ...more });
   const go = (path: string) => goTo(page, world.running.baseUrl + path);
   /** Loads the inbox again, so that it shows nothing of the call before. */
   const load = async () => {
@@ -85,7 +81,7 @@ describeInChromium('what the console shows as a success', () => {
     await page.click('.toast button');
     await page.until(`document.querySelector('.toast') === null`);
     await look(page, other);
-    expect((await organisation.ask('POST', `/owner/approvals/${other}/deny`, {})).status).toBe(200);
+    expect((await organisation.deny(other)).status).toBe(200);
   });
 
   test('a call that the platform answers with 200 and an error in the body is not shown as a success', async () => {
@@ -140,7 +136,7 @@ describeInChromium('what the console shows as a success', () => {
     await load();
     const id = await hold();
     await page.until(`document.querySelector('${card(id)}') !== null`);
-    const decided = organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    const decided = organisation.approve(id);
     await asked;
     const outcome = (words: string) =>
       page.until(`((one) => one?.innerText.includes('${words}') && one.dataset.kind === 'wait')
@@ -153,7 +149,7 @@ describeInChromium('what the console shows as a success', () => {
 
   test('the note of a decision cannot imitate another entry of the history', async () => {
     const id = await hold();
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, { note: 'no \u202eetorppa' });
+    await organisation.deny(id, { note: 'no \u202eetorppa' });
     await go('/console/activity');
     await page.until(`document.querySelector('#activity .row') !== null`);
     await page.click('#activity summary');
@@ -199,7 +195,7 @@ describeInChromium('what the console shows as a success', () => {
   test('refusals by the broker and denials by a person have different labels, and the row names who denied', async () => {
     await agent.act({ ...READ, scope: 'demo:write' });
     const id = await hold();
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     await organisation.ask('POST', '/owner/invites', { agent_name: 'newcomer' });
     await go('/console/activity');
     // The names of agents are read beside the rows.

@@ -22,7 +22,7 @@ describeInChromium('corrections', () => {
     const { use, fill } = input(page);
     const data = { note: 'refund', amount: 500 };
     const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data };
-    const id = (await agent.act(call)).body.approval_id as string;
+    const id = await agent.hold(call);
     await page.until(`document.querySelector('${card(id)}') !== null`);
     await use(`${card(id)} .opener`);
     await page.until(`document.querySelector('${card(id)} .decide') !== null`);
@@ -75,7 +75,7 @@ describeInChromium('corrections', () => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent({ name: 'triage' });
     const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { amount: 500 } };
-    const id = (await agent.act(call)).body.approval_id as string;
+    const id = await agent.hold(call);
     const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
     const page = await browser.page(DESKTOP);
     await page.open(`${world.running.baseUrl}/approve/${id}`);

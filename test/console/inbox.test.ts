@@ -17,8 +17,8 @@ describeInChromium('the inbox', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner, PHONE));
 
-  const hold = async (text: string, reason = text) => {
-    const held = await agent.act({
+  const hold = (text: string, reason = text) =>
+    agent.hold({
       platform: 'demo',
       endpoint: '/items',
       method: 'POST',
@@ -26,10 +26,6 @@ describeInChromium('the inbox', () => {
       data: { note: text },
       reason,
     });
-    expect(held.status, held.text).toBe(202);
-    return held.body.approval_id as string;
-  };
-  const deny = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
 
   test('the link signs in: the token is removed from the URL, and no script can read the session', async () => {
     expect(await page.value('location.pathname + location.hash + document.cookie')).toBe('/console');
@@ -62,8 +58,7 @@ describeInChromium('the inbox', () => {
     expect(words).toMatch(/On demo · Held by the rule “POST waits” · (just now|\d+ s ago)/);
     // The time left is on the card in the last hour only; before that, on the opened call.
     expect(words).not.toContain(' left');
-    for (const { approval_id } of (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals)
-      await deny(approval_id);
+    for (const { approval_id } of await organisation.pending()) await organisation.deny(approval_id);
     await page.until(`${WAITING} === 0`);
   });
 
@@ -79,7 +74,7 @@ describeInChromium('the inbox', () => {
     expect(await page.value('document.title')).toBe('(1) Inbox · Agent Broker');
     expect(await page.value('document.querySelectorAll("main script, main img[src]").length')).toBe(0);
     await page.click(`${card(id)} .opener`);
-    await deny(id);
+    await organisation.deny(id);
     await page.until(`${WAITING} === 0`);
   });
 
@@ -92,7 +87,7 @@ describeInChromium('the inbox', () => {
     expect(top).toBeGreaterThan(0);
     expect(bottom).toBeLessThanOrEqual(PHONE.height);
     await page.click(`${card(id)} .opener`);
-    await deny(id);
+    await organisation.deny(id);
     await page.until(`${WAITING} === 0`);
   });
 
@@ -192,11 +187,11 @@ describeInChromium('the inbox', () => {
     await page.until(`${WAITING} === 2`);
     await look(page, first);
     const colleague = await organisation.addOwner('approver');
-    await organisation.ask('POST', `/owner/approvals/${first}/deny`, {}, colleague);
+    await organisation.deny(first, {}, colleague);
     await page.until(`document.querySelector('${card(first)}').innerText.includes('${colleague.email}')`);
     expect(await page.value(`document.querySelector('${card(first)} .decide')`)).toBe(null);
     await page.until(`${WAITING} === 1`);
-    await deny(second);
+    await organisation.deny(second);
     await page.until(`${WAITING} === 0`);
   });
 
@@ -241,7 +236,7 @@ describeInChromium('the inbox', () => {
     await says(page, 'has changed since you opened it');
     expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
     expect(world.upstream.seen).toEqual([]);
-    await deny(id);
+    await organisation.deny(id);
     await page.until(`${WAITING} === 0`);
   });
 
@@ -251,7 +246,7 @@ describeInChromium('the inbox', () => {
     await page.until(`document.querySelector('.approve:enabled') !== null`);
     // Offline, the page gets no event and still shows the call as pending.
     await page.offline(true);
-    await deny(id);
+    await organisation.deny(id);
     await page.offline(false);
     await page.value(`document.querySelector('.approve')?.click()`);
     await page.value(`new Promise(requestAnimationFrame)`);
@@ -268,7 +263,7 @@ describeInChromium('the inbox', () => {
     expect(await viewer.value(`document.querySelectorAll('.decide button').length`)).toBe(0);
     await viewer.press('a', 'd');
     expect(await viewer.value(`document.querySelector('dialog')`)).toBe(null);
-    await deny(id);
+    await organisation.deny(id);
   });
 
   test('another organisation does not see the call', async () => {
@@ -277,7 +272,7 @@ describeInChromium('the inbox', () => {
     await page.until(`document.querySelector('${card(id)}') !== null`);
     expect(await stranger.value('document.querySelector("main").innerText')).not.toContain('triage');
     expect(await stranger.value('document.title')).toBe('Inbox · Agent Broker');
-    await deny(id);
+    await organisation.deny(id);
   });
 
   test('signing out ends the session: the page asks for a new link, and the old session is refused', async () => {

@@ -17,9 +17,7 @@ describeInChromium('the console by keyboard', () => {
   beforeAll(() => page.until(`${WAITING} === 3`));
 
   async function hold(note: string, endpoint = '/items'): Promise<string> {
-    const held = await agent.act({ platform: 'demo', endpoint, method: 'POST', scope: 'demo:write', data: { note } });
-    expect(held.status, held.text).toBe(202);
-    return held.body.approval_id;
+    return agent.hold({ platform: 'demo', endpoint, method: 'POST', scope: 'demo:write', data: { note } });
   }
   const focused = () => page.value<string>(`document.activeElement.closest('[data-entry]')?.dataset.entry ?? ''`);
   const statusOf = async (id: string) => (await agent.get(`/v1/approvals/${id}`)).body.status;

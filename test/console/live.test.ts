@@ -14,18 +14,8 @@ describeInChromium('a live console', () => {
   const agent = shared(() => organisation.agent({ name: 'triage' }));
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const hold = async (): Promise<string> => {
-    const held = await agent.act({
-      platform: 'demo',
-      endpoint: '/items',
-      method: 'POST',
-      scope: 'demo:write',
-      data: { a: 1 },
-    });
-    expect(held.status, held.text).toBe(202);
-    return held.body.approval_id;
-  };
-  const deny = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+  const hold = () =>
+    agent.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } });
 
   test('the page shows when the broker is unavailable, and updates by itself when the broker is back', async () => {
     await world.running.stop();
@@ -44,7 +34,7 @@ describeInChromium('a live console', () => {
     await page.until(`document.querySelector('${card(id)}') !== null`);
     await isLive(page);
     expect(await page.value(`document.querySelector('main').innerText`)).not.toContain('does not answer');
-    await deny(id);
+    await organisation.deny(id);
     await page.until(`${WAITING} === 0`);
   });
 
@@ -64,7 +54,7 @@ describeInChromium('a live console', () => {
     for (const tab of tabs) await tab.close();
     await page.open(`${world.running.baseUrl}/console`);
     await isLive(page);
-    for (const id of [first, second]) await deny(id);
+    for (const id of [first, second]) await organisation.deny(id);
     await page.until(`${WAITING} === 0`);
   }, 180_000);
 
@@ -76,7 +66,7 @@ describeInChromium('a live console', () => {
     await page.value('void setTimeout(() => history.back(), 0)');
     await page.until(`document.querySelector('${card(id)}') !== null`);
     await isLive(page);
-    await deny(id);
+    await organisation.deny(id);
     await page.until(`${WAITING} === 0`);
   });
 

@@ -64,7 +64,7 @@ describeInChromium('an inbox of many calls', () => {
     await hold(busy, 6);
     await hold(other, 2, { endpoint: '/items/special', method: 'PATCH' }).catch(() => {});
     await hold(other, 2);
-    const page = await open((await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals.length);
+    const page = await open((await organisation.pending()).length);
     await choose(page, '#by-agent', other.agentId);
     await page.until(`document.querySelectorAll('.group').length === 0`);
     expect(await page.value('location.search')).toBe(`?agent=${other.agentId}`);
@@ -173,7 +173,7 @@ describeInChromium('an inbox of many calls', () => {
     for (const id of ids) await page.click(`${card(id)} .pick input`);
     await page.until(`document.querySelector('#selection')?.innerText.includes('3 selected')`);
     const colleague = await organisation.addOwner('approver');
-    await organisation.ask('POST', `/owner/approvals/${ids[0]}/deny`, {}, colleague);
+    await organisation.deny(ids[0], {}, colleague);
     await says(page, 'One of the selected calls was decided elsewhere');
     await page.until(`document.querySelector('#selection')?.innerText.includes('2 selected')`);
     await page.click('#approve-selected');

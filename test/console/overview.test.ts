@@ -77,7 +77,7 @@ describeInChromium('the overview', () => {
         world.clock.skewMs = -minutes * 60_000;
         const { body } = await agent.act(WRITE);
         world.clock.skewMs = -minutes * 30_000;
-        await organisation.ask('POST', `/owner/approvals/${body.approval_id}/deny`, {});
+        await organisation.deny(body.approval_id);
       }
       world.clock.skewMs = 20_000;
     });

@@ -129,7 +129,7 @@ describeInChromium('push in the console', () => {
       async () => (await shown())[0]?.body === `${progress[0]}.`,
     );
     expect(await shown()).toMatchObject([{ tag: id, silent: true }]);
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     await until(
       () => deliver(1),
       async () => (await shown())[0]?.body.split('\n')[0] === `Denied by ${organisation.owner.email}.`,

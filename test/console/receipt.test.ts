@@ -153,7 +153,7 @@ describeInChromium('receipts in the console', () => {
     const { body } = await agent.act(WRITE);
     const held = (await organisation.ask('GET', `/owner/approvals/${body.approval_id}`)).body;
     world.upstream.answer = (_request, response) => response.writeHead(404).end();
-    await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {
+    await organisation.approve(body.approval_id, {
       request_hash: held.request_hash,
     });
     await go(`/console/activity?words=${body.approval_id}`);

@@ -15,11 +15,8 @@ describeInChromium('sentences', () => {
   const agent = shared(() => organisation.agent({ name: 'triage' }));
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner, PHONE));
-  const hold = async (data: Record<string, unknown>): Promise<string> => {
-    const held = await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data });
-    expect(held.status, held.text).toBe(202);
-    return held.body.approval_id;
-  };
+  const hold = (data: Record<string, unknown>) =>
+    agent.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data });
 
   test('a card describes the call in a sentence, with values as marked text, and unusual characters pointed out next to them', async () => {
     const id = await hold({ place: 'аcme/shop', title: MARKUP, body: 'x' });
@@ -50,7 +47,7 @@ describeInChromium('sentences', () => {
     expect(await opened.value(`document.querySelector('.request-view .details').textContent`)).toMatch(
       /POST waits[\s\S]*id\s*demo/,
     );
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     await opened.until(`document.querySelector('.outcome .sentence') !== null`);
     expect(await opened.value(`document.querySelector('.outcome .what').innerText`)).toBe(
       'triage wanted to create an item in acme/shop: “Broken login” on Shop⟦U+202E⟧ & Co',

@@ -15,7 +15,7 @@ describeInChromium('standing approvals in a browser', () => {
   const agent = fresh(() => organisation.agent({ name: 'triage' }));
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const hold = async (data: object = DATA): Promise<string> => (await agent.act({ ...CALL, data })).body.approval_id;
+  const hold = async (data: object = DATA): Promise<string> => await agent.hold({ ...CALL, data });
   const status = async (data: object) => (await agent.act({ ...CALL, data })).status;
   const go = (path: string, on: Page = page) => on.open(world.running.baseUrl + path);
   const begin = async (id: string) => {
@@ -75,7 +75,7 @@ describeInChromium('standing approvals in a browser', () => {
 
   test('standing approvals are listed with the calls left, and revoked with one tap', async () => {
     const standing = { count: 5, for_seconds: 3600, free: [{ member: '/text' }] };
-    const made = await organisation.ask('POST', `/owner/approvals/${await hold()}/approve`, { standing });
+    const made = await organisation.approve(await hold(), { standing });
     const row = `[data-standing="${made.body.standing_approval}"]`;
     expect(await status({ ...DATA, text: 'one of them' })).toBe(200);
     await go(`/console/activity?agent=${agent.agentId}`);

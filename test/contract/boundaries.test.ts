@@ -51,15 +51,15 @@ describe.each(ONE_STORE)(`expiry to the millisecond, on %s${postgresNote}`, (sto
       ['pending', 1, 0],
       ['expired', 0, 1],
     ]);
-    const late = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    const late = await organisation.approve(id);
     expect([late.status, late.body.error], late.text).toEqual([410, 'approval_expired']);
   });
 
   test('decided and expired calls are listed for 24 hours', async () => {
     const agent = await organisation.agent();
-    const denied = (await agent.act(WRITE)).body.approval_id;
+    const denied = await agent.hold(WRITE);
     await agent.act(WRITE);
-    const { decided_at } = (await organisation.ask('POST', `/owner/approvals/${denied}/deny`, {})).body;
+    const { decided_at } = (await organisation.deny(denied)).body;
     const shown = await around(Date.parse(decided_at) + DAY_MS, async () => {
       const { body } = await agent.get('/v1/agents/me/pending-actions');
       return body.recently_completed.map(({ status }: { status: string }) => status);

@@ -15,7 +15,7 @@ beforeAll(async () => {
 const agent = shared(() => organisation.agent({ grants: { demo: {}, away: {}, bare: {} } }));
 const other = shared(() => organisation.agent({ grants: {} }));
 beforeAll(async () => {
-  approvalId = (await agent.act(WRITE)).body.approval_id;
+  approvalId = await agent.hold(WRITE);
   auditId = (await agent.act({ ...READ, scope: 'demo:none' })).body.audit_id;
   expect(auditId).toBeTruthy();
 });
@@ -79,8 +79,8 @@ describe('the agent’s own routes', () => {
 describe('approvals, access requests and receipts', () => {
   show('GET /v1/approvals/{id} → 200: pending', () => agent.get(`/v1/approvals/${approvalId}`));
   show('GET /v1/approvals/{id} → 200: denied', async () => {
-    const { approval_id } = (await agent.act(WRITE)).body;
-    await organisation.ask('POST', `/owner/approvals/${approval_id}/deny`, { note: 'not today' });
+    const approval_id = await agent.hold(WRITE);
+    await organisation.deny(approval_id, { note: 'not today' });
     return await agent.get(`/v1/approvals/${approval_id}`);
   });
   show('GET /v1/approvals/{id} → 400: a malformed id', () => agent.get('/v1/approvals/x'));

@@ -138,9 +138,8 @@ describe('passkeys', () => {
   const made = () => new Authenticator(world.running.baseUrl);
   const finish = (response: unknown) => registerFinish(organisation, { response, device_name: 'Phone' });
   const created = async (with_ = made()) => with_.create((await registerBegin(organisation)).body);
-  const hold = async (): Promise<string> =>
-    (await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} })).body
-      .approval_id;
+  const hold = () =>
+    agent.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} });
   const key = shared(() => enrol(world, organisation));
 
   show('POST /v1/approvals/passkeys/register/begin → 200', () => registerBegin(organisation));

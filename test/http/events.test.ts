@@ -25,8 +25,7 @@ const listen = (world: World, owner: OwnerTable, from?: string): Promise<EventRe
 const waiting = (reader: EventReader) => reader.events.at(-1)?.data.waiting;
 
 async function hold(agent: TestAgent): Promise<string> {
-  const { body } = await expectStatus(202, agent.act(WRITE));
-  return body.approval_id;
+  return agent.hold(WRITE);
 }
 
 describe.each(ONE_STORE)(`events on %s${postgresNote}`, (store) => {

@@ -523,7 +523,7 @@ test('of a pending call only its hash and its reason are stored on disk', async 
   const path = join(waiting, names[0]!);
   expect([statSync(path).mode & 0o777, statSync(waiting).mode & 0o777]).toEqual([0o600, 0o700]);
   expect(readFileSync(path, 'utf8')).not.toContain('secret-title');
-  await organisation.ask('POST', `/owner/approvals/${held.structuredContent.approval_id}/deny`, {});
+  await organisation.deny(held.structuredContent.approval_id);
   await callTool(mcp, 'check_approval', { approval_id: held.structuredContent.approval_id });
   expect(readdirSync(waiting)).toEqual([]);
 });

@@ -85,7 +85,7 @@ test('a binary result of a held call is returned in the same way', async () => {
   const call = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { a: 1 } };
   const { approval_id } = (await callTool(mcp, 'write_platform', call)).structuredContent;
   answers('image/png', PNG);
-  await organisation.ask('POST', `/owner/approvals/${approval_id}/approve`, {});
+  await organisation.approve(approval_id);
   await agent.get(`/v1/approvals/${approval_id}?wait=10`);
   const done = await callTool(mcp, 'check_approval', { approval_id });
   expect(done.content.at(-1)).toEqual(SHOWN[0]?.[1]);
@@ -135,7 +135,7 @@ test('of a result of a held call that was not kept whole, the rest is described,
   };
   world.upstream.answer = (_, response) =>
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result));
-  await organisation.ask('POST', `/owner/approvals/${approval_id}/approve`, {});
+  await organisation.approve(approval_id);
   await agent.get(`/v1/approvals/${approval_id}?wait=10`);
   const { content, structuredContent } = await callTool(mcp, 'check_approval', { approval_id });
   expect(structuredContent).toMatchObject({

@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
   test('where several people have to approve, the first one is answered that others have to, too', async () => {
     const two = await organisation.agent({ rules: [{ effect: 'allow' }, { ...HOLDS, approvers: 2 }] });
     const { id: channelId } = await addSlack();
-    const { approval_id: id } = (await two.act(WRITE)).body;
+    const id = await two.hold(WRITE);
     const message = await messageOf(id, slackButtons);
     expect(JSON.stringify(message)).toContain('Approval needed from 2 people');
     const { approve } = slackButtons(message)!;
@@ -128,7 +128,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     });
     expect(await refusals()).toEqual([]);
     const colleague = await organisation.addOwner('approver');
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {}, colleague);
+    await organisation.approve(id, {}, colleague);
     expect(await settled(id, 'approved')).toMatchObject({ approvers: { needed: 2, given: 2 } });
   });
 
@@ -220,7 +220,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
   test('a decision in the console is written into the message, without buttons', async () => {
     await addSlack();
     const { id } = await heldInSlack();
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     const says = ({ blocks }: Body) => blocks[1].text.text.includes(`Denied by ${email()}.`);
     const edited = await vi.waitUntil(() => server.of('chat.update').find(says), { timeout: 5_000, interval: 10 });
     expect(slackButtons(edited)).toBeUndefined();
@@ -260,7 +260,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     const { id } = await heldInSlack();
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
     const { request_hash } = await read(id);
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, { request_hash });
+    await organisation.approve(id, { request_hash });
     const text = () => server.of('chat.update').at(-1)?.blocks[1].text.text;
     await expect.poll(text).toContain(`Approved by ${email()}, but not made: agent_suspended: `);
     expect(server.of('platform')).toHaveLength(0);

@@ -57,11 +57,9 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
   const bob = fresh(() => organisation.addOwner('approver'));
   const carl = fresh(() => organisation.addOwner('admin'));
   const agent = fresh(() => organisation.agent({ name: 'triage', rules: rules(2) }));
-
-  const hold = async (by = agent) => (await expectStatus(202, by.act(WRITE))).body.approval_id as string;
   const read = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
   const approve = async (id: string, by = ann, body: object = {}) =>
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, body, by));
+    await expectStatus(200, organisation.approve(id, body, by));
   const correct = async (id: string, title: string) => {
     const { request_hash } = await read(id);
     const body = { request_hash, data: { title } };
@@ -109,7 +107,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
 
   test('in Slack the message says who approved, and its buttons remain: the next person decides with them', async () => {
     const { id: channelId } = await addSlack();
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     const [first] = (await chats.waitFor('chat.postMessage')) as [Body];
     await pressInSlack(world, channelId, slackButtons(first)!.approve);
     const edited = await edits(`Approved by ${ann.email}; 1 more person has to approve.`);
@@ -136,7 +134,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
     });
     await expectStatus(200, organisation.ask('POST', `/owner/channels/${channelId}/test`, {}));
     const [hook] = chats.of('setWebhook') as [Body];
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     await chats.waitFor('sendMessage', 2);
     await approve(id);
     const [edited] = (await chats.waitFor('editMessageText')) as [Body];
@@ -150,7 +148,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
 
   test('a webhook gets an event for each approval before the last', async () => {
     await addHook();
-    const id = await hold(await organisation.agent({ rules: rules(3) }));
+    const id = await (await organisation.agent({ rules: rules(3) })).hold(WRITE);
     await hooks.waitFor(1);
     await approve(id, ann);
     await hooks.waitFor(2);
@@ -182,7 +180,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
   test('one more mail and one more card, when the approval of one person is missing; no mail to those who approved', async () => {
     await addMail([ann.email.toUpperCase(), bob.email, carl.email]);
     await add({ name: 'teams', kind: 'teams', secret: `${chats.url}${WORKFLOW_PATH}` });
-    const id = await hold(await organisation.agent({ rules: rules(3) }));
+    const id = await (await organisation.agent({ rules: rules(3) })).hold(WRITE);
     await expect.poll(() => mail.mails.length).toBe(1);
     await chats.waitFor('workflow');
     await approve(id, ann);
@@ -201,7 +199,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
 
   test('a mail whose recipients have all approved is not sent', async () => {
     await addMail([ann.email]);
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     await expect.poll(() => mail.mails.length).toBe(1);
     await approve(id, ann);
     await outboxIsEmpty();
@@ -218,7 +216,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
       const device = { ...json, device_name: 'Phone', rules: { remind_minutes: 30 } };
       await expectStatus(201, organisation.ask('POST', '/owner/push-subscriptions', device, by));
     }
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     await push.waitFor(2);
     await approve(id, ann);
     await push.waitFor(3);
@@ -237,7 +235,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
   test('a correction is written into the message, which has no buttons any more', async () => {
     await addSlack();
     const one = await organisation.agent({ rules: [{ effect: 'allow' }, { ...rules(2)[1], approvers: 1 }] });
-    const id = await hold(one);
+    const id = await one.hold(WRITE);
     const [first] = (await chats.waitFor('chat.postMessage')) as [Body];
     expect(slackButtons(first)).toBeDefined();
     await correct(id, 'another title');
@@ -252,7 +250,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
     const { id: channelId } = await addSlack();
     await addMail([ann.email, bob.email]);
     await addHook({ agents: ['triage'], platforms: ['demo'], remind_minutes: 30 });
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     await hooks.waitFor(1);
     await chats.waitFor('chat.postMessage');
     await approve(id, ann);
@@ -294,7 +292,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
     const arrived = Promise.withResolvers<() => void>();
     hooks.answer = (_request, response) => arrived.resolve(() => response.writeHead(204).end());
     await addHook();
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     const answer = await arrived.promise;
     hooks.answer = (_request, response) => response.writeHead(204).end();
     await approve(id);
@@ -330,7 +328,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
 
   test('of several approvals while nobody sends, one update is sent', async () => {
     await addHook();
-    const id = await hold(await organisation.agent({ rules: rules(3) }));
+    const id = await (await organisation.agent({ rules: rules(3) })).hold(WRITE);
     await hooks.waitFor(1);
     const forced = { name: 'notices', holder: 'another', now: 0, until: Date.now() + 3_600_000, isFree: true };
     const fence = await takeLease(world.db, forced);
@@ -371,7 +369,7 @@ describe.each(STORES)(`kill -9 of the sender of updates on %s${postgresNote}`, (
     };
     await hold(HELD);
     await hooks.waitFor(HELD + 1);
-    for (const id of held) await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}, ann));
+    for (const id of held) await expectStatus(200, organisation.approve(id, {}, ann));
     await updatesReach(3);
     first.signal('SIGKILL');
     await first.ended;

@@ -42,7 +42,7 @@ describe.each(KILLED)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
       if (answered++ < 4) response.writeHead(204).end();
     };
     const held: string[] = [];
-    for (let i = 0; i < HELD; i++) held.push((await agent.act({ ...WRITE, data: { i } })).body.approval_id);
+    for (let i = 0; i < HELD; i++) held.push(await agent.hold({ ...WRITE, data: { i } }));
     await server.waitFor(5);
     first.signal('SIGKILL');
     await first.ended;

@@ -64,9 +64,9 @@ describe('a hostile title', () => {
 
   test('ntfy: the outcome replaces the message', async () => {
     const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
-    const { approval_id } = (await agent.act({ ...call, data: { title: 'x' } })).body;
+    const approval_id = await agent.hold({ ...call, data: { title: 'x' } });
     await server.waitFor(2);
-    await organisation.ask('POST', `/owner/approvals/${approval_id}/deny`, {});
+    await organisation.deny(approval_id);
     await server.waitFor(4);
     const published = server.seen.filter(({ target }) => target === '/').map(({ body }) => JSON.parse(body));
     expect(published).toHaveLength(2);

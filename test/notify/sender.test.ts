@@ -81,8 +81,6 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     world.db.deleteFrom('notice_channels').where('organisation_id', '=', organisation.id).execute();
   const channelNamed = async (name: string) =>
     (await organisation.ask('GET', '/owner/channels')).body.channels.find((one: { name: string }) => one.name === name);
-  const hold = async (by = agent) => (await by.act(WRITE)).body.approval_id as string;
-  const deny = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
   const ofOrganisation = <Table extends 'notices' | 'notice_deliveries'>(table: Table) =>
     world.db
       .selectFrom(table as 'notices')
@@ -107,7 +105,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await addWebhook({ name: 'odd' });
     await world.db.updateTable('notice_channels').set({ rules: '{"events":7}' }).where('name', '=', 'odd').execute();
     await addWebhook();
-    await hold();
+    await agent.hold(WRITE);
     await server.waitFor(1, 5_000);
     await expect.poll(() => ofOrganisation('notices')).toEqual([]);
     expect(server.seen).toHaveLength(1);
@@ -174,7 +172,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
 
   test('every event is sent with its name and link, and its outcome after it', async () => {
     await addWebhook();
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     const json = { headers: { 'content-type': 'application/json' } };
     const body = JSON.stringify({ platform: 'demo', scope: 'demo:delete', reason: 'REASON-TEXT' });
     const reader = await organisation.agent({ name: 'reader', grants: { demo: { scopeList: ['demo:read'] } } });
@@ -204,7 +202,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     server.seen.length = 0;
     await setCredentialStatus(world.db, place, 'active');
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
-    await deny(id);
+    await organisation.deny(id);
     const over = await server.waitFor(3, 5_000);
     expect(over.map(({ type, data }) => [type, data.outcome]).toSorted()).toEqual([
       ['agent_suspended.outcome', 'The agent is active now'],
@@ -244,14 +242,14 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
 
   test('what ends because its agent is revoked does not count as undecided', async () => {
     await addWebhook();
-    await hold();
+    await agent.hold(WRITE);
     const headers = { 'content-type': 'application/json' };
     const body = JSON.stringify({ platform: 'demo', scope: 'demo:delete', reason: 'x' });
     const reader = await organisation.agent({ name: 'reader', grants: { demo: { scopeList: ['demo:read'] } } });
     await reader.request('POST', '/v1/access-request', { headers, body });
     await server.waitFor(2, 5_000);
     const child = await childOf(world, organisation, agent);
-    await hold(child);
+    await child.hold(WRITE);
     await server.waitFor(3, 5_000);
     for (const { agentId } of [agent, reader]) await organisation.ask('POST', `/owner/agents/${agentId}/revoke`, {});
     await server.waitFor(6, 5_000);
@@ -275,9 +273,9 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect((await own.ask('POST', '/owner/channels', hook)).status).toBe(201);
     const asked: ServerResponse[] = [];
     other.answer = (_request, response) => asked.push(response);
-    const { approval_id: id } = (await calling.act(WRITE)).body;
+    const id = await calling.hold(WRITE);
     await server.waitFor(1);
-    const approved = own.ask('POST', `/owner/approvals/${id}/approve`, {});
+    const approved = own.approve(id);
     await server.waitFor(2);
     expect(asked).toHaveLength(1);
     asked[0]!.writeHead(422, { 'content-type': 'application/json' }).end('{}');
@@ -290,9 +288,9 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(outcomes[0]!.id).not.toBe(outcomes[1]!.id);
     // A call that succeeds has one outcome.
     other.answer = undefined;
-    const next = (await calling.act(WRITE)).body.approval_id;
+    const next = await calling.hold(WRITE);
     await server.waitFor(4);
-    await own.ask('POST', `/owner/approvals/${next}/approve`, {});
+    await own.approve(next);
     await server.waitFor(5);
     await expect.poll(() => world.db.selectFrom('notices').selectAll().execute()).toEqual([]);
     expect(
@@ -331,8 +329,8 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await hook('platforms', { platforms: ['crm'] });
     await hook('id', { agents: [agent.agentId] });
     const deploy = await organisation.agent({ name: 'deploy-eu' });
-    await hold();
-    await hold(deploy);
+    await agent.hold(WRITE);
+    await deploy.hold(WRITE);
     await server.waitFor(2);
     await pause(200);
     expect(server.seen.map(({ target }) => target).toSorted()).toEqual(['/agents', '/id']);
@@ -341,16 +339,16 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
   test('a channel for an agent gets the notices of its children, which name the parent', async () => {
     await addWebhook({ agents: ['deploy-*'] });
     const deploy = await organisation.agent({ name: 'deploy-eu' });
-    await hold(await childOf(world, organisation, deploy, { name: 'triage' }));
+    await (await childOf(world, organisation, deploy, { name: 'triage' })).hold(WRITE);
     const [{ data }] = (await server.waitFor(1)) as [Came];
     expect([data.agent, data.parent]).toEqual(['triage', 'deploy-eu']);
-    await hold(await childOf(world, organisation, agent, { name: 'deploy-us' }));
+    await (await childOf(world, organisation, agent, { name: 'deploy-us' })).hold(WRITE);
     const [, { data: other }] = (await server.waitFor(2)) as [Came, Came];
     expect([other.agent, other.parent]).toEqual(['deploy-us', 'triage']);
   });
 
   test('without a channel nothing is put into the outbox; nor by a transaction that is rolled back', async () => {
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     expect(await ofOrganisation('notices')).toEqual([]);
     await addWebhook();
     const undone = world.db.transaction().execute(async (tx) => {
@@ -375,7 +373,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await addWebhook({ name: 'inward', url: 'https://169.254.169.254/latest' });
     await addWebhook({ name: 'good', url: `${other.url}/good` });
     const began = Date.now();
-    for (let i = 0; i < 5; i++) await hold();
+    for (let i = 0; i < 5; i++) await agent.hold(WRITE);
     // A silent channel is given up after ten seconds.
     expect(Date.now() - began).toBeLessThan(9_500);
     const good = () => other.seen.filter(({ target }) => target === '/good').length;
@@ -397,7 +395,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(made.status, made.text).toBe(201);
     refused = 'bob@acme.example';
     const why = 'The mail server refused bob@acme.example; the others got it.';
-    await hold();
+    await agent.hold(WRITE);
     await expect.poll(async () => (await channelNamed('mail')).last_error, { timeout: 8_000 }).toBe(why);
     expect((await channelNamed('mail')).status).toBe('active');
     const tried = await organisation.ask('POST', `/owner/channels/${made.body.id}/test`, {});
@@ -405,7 +403,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await pause(2_500);
     expect(mail.mails.map((one) => one.to)).toEqual([['ann@acme.example'], ['ann@acme.example']]);
     refused = '';
-    await hold();
+    await agent.hold(WRITE);
     await expect.poll(async () => (await channelNamed('mail')).last_error, { timeout: 8_000 }).toBe(null);
     expect(mail.mails.at(-1)?.to).toEqual(to);
   });
@@ -418,22 +416,22 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     };
     const { id } = await addWebhook();
     const began = Date.now();
-    await hold();
+    await agent.hold(WRITE);
     await expect.poll(async () => (await channelNamed('hook')).last_error).toBe('It answered 503.');
     const [first, second] = await server.waitFor(2, 8_000);
     expect(Date.now() - began).toBeGreaterThan(1_900);
     expect(second!.id).toBe(first!.id);
     await expect.poll(async () => (await channelNamed('hook')).status).toBe('active');
     answers = [410];
-    await hold();
+    await agent.hold(WRITE);
     await expect.poll(async () => (await channelNamed('hook')).status).toBe('gone');
     const seen = server.seen.length;
-    await hold();
+    await agent.hold(WRITE);
     await pause(300);
     expect(server.seen).toHaveLength(seen);
     const change = { kind: 'webhook', url: `${server.url}/hook` };
     expect((await organisation.ask('POST', `/owner/channels/${id}/settings`, change)).body.status).toBe('active');
-    await hold();
+    await agent.hold(WRITE);
     await server.waitFor(seen + 1);
   }, 180_000);
 
@@ -447,13 +445,13 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     const at = (minutes: number) =>
       new Date(world.running.broker.clock() + minutes * MINUTE).toISOString().slice(11, 16);
     const quiet = await addWebhook({ name: 'quiet', quiet: { from: at(-5), to: at(60), zone: 'UTC' } });
-    await hold();
+    await agent.hold(WRITE);
     await expect.poll(() => ofOrganisation('notices')).toEqual([]);
     expect(await waiting()).toBe(0);
     await organisation.ask('DELETE', `/owner/channels/${quiet.id}`);
     server.answer = (_request, response) => response.writeHead(503, { 'retry-after': '600' }).end();
     const { id } = await addWebhook();
-    await hold();
+    await agent.hold(WRITE);
     await expect.poll(async () => (await channelNamed('hook')).last_error).toBe('It answered 503.');
     expect(await waiting()).toBe(1);
     await organisation.ask('DELETE', `/owner/channels/${id}`);
@@ -468,7 +466,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
       if (server.seen.length === 1) setTimeout(() => response.writeHead(204).end(), 1_000);
       else failing.push(() => response.writeHead(503).end());
     };
-    await Promise.all([hold(), hold(), hold(), hold(), hold()]);
+    await Promise.all([agent.hold(WRITE), agent.hold(WRITE), agent.hold(WRITE), agent.hold(WRITE), agent.hold(WRITE)]);
     await expect.poll(() => failing.length, { timeout: 5_000 }).toBe(4);
     server.answer = (_request, response) => response.writeHead(204).end();
     for (const fail of failing) fail();
@@ -484,7 +482,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
       if (server.seen.length === 1) setTimeout(() => answer(204), 1_500);
       else inFlight.push(answer);
     };
-    for (let at = 0; at < 7; at++) await hold();
+    for (let at = 0; at < 7; at++) await agent.hold(WRITE);
     await expect.poll(() => inFlight.length, { timeout: 5_000 }).toBe(4);
     inFlight[0]!(429);
     await expect.poll(async () => (await channelNamed('hook')).status).toBe('failing');
@@ -499,9 +497,9 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
   ])('what waits for another attempt is sent when the channel %s', async (_when, mended) => {
     server.answer = (_request, response) => response.writeHead(503, { 'retry-after': '600' }).end();
     const { id } = await addWebhook();
-    const waits = [await hold()];
+    const waits = [await agent.hold(WRITE)];
     await expect.poll(async () => (await channelNamed('hook')).last_error).toBe('It answered 503.');
-    waits.push(await hold());
+    waits.push(await agent.hold(WRITE));
     await pause(1_500);
     expect(server.seen).toHaveLength(1);
     server.answer = (_request, response) => response.writeHead(204).end();
@@ -517,7 +515,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
       answerFirst = () => response.writeHead(410).end();
     };
     const { id } = await addWebhook();
-    const waits = await hold();
+    const waits = await agent.hold(WRITE);
     await server.waitFor(1);
     const change = { kind: 'webhook', url: `${other.url}/hook` };
     expect((await organisation.ask('POST', `/owner/channels/${id}/settings`, change)).status).toBe(200);
@@ -529,10 +527,10 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
   test('in quiet hours nothing is sent; pending items are sent afterwards, and decided ones are not', async () => {
     const at = (ms: number) => new Date(world.running.broker.clock() + ms).toISOString().slice(11, 16);
     await addWebhook({ quiet: { from: at(-5 * MINUTE), to: at(60 * MINUTE), zone: 'UTC' } });
-    const decided = await hold();
-    const waits = await hold();
+    const decided = await agent.hold(WRITE);
+    const waits = await agent.hold(WRITE);
     await expect.poll(async () => (await ofOrganisation('notice_deliveries')).length).toBe(2);
-    await deny(decided);
+    await organisation.deny(decided);
     await pause(200);
     expect(server.seen).toEqual([]);
     world.clock.skewMs = 62 * MINUTE;
@@ -562,7 +560,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
         ...{ kind: 'webhook', url: `${server.url}/hook` },
         ...more,
       });
-    const waits = await hold();
+    const waits = await agent.hold(WRITE);
     await expect.poll(async () => (await ofOrganisation('notice_deliveries')).length).toBe(1);
     await change({ quiet: quiet(300) });
     await pause(1_500);
@@ -573,10 +571,10 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
 
   test('a reminder is sent before the deadline, unless the call was decided', async () => {
     await addWebhook({ remind_minutes: 30 });
-    const decided = await hold();
-    const waits = await hold();
+    const decided = await agent.hold(WRITE);
+    const waits = await agent.hold(WRITE);
     await server.waitFor(2);
-    await deny(decided);
+    await organisation.deny(decided);
     await server.waitFor(3);
     world.clock.skewMs = 24 * 60 * MINUTE - 29 * MINUTE;
     const told = await server.waitFor(4, 5_000);
@@ -591,7 +589,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
   test('a reminder that is due after three days and more is retried like any other', async () => {
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 7 * 24 * 3600 });
     await addWebhook({ remind_minutes: 30 });
-    const waits = await hold();
+    const waits = await agent.hold(WRITE);
     await server.waitFor(1);
     const answers = [503];
     server.answer = (_request, response) => response.writeHead(answers.shift() ?? 204).end();
@@ -604,7 +602,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
   test('many channels of one organisation that do not answer delay another one by less than two seconds', async () => {
     server.answer = () => {};
     for (let n = 0; n < 70; n++) await addWebhook({ name: `slow-${n}`, url: `${server.url}/slow-${n}` });
-    await hold();
+    await agent.hold(WRITE);
     await server.waitFor(32, 5_000);
     const elsewhere = await world.demoOrganisation();
     const channel = { name: 'theirs', kind: 'webhook', url: `${other.url}/theirs` };
@@ -617,7 +615,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
   test('channels that are removed while their messages wait for capacity receive nothing', async () => {
     server.answer = () => {};
     for (let n = 0; n < 40; n++) await addWebhook({ name: `slow-${n}` });
-    await hold();
+    await agent.hold(WRITE);
     await server.waitFor(32, 5_000);
     await removeChannels();
     // Ends the requests of the others.
@@ -632,7 +630,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await addWebhook({ name: 'down', url: `${server.url}/down`, agents: ['triage'] });
     await addWebhook({ name: 'good', url: `${other.url}/good`, agents: ['urgent'] });
     const urgent = await organisation.agent({ name: 'urgent' });
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     const many = Array.from({ length: MANY }, () => ({
       organisation_id: organisation.id,
       id: crypto.randomUUID(),
@@ -650,7 +648,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await expect.poll(() => countOf('notices'), { timeout: 30_000 }).toBe(0);
     expect(await countOf('notice_deliveries')).toBe(MANY + 1);
     const began = Date.now();
-    await hold(urgent);
+    await urgent.hold(WRITE);
     await expect.poll(() => other.seen.length, { timeout: 5_000, interval: 10 }).toBe(1);
     expect(Date.now() - began).toBeLessThan(scaledTimeout(2_000));
     expect(server.seen.filter(({ target }) => target === '/down').length).toBeLessThan(30);
@@ -661,7 +659,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     // Each attempt has another end: an end that does not change for long is taken for one that a wrong clock has set.
     const forced = { name: 'notices', holder: 'another', now: 0, until: Date.now() + 3_600_000, isFree: true };
     const fence = await takeLease(world.db, forced);
-    await hold();
+    await agent.hold(WRITE);
     await pause(1_500);
     expect(await ofOrganisation('notices')).toHaveLength(1);
     expect(server.seen).toEqual([]);

@@ -24,10 +24,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     organisation.ask('POST', '/owner/push-subscriptions', { ...json, device_name: 'Phone' }, by);
   const devices = async (by = organisation.owner) =>
     (await organisation.ask('GET', '/owner/push-subscriptions', undefined, by)).body.subscriptions;
-  const hold = async (more: object = {}) => {
-    const held = await expectStatus(202, agent.act({ ...WRITE, ...more }));
-    return held.body.approval_id as string;
-  };
+  const hold = (more: object = {}) => agent.hold({ ...WRITE, ...more });
 
   test('a held call reaches the device encrypted, signed by the key of its subscription, and its outcome replaces it', async () => {
     const phone = subscribe(service);
@@ -61,7 +58,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
       path: `/approve/${id}`,
     });
     expect(JSON.stringify(message)).not.toContain(CANARY);
-    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await organisation.deny(id);
     const [, outcome] = await service.waitFor(2);
     expect(outcome!.headers.topic).toBe(first!.headers.topic);
     expect(phone.read(outcome!.body)).toMatchObject({

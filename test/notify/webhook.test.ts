@@ -22,7 +22,6 @@ describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
     const made = await expectStatus(201, organisation.ask('POST', '/owner/channels', channel));
     return made.body;
   };
-  const deny = (id: unknown) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
 
   test('a notice of a held call is sent within two seconds, signed by the standard, and its outcome after it', async () => {
     const { secret } = await addWebhook();
@@ -47,7 +46,7 @@ describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
       progress: [],
       approvers: null,
     });
-    expect((await deny(id)).status).toBe(200);
+    expect((await organisation.deny(id)).status).toBe(200);
     const [, outcome] = await server.waitFor(2);
     expect(outcome!.type).toBe('call_held.outcome');
     expect(outcome!.data.outcome).toBe(`Denied by ${organisation.owner.email}`);

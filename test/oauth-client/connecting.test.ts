@@ -185,7 +185,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     const held = await expectStatus(202, agent.act(READ));
     world.clock.skewMs = 700_000;
     const id = held.body.approval_id;
-    expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+    expect((await organisation.approve(id)).status).toBe(200);
     const { body } = await agent.get(`/v1/approvals/${id}?wait=20`);
     expect(body).toMatchObject({ status: 'approved', result: { status: 200, data: { who: 'ann' } } });
     expect(server.asked.map((asked) => asked.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);

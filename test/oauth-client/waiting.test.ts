@@ -218,7 +218,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       await organisation.guardrails([{ name: 'ask', effect: 'require_approval', methods: ['GET'] }]);
       const held = await expectStatus(202, agent.act(READ));
       await outlive(world, connection, MINUTE_MS);
-      const approve = () => organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+      const approve = () => organisation.approve(held.body.approval_id);
       const { body } = await whileWaiting(async () => undefined, approve);
       expect(body).toMatchObject({ status: 'approved', executed_at: expect.any(String) });
       expect(sent()).toBe(1);

@@ -576,8 +576,7 @@ test('the number of open requests of an agent is limited', async () => {
     'too_many_streams',
     '30',
   ]);
-  for (const { approval_id } of await pending())
-    await organisation.ask('POST', `/owner/approvals/${approval_id}/deny`, {});
+  for (const { approval_id } of await pending()) await organisation.deny(approval_id);
   for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
   expect((await list()).status).toBe(200);
 });

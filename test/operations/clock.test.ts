@@ -93,7 +93,7 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
     const there = new TestAgent({ ...here, baseUrl: thereUrl });
     const key = { 'idempotency-key': 'once' };
     await expectStatus(200, here.act(CHANGE, key));
-    const held = (await here.act(HELD)).body.approval_id;
+    const held = await here.hold(HELD);
     const sent = world.upstream.seen.length;
     child.move(40 * HOUR_MS);
     await vi.waitUntil(async () => (await health(thereUrl)).status === 503, TIMEOUT);
@@ -106,7 +106,7 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
     expect(await query(environment, `select status from approvals where id = '${held}'`)).toEqual([
       { status: 'pending' },
     ]);
-    const decided = await organisation.ask('POST', `/owner/approvals/${held}/approve`, {});
+    const decided = await organisation.approve(held);
     expect([decided.status, decided.body.status], decided.text).toEqual([200, 'approved']);
     expect((await health(thereUrl)).status).toBe(503);
     child.move(0);
@@ -140,7 +140,7 @@ describe('a wrong clock on sqlite', () => {
     expect(await child.serve(), child.output().stderr).toBeDefined();
     const key = { 'idempotency-key': 'once' };
     expect((await agent.act(CHANGE, key)).status).toBe(200);
-    const held = (await agent.act(HELD)).body.approval_id;
+    const held = await agent.hold(HELD);
     expect((await asOwner('/owner/sign-out', { method: 'POST' })).status).toBe(200);
     child.move(40 * HOUR_MS);
     await saysDoubt(child);

@@ -170,7 +170,7 @@ describe.each(STORES)(`the restore procedure on %s${postgresNote}`, (store) => {
     const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
     const tokens = await client.tokens(browserOf(world, organisation.owner), {}, { name: 'remote', grants });
     then = {
-      held: (await agent.act(HELD)).body.approval_id,
+      held: await agent.hold(HELD),
       session: mintOwnerSession(world.running.broker, organisation.owner).token,
       link: (await run(environment, 'owner', 'link', '--email', organisation.owner.email)).match(/https?:\/\/\S+/)![0],
       refresh: tokens.refresh_token,
@@ -191,7 +191,7 @@ describe.each(STORES)(`the restore procedure on %s${postgresNote}`, (store) => {
     await load;
 
     // Changes after the backup, which are lost with the machine.
-    const approved = await organisation.ask('POST', `/owner/approvals/${then.held}/approve`, {});
+    const approved = await organisation.approve(then.held);
     expect(approved.body.status, approved.text).toBe('approved');
     await organisation.ask('POST', `/owner/agents/${suspended.agentId}/suspend`, {});
     expect((await agent.act(CHANGE, { 'idempotency-key': then.key })).status).toBe(200);
@@ -296,8 +296,7 @@ describe.each(STORES)(`the restore procedure on %s${postgresNote}`, (store) => {
   test('the first use of a passkey after the restore is recorded, and a cloned passkey is detected from then on', async () => {
     const events = async (reason: string) =>
       (await asOwner(token, 'GET', `/owner/audit?reason=${reason}`)).body.rows as Record<string, unknown>[];
-    const approve = async (counter: number) =>
-      await approveWith(world, (await agent!.act(HELD)).body.approval_id, passkey, { counter });
+    const approve = async (counter: number) => await approveWith(world, await agent!.hold(HELD), passkey, { counter });
     expect((await approve(10)).status).toBe(200);
     expect((await approve(11)).status).toBe(200);
     const [noted, ...more] = await events('passkey_counter_restored');
@@ -424,7 +423,7 @@ describe.each(ONE_STORE)(`a call that was approved but not begun at the backup, 
   test('is not made by the restored store, because it may have been made after the backup', async () => {
     const world = await startWorld(store);
     const agent = await (await world.demoOrganisation()).agent();
-    const { approval_id: id } = (await agent.act(HELD)).body;
+    const id = await agent.hold(HELD);
     const environment: Environment = { ...world.environment, PORT: new URL(agent.baseUrl).port };
     await world.running.stop();
     const { DATABASE_URL: url, AGENT_BROKER_DATA: data = '' } = environment;

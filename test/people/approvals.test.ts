@@ -62,7 +62,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
   });
 
   const replayed = async (id: string) => {
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    await organisation.approve(id);
     return (await careful.get(`/v1/approvals/${id}?wait=10`)).body;
   };
 

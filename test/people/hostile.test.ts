@@ -356,7 +356,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     expect((await organisation.ask('POST', '/owner/people/end', { caller: BOB })).body.ended).toBe(1);
     const results = [];
     for (const { body } of held) {
-      await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {});
+      await organisation.approve(body.approval_id);
       results.push((await careful.get(`/v1/approvals/${body.approval_id}?wait=10`)).body);
     }
     expect(results[0].result.data.who).toBe('ann');
@@ -371,7 +371,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     expect((await govern(organisation, documentOf(server, { asserted: ['teams'] }))).status).toBe(200);
     server.bearers.length = 0;
     expect((await act(ANN)).body.reason).toBe('asserted_not_allowed');
-    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    await organisation.approve(held.body.approval_id);
     const { body } = await careful.get(`/v1/approvals/${held.body.approval_id}?wait=10`);
     expect([body.result, body.execution_error]).toEqual([undefined, expect.stringContaining('consent_required')]);
     nothingSent();
@@ -387,7 +387,7 @@ describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (st
     const waits = await agentOfPeople(organisation, [{ effect: 'require_approval' }]);
     const hold = async () => (await act(caller, { reason: 'as asked' }, waits)).body.approval_id as string;
     const approve = async (id: string) => {
-      expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+      expect((await organisation.approve(id)).status).toBe(200);
       return (await waits.get(`/v1/approvals/${id}?wait=30`)).body;
     };
     const [before, after] = [await hold(), await hold()];

@@ -58,8 +58,7 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
         const call = await connect(world, organisation);
         const write = (caller: object) => call('write_platform', { ...WRITE, caller });
         const answers = Promise.all([write(ANN), write(BOB), write(ANN), write(BOB)]);
-        for (const id of await waitingCalls(world, organisation, 2))
-          await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+        for (const id of await waitingCalls(world, organisation, 2)) await organisation.approve(id);
         const [ann, bob, annAgain, bobAgain] = await answers;
         expect([ann, bob, annAgain, bobAgain].map(({ data }) => data?.who)).toEqual(['ann', 'bob', 'ann', 'bob']);
         expect(annAgain.approval_id).toBe(ann.approval_id);
@@ -74,8 +73,7 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
         const call = await connect(world, organisation);
         const write = async (sub: string) => call('write_platform', { ...WRITE, caller: await byAssertion(sub) });
         const answers = Promise.all([write('ann'), write('bob'), write('ann')]);
-        for (const id of await waitingCalls(world, organisation, 2))
-          await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+        for (const id of await waitingCalls(world, organisation, 2)) await organisation.approve(id);
         expect((await answers).map(({ data }) => data?.who)).toEqual(['ann', 'bob', 'ann']);
         const over = Math.floor(Date.now() / 1000) - 600;
         const bad = { assertion: await issuer.assertion('ann', { iat: over, exp: over + 300 }) };

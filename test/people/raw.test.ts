@@ -40,14 +40,14 @@ describe.each(ONE_STORE)(`raw calls for people on %s${postgresNote}`, (store) =>
     expect(second).not.toBe(first);
     // Each assertion differs, and is about the same person.
     expect([idOf(await write(ann)), idOf(await write(await bob()))]).toEqual([first, second]);
-    for (const id of [first, second]) await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    for (const id of [first, second]) await organisation.approve(id);
     expect(await write(await bob())).toMatchObject({ status: 200, body: { who: 'bob' } });
     expect(await write(ann)).toMatchObject({ status: 200, body: { who: 'ann' } });
   });
 
   test('an unknown person, and a request without a caller, do not join a call that is held for a person', async () => {
     const id = idOf(await write(ann));
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    await organisation.approve(id);
     for (const caller of [undefined, 'jwt a.b.c', 'id slack:U-EVE', 'id teams:U-ANN']) {
       const answer = await write(caller);
       expect(answer, answer.text).toMatchObject({ status: 412, body: { error: 'consent_required' } });

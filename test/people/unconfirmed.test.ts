@@ -75,7 +75,7 @@ describe.each(ONE_STORE)(`tokens that replace others once an owner confirms them
     const { approval_id: id } = (await act(ANN, WRITE, held)).body;
     await lapse();
     await giveAgain();
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
+    await expectStatus(200, organisation.approve(id));
     const { body } = await held.get(`/v1/approvals/${id}?wait=30`);
     expect(body.execution_error).toContain('An owner has to confirm');
   });

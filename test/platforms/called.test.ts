@@ -207,7 +207,7 @@ describe.each(CASES)('$name', ({ name, preset, credential, secret = CANARY, answ
     const held = await act(call);
     expect([held.status, held.body.sentence], held.text).toEqual([202, sentence]);
     expect(world.upstream.seen).toEqual([]);
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {}));
+    await expectStatus(200, organisation.approve(held.body.approval_id));
     expect(world.upstream.seen).toMatchObject([{ method: call.method, target: call.endpoint }]);
     expect(JSON.parse(world.upstream.seen[0]!.body)).toEqual(call.data);
   });

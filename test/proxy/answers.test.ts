@@ -91,10 +91,9 @@ describe('answers', () => {
         };
       });
       const waiting = raw('POST', '/proxy/demo-main/items', { body: '{"n":1}', headers: { 'x-svc-wait': '60' } });
-      const pending = async () =>
-        (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals[0]?.approval_id;
+      const pending = async () => (await organisation.pending())[0]?.approval_id;
       await expect.poll(pending).toBeDefined();
-      const approved = organisation.ask('POST', `/owner/approvals/${await pending()}/approve`, {});
+      const approved = organisation.approve(await pending());
       await asked;
       const taken =
         end === 'suspend'

@@ -330,8 +330,8 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
       grants: { demo: { scopeList: ['demo:read'] } },
     });
     const call = { platform: 'demo', endpoint: '/items/1/download', method: 'GET', scope: 'demo:read' };
-    const { approval_id: id } = (await careful.act(call)).body;
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    const id = await careful.hold(call);
+    await organisation.approve(id);
     const approval = await careful.get(`/v1/approvals/${id}?wait=10`);
     expect(approval.body).toMatchObject({ status: 'approved', result: { status: 200, data: LINES } });
   });

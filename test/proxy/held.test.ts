@@ -29,12 +29,9 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     expect(answer, answer.text).toMatchObject({ status: 403, body: { error: 'approval_pending' } });
     return answer.body.approval_id as string;
   };
-  const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
   const pending = async (): Promise<string[]> =>
-    (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals.map(
-      (one: { approval_id: string }) => one.approval_id,
-    );
-  const deny = (id: string, note: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, { note });
+    (await organisation.pending()).map((one: { approval_id: string }) => one.approval_id);
+  const deny = (id: string, note: string) => organisation.deny(id, { note });
 
   test.each([
     ['as UTF-8', Buffer.from('Grüße – 日本').toString('latin1'), 'Grüße – 日本'],
@@ -74,7 +71,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
       'retry-after': '30',
     });
     expect(idOf(await write({ 'user-agent': 'another/2' }, body))).toBe(id);
-    await approve(id);
+    await organisation.approve(id);
     const answer = await write({}, body);
     expect(answer, answer.text).toMatchObject({ status: 200, body: { method: 'POST', body } });
     expect(made(body)).toBe(1);
@@ -92,7 +89,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     const id = idOf(await write(headers, fresh()));
     const { request } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
     expect(request.headers).toEqual(headers);
-    await approve(id);
+    await organisation.approve(id);
     expect(world.upstream.seen.at(-1)!.headers).toMatchObject(headers);
   });
 
@@ -100,7 +97,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     const body = fresh();
     const waiting = write({ 'x-svc-wait': '20' }, body);
     const id = idOf(await write({}, body));
-    await approve(id);
+    await organisation.approve(id);
     expect(await waiting).toMatchObject({ status: 200, body: { body } });
     expect(made(body)).toBe(1);
   });
@@ -109,7 +106,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     const body = fresh();
     const id = idOf(await write({}, body));
     world.upstream.answer = (_, response) => response.destroy();
-    await approve(id);
+    await organisation.approve(id);
     world.upstream.answer = undefined;
     // A client that retries, or lost the first answer, does not make a second call.
     for (let attempt = 0; attempt < 3; attempt++) {
@@ -135,7 +132,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     const id = idOf(await send());
     const policy = await organisation.policy([{ effect: 'deny', endpoints: ['/items'] }]);
     await organisation.ask('POST', `/owner/agents/${by.agentId}/policy`, { policy });
-    await approve(id);
+    await organisation.approve(id);
     const failed = await send();
     expect(failed, failed.text).toMatchObject({ status: 422, body: { error: 'approval_failed', approval_id: id } });
     expect(failed.body.detail).toMatch(/not made: denied_by_policy: .* Send it again to ask a person again\.$/);
@@ -153,7 +150,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
         resolve();
       };
     });
-    const approved = approve(id);
+    const approved = organisation.approve(id);
     await asked;
     const meanwhile = await write({}, body);
     expect(meanwhile, meanwhile.text).toMatchObject({
@@ -184,7 +181,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     const id = idOf(await write({}, body));
     world.upstream.answer = (_request, response) => response.writeHead(201, { 'content-type': type }).end(answer);
     // A standing approval would let the next call pass without an approver.
-    const approved = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {
+    const approved = await organisation.approve(id, {
       standing: { count: 3, for_seconds: 30 * 24 * 3600, free: [] },
     });
     expect(approved.status, approved.text).toBe(200);
@@ -237,11 +234,11 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
       .toBeDefined();
     const separate = idOf(await write({ 'idempotency-key': 'two' }, other));
     expect(separate).not.toBe(mine);
-    await approve(separate);
+    await organisation.approve(separate);
     expect(await write({ 'idempotency-key': 'two' }, other)).toMatchObject({ status: 200 });
     expect(made(other)).toBe(1);
     // The first request still waits, for its own call.
-    await approve(mine ?? '');
+    await organisation.approve(mine ?? '');
     expect((await first).status).toBe(200);
     expect(made(other)).toBe(2);
   });
@@ -264,7 +261,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     expect(idOf(await part('bytes 0-10/22'))).toBe(first);
     const second = idOf(await part('bytes 11-21/22'));
     expect(second).not.toBe(first);
-    await approve(second);
+    await organisation.approve(second);
     expect((await part('bytes 11-21/22')).status).toBe(200);
     expect(world.upstream.seen.at(-1)!.headers['content-range']).toBe('bytes 11-21/22');
   });
@@ -279,7 +276,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     const id = idOf(await send('----one7f3a', 'report'));
     expect(idOf(await send('----two9c1b', 'report'))).toBe(id);
     expect(idOf(await send('----one7f3a', 'another'))).not.toBe(id);
-    await approve(id);
+    await organisation.approve(id);
     const before = world.upstream.seen.length;
     expect(await send('----three', 'report')).toMatchObject({ status: 200 });
     // The call was made when it was approved, with the bytes that were shown.
@@ -339,7 +336,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     const id = idOf(await first);
     const other = await write({ 'x-svc-wait': '0', 'idempotency-key': 'k2' }, body);
     expect(idOf(other)).not.toBe(id);
-    await approve(id);
+    await organisation.approve(id);
     expect((await second).status).toBe(200);
     await deny(idOf(other), 'no');
     expect(made(body)).toBe(1);
@@ -353,7 +350,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
       world.clock.skewMs += 11 * 60_000;
       response.destroy();
     };
-    await approve(id);
+    await organisation.approve(id);
     world.upstream.answer = undefined;
     const again = await write({ 'x-svc-wait': '0' }, body);
     expect([again.status, again.body.error, again.body.approval_id]).toEqual([422, 'executed_outcome_unknown', id]);
@@ -368,7 +365,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     const id = idOf(read);
     expect(read.body.detail).toContain(`The answer will be at ${reader.baseUrl}/v1/approvals/${id}`);
     expect(read.body.detail).not.toContain('Send the identical request');
-    await approve(id);
+    await organisation.approve(id);
     await expect.poll(async () => (await reader.get(`/v1/approvals/${id}`)).body.result?.status).toBe(200);
   });
 
@@ -378,7 +375,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
       rawClient(() => reader)(method, '/proxy/demo-main/items', { headers: { 'x-svc-wait': '0' } });
     const [first, second] = [idOf(await read('GET')), idOf(await read('GET'))];
     expect(second).not.toBe(first);
-    await approve(first);
+    await organisation.approve(first);
     expect(idOf(await read('GET'))).not.toBe(first);
   });
 
@@ -403,7 +400,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
       expect(one).toBe('all wait');
       const fifth = await quickly(send(body));
       expect(fifth).toMatchObject({ status: 403, body: { approval_id: id } });
-      await approve(id);
+      await organisation.approve(id);
       for (const answer of await Promise.all(waiting)) expect(answer.status, answer.text).toBe(200);
       expect(made(body)).toBe(1);
     });
@@ -438,7 +435,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
       response.writeHead(201, { 'content-type': 'text/csv', etag: '"v1"' });
       response.end('a,b\n1,2\n');
     };
-    await approve(id);
+    await organisation.approve(id);
     const answer = await send();
     world.upstream.answer = undefined;
     expect(sent).toEqual({ type: 'image/x-icon', bytes: body.toString('utf8') });
@@ -465,7 +462,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     });
     const headers = { 'x-svc-wait': '0', 'content-type': type };
     const send = () => rawClient(() => limited)(method, `/proxy/${id}-main${path}`, { body, headers });
-    await approve(idOf(await send()));
+    await organisation.approve(idOf(await send()));
     expect(await send()).toMatchObject({ status: 200, body: { method, body } });
   });
 
@@ -501,7 +498,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
       let got = await send();
       const id = got.response.headers.get('x-svc-approval-id') ?? '';
       if (isHeld) {
-        await approve(id);
+        await organisation.approve(id);
         got = await send();
       }
       const { response, body } = got;
@@ -596,7 +593,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
   test('a halted agent gets no results of calls approved before', async () => {
     const body = fresh();
     const id = idOf(await write({}, body));
-    await approve(id);
+    await organisation.approve(id);
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
     expect(await write({}, body)).toMatchObject({ status: 403, body: { error: 'agent_halted' } });
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
@@ -606,7 +603,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
   test('after a restart an equal request still gets the result', async () => {
     const body = fresh();
     const id = idOf(await write({}, body));
-    await approve(id);
+    await organisation.approve(id);
     await world.restart();
     expect(await write({}, body)).toMatchObject({ status: 200 });
     expect(made(body)).toBe(1);

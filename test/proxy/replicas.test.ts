@@ -19,10 +19,7 @@ describe.runIf(STORES.includes('postgres'))(`held /proxy calls and replicas on p
     rawClient(() => by)('POST', '/proxy/demo-main/items', { body, headers: { 'x-svc-wait': wait } });
   const made = (body: string) => world.upstream.seen.filter((one) => one.body === body).length;
   const pending = async (): Promise<string[]> =>
-    (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals.map(
-      (one: { approval_id: string }) => one.approval_id,
-    );
-  const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    (await organisation.pending()).map((one: { approval_id: string }) => one.approval_id);
 
   test('the same request sent concurrently to both replicas is held once', async () => {
     const body = '{"both":1}';
@@ -32,7 +29,7 @@ describe.runIf(STORES.includes('postgres'))(`held /proxy calls and replicas on p
     expect(answers.map(({ status, text }) => [status, text])).toEqual(answers.map(({ text }) => [403, text]));
     const ids = new Set(answers.map((one) => one.body.approval_id));
     expect(ids.size).toBe(1);
-    await approve([...ids][0]);
+    await organisation.approve([...ids][0]);
     expect(await ask(other.asks(agent), body, '0')).toMatchObject({ status: 200 });
     expect(made(body)).toBe(1);
   });
@@ -71,7 +68,7 @@ describe.runIf(STORES.includes('postgres'))(`held /proxy calls and replicas on p
     expect(await waiting).toBe('lost');
     const refused = await ask(agent, body, '0');
     expect(refused).toMatchObject({ status: 403, body: { error: 'approval_pending', approval_id: id } });
-    await approve(id ?? '');
+    await organisation.approve(id ?? '');
     expect(await ask(agent, body, '5')).toMatchObject({ status: 200, body: { body } });
     expect(made(body)).toBe(1);
     // Delivered: the next request is a new call.

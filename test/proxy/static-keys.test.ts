@@ -328,15 +328,14 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
         bare: true,
         headers: { ...bearer(made), 'x-svc-wait': wait },
       });
-    const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
     const held = await write('{"held":1}', '0');
     expect(held).toMatchObject({ status: 403, body: { error: 'approval_pending' } });
-    await approve(held.body.approval_id);
+    await organisation.approve(held.body.approval_id);
     expect(await write('{"held":1}', '0')).toMatchObject({ status: 200, body: { body: '{"held":1}' } });
     const waiting = write('{"held":2}', '20');
     const joined = await write('{"held":2}', '0');
     await revoke(made);
-    await approve(joined.body.approval_id);
+    await organisation.approve(joined.body.approval_id);
     expect(await waiting).toMatchObject({ status: 401, text: expect.stringContaining('ended while') });
   });
 
@@ -352,7 +351,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     const joined = await write('0');
     await sql`alter table static_keys rename to static_keys_away`.execute(world.db);
     try {
-      await organisation.ask('POST', `/owner/approvals/${joined.body.approval_id}/approve`, {});
+      await organisation.approve(joined.body.approval_id);
       const { status, body } = await waiting;
       expect([status, body.error]).toEqual(store === 'sqlite' ? [503, 'store_unavailable'] : [500, 'internal_error']);
     } finally {

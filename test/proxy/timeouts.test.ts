@@ -101,7 +101,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     expect(held).toMatchObject({ status: 403, body: { error: 'approval_pending' } });
     const before = world.upstream.seen.length;
     thinksFor(2_300);
-    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    await organisation.approve(held.body.approval_id);
     const answer = await write('20');
     world.upstream.answer = undefined;
     await setOf(label, { idle_seconds: null });
@@ -127,7 +127,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     const held = await write();
     expect(held, held.text).toMatchObject({ status: 403, text: expect.stringContaining('approval_pending') });
     const send = vi.spyOn(world.running.broker.outbound, 'send');
-    await organisation.ask('POST', `/owner/approvals/${held.headers.get('x-svc-approval-id')}/approve`, {});
+    await organisation.approve(held.headers.get('x-svc-approval-id'));
     await expect.poll(async () => (await write()).status).toBe(200);
     expect(send.mock.calls.map(([request]) => request)).toMatchObject([limits]);
     send.mockRestore();
@@ -178,7 +178,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     await set({ wait_seconds: 120 });
     const waiting = write(2);
     const joined = await write(2, { 'x-svc-wait': '0' });
-    await organisation.ask('POST', `/owner/approvals/${joined.body.approval_id}/approve`, {});
+    await organisation.approve(joined.body.approval_id);
     expect(await waiting).toMatchObject({ status: 200, body: { body: '{"n":2}' } });
     await set({ wait_seconds: null });
   });

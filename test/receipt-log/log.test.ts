@@ -69,7 +69,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
   test('every final row of any entry point has one index, and the checkpoint has the root over all of them', async () => {
     await agent.act(READ);
     const held = await agent.act(WRITE);
-    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/deny`, {});
+    await organisation.deny(held.body.approval_id);
     await agent.act({ ...READ, scope: 'demo:nothing' });
     const { size, origin, keys } = await settled();
     const rows = await finalRows();

@@ -87,7 +87,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     const reads = await recordReads(world, organisation, agent, 300);
     const held = await agent.act(WRITE);
     const refused = await agent.act({ ...READ, scope: 'demo:nothing' });
-    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/deny`, {});
+    await organisation.deny(held.body.approval_id);
     const size = await settled(304);
     const early = await fetched(`/orgs/${organisation.id}/checkpoint`);
 

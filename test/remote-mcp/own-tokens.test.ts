@@ -87,7 +87,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
     const before = world.upstream.seen.length;
     const writing = tool(client, 'write_platform', WRITE);
     const id = await held();
-    expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+    expect((await organisation.approve(id)).status).toBe(200);
     expect(await writing).toMatchObject({ status: 'answered', data: { method: 'POST' } });
     expect(world.upstream.seen.length).toBe(before + 1);
   });
@@ -102,7 +102,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
       world.clock.skewMs = 0;
     });
     await expect(tool(client, 'read_platform', READ)).rejects.toThrow(/expired/);
-    expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+    expect((await organisation.approve(id)).status).toBe(200);
     expect(await writing).toMatchObject({ status: 'answered', data: { method: 'POST' } });
   });
 

@@ -59,7 +59,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
       const writing = client.callTool({ name: 'write_platform', arguments: WRITE });
       const held = await waitingOf(name);
       expect(world.upstream.seen.length).toBe(before);
-      expect((await organisation.ask('POST', `/owner/approvals/${held}/approve`, {})).status).toBe(200);
+      expect((await organisation.approve(held)).status).toBe(200);
       expect(structured(await writing)).toMatchObject({ status: 'answered', data: { method: 'POST' } });
       expect(world.upstream.seen.length).toBe(before + 1);
       await client.close();
@@ -85,7 +85,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
         { onprogress: () => waits.resolve() },
       );
       await waits.promise;
-      await organisation.ask('POST', `/owner/approvals/${held}/deny`, { note: 'not today' });
+      await organisation.deny(held, { note: 'not today' });
       expect(structured(await again)).toMatchObject({ status: 'denied', note: 'not today' });
       const checked = await client.callTool({ name: 'check_approval', arguments: { approval_id: held } });
       expect(structured(checked).status).toBe('denied');

@@ -131,7 +131,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     // Both calls are waiting, so that neither arrives after the result was delivered.
     await Promise.all([first.waits, again.waits]);
     const before = world.upstream.seen.length;
-    await organisation.ask('POST', `/owner/approvals/${held.approval_id}/approve`, {});
+    await organisation.approve(held.approval_id);
     const answers = await Promise.all([first.answer, again.answer]);
     for (const text of answers) expect(text).toContain('"status":"answered"');
     expect(world.upstream.seen.length).toBe(before + 1);
@@ -176,7 +176,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     expect(id, text).toBeDefined();
     const waiting = writeWaiting(here, token, args, session);
     await waiting.waits;
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    await organisation.approve(id);
     expect(await waiting.answer).toContain(`"approval_id":"${id}"`);
   });
 
@@ -194,7 +194,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     expect(made).toMatchObject({ resultType: 'task', status: 'working' });
     const { taskId } = made;
     expect(await ask(there, 'tasks/get', taskId, { taskId })).toMatchObject({ status: 'working' });
-    await organisation.ask('POST', `/owner/approvals/${taskId}/approve`, {});
+    await organisation.approve(taskId);
     for (const at of [there, here])
       expect(await ask(at, 'tasks/get', taskId, { taskId })).toMatchObject({
         status: 'completed',

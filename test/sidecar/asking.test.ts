@@ -111,7 +111,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
     expect(refused.detail).toContain(
       `The answer will be at /v1/approvals/${id} of AGENT_BROKER_RUN_URL, with AGENT_BROKER_RUN_KEY as the bearer;`,
     );
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
+    await expectStatus(200, organisation.approve(id));
     const [, told = ''] = (await started.written(/\n.*\n/)).split('\n');
     expect(JSON.parse(told)).toMatchObject({ status: 'approved', result: { data: { target: '/v1/items/7' } } });
     started.child.kill('SIGTERM');

@@ -207,7 +207,7 @@ describe('the proxy of a run', () => {
     const held = await proxied(sh(post));
     const { error, approval_id: id } = JSON.parse(held.stdout);
     expect(error).toBe('approval_pending');
-    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    await organisation.approve(id);
     const made = await proxied(sh(post));
     expect(JSON.parse(made.stdout)).toMatchObject({ method: 'POST', body: '{"n":1}' });
     expect(given.platform.seen.length).toBe(1);

@@ -182,8 +182,6 @@ describe('a command that is run', () => {
         ),
       ]).ended;
     const toldOf = async (ended: Promise<Ended>) => JSON.parse((await ended).stdout);
-    const pending = async (): Promise<{ approval_id: string }[]> =>
-      (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals;
     await set(120);
     expect(await toldOf(start(['--wait', '0'], 1))).toMatchObject({ error: 'approval_pending' });
     expect(await toldOf(start(['--wait', '120'], 2, '-H "x-svc-wait: 0"'))).toMatchObject({
@@ -191,12 +189,12 @@ describe('a command that is run', () => {
     });
     await set(0);
     expect(await toldOf(start([], 3))).toMatchObject({ error: 'approval_pending' });
-    const told = (await pending()).map(({ approval_id }) => approval_id);
+    const told = (await organisation.pending()).map(({ approval_id }) => approval_id);
     expect(told).toHaveLength(3);
     const waiting = start(['--wait', '120'], 4);
-    await expect.poll(async () => (await pending()).length, { timeout: 10_000 }).toBe(4);
-    const [held] = (await pending()).filter(({ approval_id }) => !told.includes(approval_id));
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${held?.approval_id}/approve`, {}));
+    await expect.poll(async () => (await organisation.pending()).length, { timeout: 10_000 }).toBe(4);
+    const [held] = (await organisation.pending()).filter(({ approval_id }) => !told.includes(approval_id));
+    await expectStatus(200, organisation.approve(held?.approval_id));
     expect(await toldOf(waiting)).toMatchObject({ method: 'POST', body: '{"n":4}' });
     await set(null);
   });

@@ -140,10 +140,9 @@ describe.skipIf(!isInstalled)('terraform', { timeout: 180_000 }, () => {
       const folder = await begun(profile);
       const before = writes;
       const applying = run(profile, sh(`cd '${folder}'; ${ADDRESS}; ${APPLY} -replace terraform_data.greeting`), QUIET);
-      const pending = async () => (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals;
-      await expect.poll(async () => (await pending()).length, { timeout: 20_000, interval: 100 }).toBe(1);
-      const [{ approval_id: id }] = await pending();
-      expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+      await expect.poll(async () => (await organisation.pending()).length, { timeout: 20_000, interval: 100 }).toBe(1);
+      const [{ approval_id: id }] = await organisation.pending();
+      expect((await organisation.approve(id)).status).toBe(200);
       const { code, stderr } = await applying;
       expect(code, stderr).toBe(0);
       expect(writes - before).toBe(1);

@@ -317,10 +317,9 @@ for name in ['left', 'secret']:
   };
   /** Approves the held call, as soon as there is one. */
   const approveOne = async () => {
-    const pending = async () => (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals;
-    await expect.poll(async () => (await pending()).length, { timeout: 20_000, interval: 100 }).toBe(1);
-    const [{ approval_id: id }] = await pending();
-    expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+    await expect.poll(async () => (await organisation.pending()).length, { timeout: 20_000, interval: 100 }).toBe(1);
+    const [{ approval_id: id }] = await organisation.pending();
+    expect((await organisation.approve(id)).status).toBe(200);
   };
 
   onlyWith('gh', '--version')(

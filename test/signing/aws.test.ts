@@ -205,7 +205,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     const held = await newAgent([{ effect: 'require_approval' }]);
     const { body } = await held.act(callOf('PUT', '/bucket/key', { data: { a: 1 } }));
     world.clock.skewMs = 20 * 60_000;
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {}));
+    await expectStatus(200, organisation.approve(body.approval_id));
     await expect.poll(() => host.taken.length, { timeout: 5_000 }).toBe(1);
   });
 

@@ -102,7 +102,7 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     const held = await organisation.agent({ rules: [{ effect: 'require_approval' }], grants: grantOf(ONLY_APP) });
     const { body } = await held.act(WRITE);
     expect(host.exchanges).toEqual([]);
-    await expectStatus(200, organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {}));
+    await expectStatus(200, organisation.approve(body.approval_id));
     await expect.poll(() => host.calls.length, { timeout: 5_000 }).toBe(1);
     expect(host.exchanges.at(-1)?.repositories).toEqual(['app']);
   });

@@ -71,6 +71,11 @@ export class TestAgent {
     });
   }
 
+  /** Makes a call that is held. Returns the id of its approval. */
+  async hold(action: Record<string, unknown>): Promise<string> {
+    return (await expectStatus(202, this.act(action))).body.approval_id;
+  }
+
   /** Sends a body as JSON. */
   post(path: string, body: unknown, headers: Record<string, string> = {}, from?: string): Promise<Answer> {
     return this.request('POST', path, { ...jsonPost(body, headers), ...(from !== undefined && { from }) });

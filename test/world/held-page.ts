@@ -1,5 +1,3 @@
-/** The approval page as people use it: a held call, its link, a phone. */
-import { expect } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from './agent.ts';
@@ -11,15 +9,7 @@ export const DESK = { width: 1280, height: 800 };
 
 /** Makes a call that is held. Returns the id of its approval. */
 export async function hold(agent: TestAgent, request: Record<string, unknown> = {}): Promise<string> {
-  const held = await agent.act({
-    platform: 'demo',
-    endpoint: '/items',
-    method: 'POST',
-    scope: 'demo:write',
-    ...request,
-  });
-  expect(held.status, held.text).toBe(202);
-  return held.body.approval_id;
+  return agent.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', ...request });
 }
 
 export const linkOf = (world: World, id: string): string => `${world.running.baseUrl}/approve/${id}`;

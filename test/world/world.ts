@@ -74,6 +74,11 @@ export type Organisation = {
   addOwner(role: OwnerTable['role']): Promise<OwnerTable>;
   /** Sends a request with a session of the owner, or of another one. The answer is checked against the route's declaration. */
   ask(method: string, path: string, body?: unknown, by?: OwnerTable): Promise<Answer>;
+  /** Decides a held call by its approval's id. */
+  approve(id: string | null | undefined, body?: unknown, by?: OwnerTable): Promise<Answer>;
+  deny(id: string | null | undefined, body?: unknown, by?: OwnerTable): Promise<Answer>;
+  /** Returns the approvals that are pending, as owners see them. */
+  pending(): Promise<Answer['body'][]>;
 };
 
 export const DEMO_SCOPES = {
@@ -316,6 +321,9 @@ export function organisationOf(world: World, owner: OwnerTable): Organisation {
       expectDeclared(method, path, answer);
       return answer;
     },
+    approve: (id, body = {}, by) => organisation.ask('POST', `/owner/approvals/${id}/approve`, body, by),
+    deny: (id, body = {}, by) => organisation.ask('POST', `/owner/approvals/${id}/deny`, body, by),
+    pending: async () => (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals,
   };
   return organisation;
 }

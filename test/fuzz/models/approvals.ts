@@ -226,7 +226,7 @@ export function approvals(world: World, count: Count): Fuzzed {
       held.needed = approversOf(model.rights, WRITE);
       held.given = new Set();
       count('corrected');
-      const old = await organisation.ask('POST', `/owner/approvals/${held.id}/approve`, {
+      const old = await organisation.approve(held.id, {
         request_hash: asked.request_hash,
       });
       expect([old.status, old.body.error], old.text).toEqual([409, 'request_changed']);

@@ -54,7 +54,7 @@ export function budgets(world: World, count: Count): Fuzzed {
           return;
         }
         expect(held.status, held.text).toBe(202);
-        const answer = await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {
+        const answer = await organisation.approve(held.body.approval_id, {
           standing: { count: times, for_seconds: LIVES_S, free: [] },
         });
         expect(answer.status, answer.text).toBe(200);

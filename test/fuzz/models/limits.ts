@@ -109,7 +109,7 @@ export function limits(world: World, count: Count): Fuzzed {
         const [{ id, who, amount }] = model.held.splice(next, 1) as [Held];
         const { rule } = model;
         const isMade = rule?.effect !== 'deny' || roomFor(model, rule.limit, who, amount) >= 1;
-        await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
+        await expectStatus(200, organisation.approve(id));
         const end = async () => {
           const { executed_at, execution_error } = (await agents[who].get(`/v1/approvals/${id}`)).body;
           return executed_at === null ? (execution_error ?? 'under way') : 'made';

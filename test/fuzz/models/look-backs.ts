@@ -107,7 +107,7 @@ export function lookBacks(world: World, count: Count): Fuzzed {
       async (model, { organisation, agents }) => {
         const [{ id, who }] = model.held.splice(model.held.findIndex(isDecidable), 1) as [Held];
         const isMade = !(model.rule?.effect === 'deny' && applies(model, who));
-        await expectStatus(200, organisation.ask('POST', `/owner/approvals/${id}/approve`, {}));
+        await expectStatus(200, organisation.approve(id));
         const end = async () => {
           const { executed_at, execution_error } = (await agents[who].get(`/v1/approvals/${id}`)).body;
           return executed_at === null ? (execution_error ?? 'under way') : 'made';
