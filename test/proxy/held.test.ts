@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { storedAnswer } from '../../broker/proxy/stored-result.ts';
 import type { Answer } from '../world/agent.ts';
-import { evidenceOf } from '../world/evidence.ts';
+import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, givenWorld, shared } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
@@ -277,12 +277,10 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     expect(idOf(await send('----two9c1b', 'report'))).toBe(id);
     expect(idOf(await send('----one7f3a', 'another'))).not.toBe(id);
     await organisation.approve(id);
-    const before = world.upstream.seen.length;
-    expect(await send('----three', 'report')).toMatchObject({ status: 200 });
+    expect(await withoutCalls(world, () => send('----three', 'report'))).toMatchObject({ status: 200 });
     // The call was made when it was approved, with the bytes that were shown.
     const sent = world.upstream.seen.filter(({ body }) => body.includes('report'));
     expect(sent.map(({ body }) => body.includes('----one7f3a'))).toEqual([true]);
-    expect(world.upstream.seen).toHaveLength(before);
   });
 
   describe('a multipart body whose text contains the delimiter of another', () => {

@@ -1,11 +1,13 @@
 /**
  * Requests that no client library would send to /proxy: ambiguous framing, upgrades, bodies that differ from their headers, broken streams.
  */
+
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
+import { withoutCalls } from '../world/evidence.ts';
 import { FORBIDDEN_HEADERS } from '../world/forbidden-headers.ts';
 import { exchange } from '../world/raw.ts';
 import { listAuditRows } from '../world/rows.ts';
@@ -55,10 +57,8 @@ describe('ambiguous requests are refused', () => {
     ['an unknown expectation', () => head('GET /proxy/demo-main/items HTTP/1.1', 'Expect: 200-ok')],
     ['a GET with a body', () => `${head('GET /proxy/demo-main/items HTTP/1.1', 'Content-Length: 2')}{}`],
   ])('%s', async (_, bytes) => {
-    const before = world.upstream.seen.length;
-    const answer = await exchange(port(), bytes());
+    const answer = await withoutCalls(world, () => exchange(port(), bytes()));
     expect(answer.status, answer.head).toBeGreaterThanOrEqual(400);
-    expect(world.upstream.seen.length).toBe(before);
     await world.forgive();
   });
 
@@ -243,12 +243,10 @@ describe('bodies', () => {
     ['in two spellings', '{"to":"ann","TO":"eve"}', 'application/json'],
     ['with two charsets', '{"to":"ann"}', 'application/json; charset=utf-8; charset=windows-1252'],
   ])('a deny rule is not bypassed with a value %s', async (_, body, type) => {
-    const before = world.upstream.seen.length;
-    expect(await write(body, type, NO_MORE)).toMatchObject({
+    expect(await withoutCalls(world, () => write(body, type, NO_MORE))).toMatchObject({
       status: 403,
       body: { error: 'denied_by_policy' },
     });
-    expect(world.upstream.seen.length).toBe(before);
   });
 
   test.each([
@@ -257,20 +255,18 @@ describe('bodies', () => {
     ['in front of JSON, in a line of comment', '//&to=ann\n{"to":"eve"}'],
     ['alone', 'to=ann'],
   ])('a form sent to a JSON platform is not read: %s', async (_, body) => {
-    const before = world.upstream.seen.length;
-    const denied = await write(body, FORM, NO_MORE, undefined, 'demo');
+    const denied = await withoutCalls(world, () => write(body, FORM, NO_MORE, undefined, 'demo'));
     expect(denied).toMatchObject({ status: 403, body: { error: 'denied_by_policy' } });
-    expect(world.upstream.seen.length).toBe(before);
     expect((await write(body, FORM, ALLOW_ALL, undefined, 'demo')).status).toBe(200);
     expect(world.upstream.seen.at(-1)?.body).toBe(body);
   });
 
   test('a deny rule is not bypassed with a value in the query', async () => {
     const by = await organisation.agent({ rules: NO_MORE });
-    const before = world.upstream.seen.length;
-    const answer = await rawClient(() => by)('POST', '/proxy/demo-main/items?to=eve', { body: '{"text":"x"}' });
+    const answer = await withoutCalls(world, () =>
+      rawClient(() => by)('POST', '/proxy/demo-main/items?to=eve', { body: '{"text":"x"}' }),
+    );
     expect(answer).toMatchObject({ status: 403, body: { error: 'denied_by_policy' } });
-    expect(world.upstream.seen.length).toBe(before);
   });
 
   // Platforms that accept only JSON read these as JSON whatever their type; as a form each would be `branch=agent/x`, or have no relevant
@@ -282,11 +278,11 @@ describe('bodies', () => {
     ['JSON after blanks', ' \r\n\t{"to":"eve"}'],
     ['JSON after a byte order mark', '\uFEFF{"to":"eve"}'],
   ])('%s with the type of a form answers 400 with advice', async (_, body) => {
-    const before = world.upstream.seen.length;
-    const answer = await write(body, 'application/x-www-form-urlencoded', [{ effect: 'allow' }]);
+    const answer = await withoutCalls(world, () =>
+      write(body, 'application/x-www-form-urlencoded', [{ effect: 'allow' }]),
+    );
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
     expect(answer.body.detail).toContain('Send Content-Type: application/json');
-    expect(world.upstream.seen.length).toBe(before);
   });
 
   test.each([
@@ -294,11 +290,9 @@ describe('bodies', () => {
     ['application/json', Buffer.from('{"to":"\xFF"}', 'latin1')],
     ['application/x-www-form-urlencoded', Buffer.from('to=ann&\xC1\xB4o=eve', 'latin1')],
   ])('a body of %s that is not UTF-8 answers 400', async (type, body) => {
-    const before = world.upstream.seen.length;
-    const answer = await write(body, type, [{ effect: 'allow' }]);
+    const answer = await withoutCalls(world, () => write(body, type, [{ effect: 'allow' }]));
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
     expect(answer.body.detail).toContain('not UTF-8');
-    expect(world.upstream.seen.length).toBe(before);
   });
 
   const LONG = 'y'.repeat(1_100_000);
@@ -359,11 +353,9 @@ describe('bodies', () => {
       ['that is too long', gzipSync(JSON.stringify(LONG)), 'accepted up to 1024 KiB without the encoding'],
       ['with a name twice', gzipSync('{"a":1,"a":2}'), 'there twice'],
     ])('%s answers 400', async (_name, body, said) => {
-      const before = world.upstream.seen.length;
-      const answer = await write(body, 'application/json', ALLOW_ALL, 'gzip');
+      const answer = await withoutCalls(world, () => write(body, 'application/json', ALLOW_ALL, 'gzip'));
       expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
       expect(answer.body.detail).toContain(said);
-      expect(world.upstream.seen.length).toBe(before);
     });
 
     test('of a PATCH as well', async () => {
@@ -522,10 +514,8 @@ describe('bodies', () => {
     "application/json; charset*=us-ascii'en'utf-7",
     'application/json; charset=ibm037',
   ])('JSON with the type %s answers 400, because its letters may be other bytes', async (type) => {
-    const before = world.upstream.seen.length;
-    const answer = await write('{"to":"ann"}', type, ALLOW_ALL);
+    const answer = await withoutCalls(world, () => write('{"to":"ann"}', type, ALLOW_ALL));
     expect(answer).toMatchObject({ status: 400, body: { detail: expect.stringContaining('extends ASCII') } });
-    expect(world.upstream.seen.length).toBe(before);
   });
 
   test.each(['ibm037', 'utf-16', 'utf-7', 'utf-8; charset=ibm037'])(
@@ -618,10 +608,8 @@ describe('bodies', () => {
     ['JSON by a type that contains the word, as Laravel checks', '{"_method":"DELETE"}', 'text/plain; a=/json'],
     ['JSON with an escaped name', '{"a":{"b":["}"]},"_meth\\u006fd":"delete"}', 'text/plain, application/json'],
   ])('HD-06 %s that names another method is refused', async (_, body, type) => {
-    const before = world.upstream.seen.length;
-    const answer = await write(body, type, ALLOW_ALL);
+    const answer = await withoutCalls(world, () => write(body, type, ALLOW_ALL));
     expect(answer).toMatchObject({ status: 400, body: { detail: expect.stringContaining('names a method') } });
-    expect(world.upstream.seen.length).toBe(before);
   });
 
   const PADDING = 'x'.repeat(2 * 1024 * 1024);
@@ -705,17 +693,15 @@ describe('bodies', () => {
       ],
       ['in a long body', `{"query":"{ viewer { id } }${' '.repeat(1_100_000)}"}`],
     ])('%s', async (_, body, headers, query) => {
-      const before = world.upstream.seen.length;
-      const { status } = await post(body, headers, query);
+      const { status } = await withoutCalls(world, () => post(body, headers, query));
       expect([400, 403, 413]).toContain(status);
-      expect(world.upstream.seen.length).toBe(before);
       await world.forgive();
     });
 
     test('through a GET', async () => {
-      const before = world.upstream.seen.length;
-      await expectStatus(403, rawClient(() => reader)('GET', '/proxy/graph-main?query=mutation%7Bwipe%7D'));
-      expect(world.upstream.seen.length).toBe(before);
+      await withoutCalls(world, () =>
+        expectStatus(403, rawClient(() => reader)('GET', '/proxy/graph-main?query=mutation%7Bwipe%7D')),
+      );
     });
   });
 

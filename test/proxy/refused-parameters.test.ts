@@ -1,12 +1,14 @@
 /**
  * Parameters that select for whom, or for which account, a call is made: refused through both entry points wherever a server may read them.
  */
+
 import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { methodField, methodSearch } from '../../broker/calls/method-search.ts';
 import { isListed, nameList } from '../../broker/policy/names.ts';
 import { runToEnd } from '../../broker/runtime/pace.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
+import { withoutCalls } from '../world/evidence.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
@@ -40,14 +42,12 @@ const act = (endpoint: string, method: string, more: object = {}, platform = 'la
 
 /** Expects a 400 with this code, a row with it, and nothing sent. */
 async function expectRefused(asking: () => Promise<Answer>, code: string) {
-  const before = world.upstream.seen.length;
-  const answer = await asking();
+  const answer = await withoutCalls(world, asking);
   expect([answer.status, answer.body.error], answer.text).toEqual([400, code]);
   expect(answer.body.detail).toContain(
     'which may say for whom or for which account the call is made, or how it is answered',
   );
   expect(answer.body.detail).toContain('refused_parameters');
-  expect(world.upstream.seen.length).toBe(before);
   const [row] = await listAuditRows(world.db, organisation.id, { limit: 1 });
   expect(row).toMatchObject({ kind: 'action', result: 'errored', reason: code });
 }
@@ -102,9 +102,7 @@ describe('in the query', () => {
   });
 
   test('in a HEAD request too', async () => {
-    const before = world.upstream.seen.length;
-    expect((await send('HEAD', '/items?sudo=root')).status).toBe(400);
-    expect(world.upstream.seen.length).toBe(before);
+    expect((await withoutCalls(world, () => send('HEAD', '/items?sudo=root'))).status).toBe(400);
   });
 });
 
@@ -180,10 +178,8 @@ describe('in the body', () => {
     [`{"a":"${PADDING}","sudo":1,"b":1}`, 'application/json'],
     [`--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n${PADDING}\r\n${part('sudo')}`, PARTS],
   ])('a body that is too long to be judged is cut off at the name', async (body, type) => {
-    const before = world.upstream.seen.length;
-    const answer = await send('POST', '/items', body, type);
+    const answer = await withoutCalls(world, () => send('POST', '/items', body, type));
     expect(answer).toMatchObject({ status: 502, body: { detail: expect.stringContaining('refused_parameters') } });
-    expect(world.upstream.seen.length).toBe(before);
     const passing = await send('POST', '/items', body.replace('sudo', 'suda'), type);
     expect(passing.status, passing.text.slice(0, 200)).toBe(200);
   });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus } from '../world/agent.ts';
-import { evidenceOf } from '../world/evidence.ts';
+import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, givenWorld, READ, shared } from '../world/world.ts';
@@ -248,12 +248,10 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
       ['an empty name of a connection', 'GET', '/proxy//items', { error: 'not_found' }],
       ['a connection without a grant', 'GET', '/proxy/other/items', { error: 'not_found' }],
     ])('%s', async (_, method, path, body) => {
-      const before = world.upstream.seen.length;
-      const answer = await ask(method, path);
+      const answer = await withoutCalls(world, () => ask(method, path));
       expect(answer.body).toMatchObject({ ...body, detail: expect.any(String) });
       expect(answer.headers.get('content-type')).toBe('application/problem+json');
       expect(answer.headers.get('x-should-retry')).toBe('false');
-      expect(world.upstream.seen.length).toBe(before);
       await world.forgive();
     });
 
@@ -341,11 +339,9 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
     });
 
     test.each(['OPTIONS', 'TRACE'])('the method %s is refused', async (method) => {
-      const before = world.upstream.seen.length;
-      const answer = await ask(method, '/proxy/demo-main/items');
+      const answer = await withoutCalls(world, () => ask(method, '/proxy/demo-main/items'));
       expect(answer).toMatchObject({ status: 405, headers: expect.anything() });
       expect(answer.text).not.toContain('authorization');
-      expect(world.upstream.seen).toHaveLength(before);
     });
   });
 
@@ -406,10 +402,10 @@ describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
     ['sec-fetch-dest', 'document'],
     ['service-worker', 'script'],
   ])('a browser request with %s: %s is refused before anything is sent', async (name, value) => {
-    const before = world.upstream.seen.length;
-    const answer = await expectStatus(403, ask('GET', '/proxy/demo-main/items', { headers: { [name]: value } }));
+    const answer = await withoutCalls(world, () =>
+      expectStatus(403, ask('GET', '/proxy/demo-main/items', { headers: { [name]: value } })),
+    );
     expect(answer.headers.get('www-authenticate')).toBeNull();
-    expect(world.upstream.seen.length).toBe(before);
   });
 
   test('a POST or PATCH whose answer is lost gets a status that clients do not retry; a PUT, a read, and what was not sent a 502', async () => {
