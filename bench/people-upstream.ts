@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 
 /** The counters, returned at `/counts`. `refused`: expired or unknown bearer tokens. `wrong`: tokens of another person than requested. */
 export type PeopleCounts = { served: number; refused: number; wrong: number; refreshed: number; badGrants: number };
@@ -22,8 +23,7 @@ const say = (response: ServerResponse, status: number, value: object) =>
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const issuer = `http://${request.headers.host}`;
   const { pathname, searchParams } = new URL(request.url ?? '/', issuer);
-  let body = '';
-  for await (const piece of request) body += piece;
+  const body = await text(request);
   switch (pathname) {
     case '/.well-known/oauth-authorization-server':
       return void say(response, 200, {

@@ -43,10 +43,6 @@ describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${po
     const grants = { demo: { scopeList: ['demo:read'] } };
     agent = await organisation.agent({ policy, grants });
     other = await organisation.agent({ policy, grants });
-    return () => {
-      server.closeAllConnections();
-      server.close();
-    };
   });
   afterEach(answerAll);
 

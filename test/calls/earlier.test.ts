@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
+import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { earlierCalls } from '../../broker/calls/earlier-calls.ts';
@@ -369,9 +370,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       const request = http.request({ hostname, port, path, method: 'POST', headers, agent: false });
       onTestFinished(() => void request.destroy());
       const answer = once(request, 'response').then(async ([response]) => {
-        const chunks: Buffer[] = [];
-        for await (const chunk of response) chunks.push(chunk);
-        return { status: response.statusCode as number, text: Buffer.concat(chunks).toString() };
+        return { status: response.statusCode as number, text: await text(response) };
       });
       answer.catch(() => {});
       return { request, answer };

@@ -1,7 +1,7 @@
 /** Streamed calls, through an entry point over a raw socket: /git and /proxy work alike. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer as createHttpServer, type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { checkAction, perform } from '../../broker/calls/perform.ts';
@@ -9,6 +9,7 @@ import type { Services } from '../../broker/services.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { serveHandler } from '../world/listen.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -64,20 +65,14 @@ describe.each(ONE_STORE)(`a streamed call on %s${postgresNote}`, (store) => {
   let agent: TestAgent;
   let answer: (response: ServerResponse) => void | Promise<void> = () => {};
   beforeAll(async () => {
-    const platform = createHttpServer((_, response) => {
+    const base_url = await serveHandler((_, response) => {
       response.setHeader('content-type', 'text/plain');
       void answer(response);
-    }).listen(0, '127.0.0.1');
-    await once(platform, 'listening');
-    const address = `127.0.0.1:${(platform.address() as AddressInfo).port}`;
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: address });
+    });
+    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: new URL(base_url).host });
     organisation = await world.organisation();
-    await organisation.platform({ manifest: { base_url: `http://${address}` } });
+    await organisation.platform({ manifest: { base_url } });
     agent = await organisation.agent();
-    return () => {
-      platform.closeAllConnections();
-      platform.close();
-    };
   });
 
   async function ask(call: Record<string, unknown> = READ): Promise<Socket> {

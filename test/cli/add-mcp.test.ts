@@ -45,11 +45,7 @@ beforeAll(async () => {
   const port = await listenOnLoopback(gate);
   const address = `127.0.0.1:${port}`;
   strict = `http://${address}/mcp`;
-  afterFile(() => {
-    gate.closeAllConnections();
-    gate.close();
-    return tools.close();
-  });
+  afterFile(tools.close);
   const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: `${oauth.address},${address}` };
   served = await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');
 });

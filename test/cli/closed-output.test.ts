@@ -2,6 +2,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { constants, existsSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, test, vi } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
@@ -22,22 +23,18 @@ function start(words: readonly string[], cwd: string, stdout: Output = 'pipe', s
 
 const ended = (child: ChildProcess) => new Promise<number | null>((done) => child.once('close', done));
 
-async function textOf(child: ChildProcess): Promise<string> {
-  let text = '';
-  for await (const piece of child.stderr!) text += piece;
-  return text;
-}
-
 test('a command whose reader closed the pipe exits 0 without an error of Node', async () => {
   const child = start(['completion', 'bash'], newFolder());
   child.stdout!.destroy();
-  expect(await Promise.all([ended(child), textOf(child)])).toEqual([0, '']);
+  expect(await Promise.all([ended(child), text(child.stderr!)])).toEqual([0, '']);
 });
 
 test.skipIf(!existsSync('/dev/full'))('output that cannot be written fails the command with a reason', async () => {
   const child = start(['completion', 'bash'], newFolder(), openSync('/dev/full', 'w'));
-  const [code, text] = await Promise.all([ended(child), textOf(child)]);
-  expect([code, text]).toEqual([1, expect.stringMatching(/^The output cannot be written: ENOSPC.*\.\n$/)]);
+  expect(await Promise.all([ended(child), text(child.stderr!)])).toEqual([
+    1,
+    expect.stringMatching(/^The output cannot be written: ENOSPC.*\.\n$/),
+  ]);
 });
 
 test('a broker whose output and log readers closed the pipes keeps serving, and shuts down cleanly', async () => {

@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { jwtVerify } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
@@ -30,13 +31,12 @@ const site = {
 
 beforeAll(async () => {
   const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const received = await text(request);
     const { pathname, searchParams } = new URL(request.url!, 'http://x');
     const json = (status: number, body: unknown) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     if (pathname.endsWith('/settings/apps/new') && request.method === 'POST') {
-      const form = new URLSearchParams(Buffer.concat(chunks).toString());
+      const form = new URLSearchParams(received);
       const manifest = JSON.parse(form.get('manifest')!);
       const state = searchParams.get('state')!;
       site.posted.push({ path: pathname, manifest, state });

@@ -5,7 +5,6 @@
  */
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { afterFile } from '../world/after-file.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { chatCompletions, gemini, messages, responses } from './model-apis.ts';
 
@@ -85,13 +84,6 @@ export async function startModelServer(): Promise<ModelServer> {
     response.end();
   });
   const port = await listenOnLoopback(server);
-  afterFile(
-    () =>
-      new Promise<void>((done) => {
-        server.close(() => done());
-        server.closeAllConnections();
-      }),
-  );
   model.url = `http://127.0.0.1:${port}`;
   return model;
 }

@@ -1,5 +1,4 @@
 /** `agent-broker mcp` with real clients: both generations of the SDK, both protocol eras, the Inspector. */
-
 import { Client as SecondClient } from '@modelcontextprotocol/client';
 import { StdioClientTransport as SecondTransport } from '@modelcontextprotocol/client/stdio';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';

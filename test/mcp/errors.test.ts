@@ -2,6 +2,7 @@
 import { chmodSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { describe, expect, test, vi } from 'vitest';
 import { readArguments } from '../../bin/quick-mcp.ts';
 import { afterFile } from '../world/after-file.ts';
@@ -185,9 +186,7 @@ describe('the broker', () => {
     const asked: { key: string; reason: string | undefined; endpoint: string; at: number }[] = [];
     const url = await standIn(async (request, response) => {
       if (request.url !== '/v1/actions') return void response.writeHead(404).end('{}');
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk as Buffer);
-      const { reason, endpoint } = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+      const { reason, endpoint } = JSON.parse(await text(request));
       const own = Array.isArray(answers) ? answers : (answers[endpoint] ?? []);
       const answer = own[asked.filter((one) => one.endpoint === endpoint).length];
       asked.push({ key: String(request.headers['idempotency-key']), reason, endpoint, at: performance.now() });

@@ -1,17 +1,16 @@
 /** Clients: registered ones (RFC 7591), and those that a metadata document describes. */
-import { createServer } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:https';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeAuthorizationServer } from '../../broker/oauth-server/server.ts';
 import { startHousekeeping } from '../../broker/process/housekeeping.ts';
 import { capOAuthRecords, purgeIdleClients, purgeOAuthRecords } from '../../broker/store/oauth-records.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, send } from '../world/agent.ts';
+import { listenOnLoopback, serveHandler } from '../world/listen.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
+import { outboundTo } from '../world/resolve-locally.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS, MINUTE_MS } from '../world/times.ts';
 import { DEMO_RULES, givenWorld, shared, startWorld } from '../world/world.ts';
@@ -266,30 +265,15 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
     let port: number;
     beforeAll(async () => {
       const { key, cert } = certificateFor(HOST);
-      const documents = createTlsServer({ key, cert }, (request, response) => {
+      const documents = createServer({ key, cert }, (request, response) => {
         asked.push(request.url!);
         const { status = 200, body, headers = { 'content-type': 'application/json' } } = answer(request.url!);
         response.writeHead(status, headers).end(body);
       });
-      await new Promise<void>((done) => documents.listen(0, '127.0.0.1', done));
-      port = (documents.address() as AddressInfo).port;
-      const publicOutbound = makeOutbound({
-        allowPrivate: [`${HOST}:${port}`],
-        ca: cert,
-        lookup: ((_name: string, _options: unknown, found: (...one: unknown[]) => void) =>
-          found(null, [{ address: '127.0.0.1', family: 4 }])) as never,
-      });
-      const { handle } = makeAuthorizationServer({ ...world.running.broker, publicOutbound });
-      const server = createServer((request, response) => handle(request, response));
-      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-      at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      afterFile(async () => {
-        await publicOutbound.close();
-        for (const one of [documents, server]) {
-          one.closeAllConnections();
-          one.close();
-        }
-      });
+      port = await listenOnLoopback(documents);
+      const publicOutbound = outboundTo(HOST, port, cert);
+      afterFile(publicOutbound.close);
+      at = await serveHandler(makeAuthorizationServer({ ...world.running.broker, publicOutbound }).handle);
     });
     beforeEach(() => {
       asked = [];

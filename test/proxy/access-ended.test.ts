@@ -77,10 +77,6 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     world = await startWorld(store, {
       AGENT_BROKER_ALLOW_PRIVATE: [address, new URL(issuer.issuer).host].join(),
     });
-    return () => {
-      server.closeAllConnections();
-      server.close();
-    };
   });
 
   async function demo(): Promise<{ organisation: Organisation; agent: TestAgent }> {

@@ -1,7 +1,6 @@
 /**
  * Requests that no client library would send to /proxy: ambiguous framing, upgrades, bodies that differ from their headers, broken streams.
  */
-
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';

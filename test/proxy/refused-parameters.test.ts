@@ -1,7 +1,6 @@
 /**
  * Parameters that select for whom, or for which account, a call is made: refused through both entry points wherever a server may read them.
  */
-
 import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { methodField, methodSearch } from '../../broker/calls/method-search.ts';

@@ -1,5 +1,4 @@
 /** The sidecar of a run on loopback, attacked by other programs on the machine and by pages in browsers. */
-
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type IncomingMessage, request as requestHttp } from 'node:http';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
@@ -164,9 +165,7 @@ describe('the proxy of a run', () => {
   async function inside(by: Running, bytes: string): Promise<string> {
     const tls = await tlsIn(by, target());
     tls.write(bytes.replaceAll('HOST', target()).replaceAll('KEY', by.proxy.password));
-    let text = '';
-    for await (const chunk of tls) text += chunk;
-    return text;
+    return await text(tls);
   }
   async function tlsIn(by: Running, host: string, options: object = {}): Promise<TLSSocket> {
     const { socket, status } = await connectBy(by.proxy, host, { host, ...shown(by) });

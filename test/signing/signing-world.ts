@@ -1,7 +1,7 @@
 /** A broker whose platform accepts signed requests only, and verifies each. */
 import { createServer } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { beforeEach } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import type { StoreKind } from '../world/stores.ts';
@@ -19,10 +19,8 @@ export type SignedPlatform = {
 
 async function startSignedPlatform(): Promise<SignedPlatform> {
   const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
     const { method = '', url: target = '', headers } = request;
-    const received = { method, target, headers, body: Buffer.concat(chunks) };
+    const received = { method, target, headers, body: await buffer(request) };
     const problem = platform.verify(received);
     if (problem !== undefined)
       return void response
@@ -40,10 +38,6 @@ async function startSignedPlatform(): Promise<SignedPlatform> {
     verify: () => 'AccessDenied',
     taken: [],
   };
-  afterFile(() => {
-    server.closeAllConnections();
-    return new Promise<void>((resolve) => server.close(() => resolve()));
-  });
   return platform;
 }
 

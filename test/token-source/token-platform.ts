@@ -4,8 +4,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { jwtVerify } from 'jose';
-import { afterFile } from '../world/after-file.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { newRsaPair } from '../world/rsa.ts';
 
@@ -69,13 +69,12 @@ export async function startTokenPlatform(): Promise<TokenPlatform> {
   };
 
   const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const received = await text(request);
     const json = (status: number, value: unknown) =>
       void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
     const { pathname } = new URL(request.url ?? '', 'http://x');
     if (pathname === '/token') {
-      const form = Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString()));
+      const form = Object.fromEntries(new URLSearchParams(received));
       const proof = await prove(request.headers.authorization, form);
       if (platform.instead) return void response.writeHead(platform.instead.status).end(platform.instead.body);
       // Echoes the request, as some servers do.
@@ -121,9 +120,5 @@ export async function startTokenPlatform(): Promise<TokenPlatform> {
       platform.instead = undefined;
     },
   };
-  afterFile(() => {
-    server.closeAllConnections();
-    return new Promise<void>((resolve) => server.close(() => resolve()));
-  });
   return platform;
 }

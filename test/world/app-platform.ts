@@ -4,8 +4,8 @@
  */
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { jwtVerify } from 'jose';
-import { afterFile } from './after-file.ts';
 import { listenOnLoopback } from './listen.ts';
 import { newRsaPair } from './rsa.ts';
 
@@ -167,15 +167,13 @@ export async function startAppPlatform(): Promise<AppPlatform> {
     (await isSigned(request));
 
   const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const received = await text(request);
     // Also at the path prefix of GitHub Enterprise Server.
     const pathname = new URL(request.url ?? '', 'http://x').pathname.replace(/^\/api\/v3(?=\/|$)/, '');
     const told = platform.instead?.(pathname);
     if (told) return void response.writeHead(told.status, told.headers ?? {}).end(told.body);
     const [, id] = /^\/app\/installations\/([^/]+)\/access_tokens$/.exec(pathname) ?? [];
-    if (id !== undefined && request.method === 'POST')
-      await exchange(request, response, id, Buffer.concat(chunks).toString('utf8'));
+    if (id !== undefined && request.method === 'POST') await exchange(request, response, id, received);
     else if (await isInstallation(pathname, request)) {
       const { account, permissions } = platform.installations.get(pathname.split('/').at(-1) ?? '')!;
       response.writeHead(200, { 'content-type': 'application/json' });
@@ -225,9 +223,5 @@ export async function startAppPlatform(): Promise<AppPlatform> {
     },
   };
   platform.reset();
-  afterFile(() => {
-    server.closeAllConnections();
-    return new Promise<void>((resolve) => server.close(() => resolve()));
-  });
   return platform;
 }

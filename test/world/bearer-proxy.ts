@@ -1,7 +1,7 @@
 /** A proxy to a broker for programs that cannot send a token: it adds one, and forwards everything else unchanged. */
 import { request as ask, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterFile } from './after-file.ts';
+import { buffer } from 'node:stream/consumers';
+import { listenOnLoopback } from './listen.ts';
 
 /** Returns its address. It ends with the test file. `seen`: gets the body of each request before it is forwarded. */
 export async function startBearerProxy(
@@ -11,9 +11,7 @@ export async function startBearerProxy(
 ): Promise<string> {
   const { hostname, port } = new URL(baseUrl);
   const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = Buffer.concat(chunks);
+    const body = await buffer(request);
     await seen(body.toString('utf8'));
     const own = `http://${request.headers.host}`;
     const headers = { ...request.headers, authorization: `Bearer ${await token()}` };
@@ -27,11 +25,6 @@ export async function startBearerProxy(
     response.on('close', () => onward.destroy());
     onward.end(body);
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const address = `http://localhost:${(server.address() as AddressInfo).port}`;
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const address = `http://localhost:${await listenOnLoopback(server)}`;
   return address;
 }

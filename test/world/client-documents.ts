@@ -1,8 +1,8 @@
 /** A client's site: its metadata document and its keys, over TLS, at a name that only the broker of this world resolves. */
 import { createServer } from 'node:https';
-import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { listenOnLoopback } from './listen.ts';
+import { resolveLocally } from './resolve-locally.ts';
 import type { World } from './world.ts';
 
 const HOST = 'app.example';
@@ -29,13 +29,6 @@ export async function startClientSite(world: World): Promise<ClientSite> {
     response.end(JSON.stringify(document ?? {}));
   });
   const port = await listenOnLoopback(server);
-  const publicOutbound = makeOutbound({
-    allowPrivate: [`${HOST}:${port}`],
-    ca: cert,
-    lookup: ((_name: string, _options: unknown, found: (...one: unknown[]) => void) =>
-      found(null, [{ address: '127.0.0.1', family: 4 }])) as never,
-  });
-  await world.running.broker.publicOutbound.close();
-  Object.assign(world.running.broker, { publicOutbound });
+  await resolveLocally(world, HOST, port, cert);
   return { origin: `https://${HOST}:${port}`, documents, asked };
 }

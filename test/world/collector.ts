@@ -1,5 +1,6 @@
 /** An OpenTelemetry collector on loopback: accepts OTLP as JSON, and stores it. */
 import { createServer, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { listenOnLoopback } from './listen.ts';
 
 type Value = { stringValue?: string; intValue?: number | string; doubleValue?: number };
@@ -36,9 +37,7 @@ const attributesOf = (list: readonly Attribute[] = []): Record<string, string | 
 /** Starts the collector; it ends with the test file. */
 export async function startCollector(): Promise<Collector> {
   const server = createServer(async (request, response) => {
-    const pieces: Buffer[] = [];
-    for await (const piece of request) pieces.push(piece as Buffer);
-    const body = Buffer.concat(pieces).toString('utf8');
+    const body = await text(request);
     collector.bodies.push(body);
     collector.headers.push(request.headers);
     if (collector.answer) return collector.answer(response);

@@ -1,11 +1,9 @@
 /** A code host on loopback: Git's own `git http-backend` over bare repositories, behind a small CGI server (RFC 3875). */
 import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { appendFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterFile } from './after-file.ts';
+import { listenOnLoopback } from './listen.ts';
 import { newFolder } from './stores.ts';
 
 /** A request that the code host received. */
@@ -71,13 +69,8 @@ export async function startGitHost({
       return;
     }
     runBackend(root, request, response);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const address = `127.0.0.1:${await listenOnLoopback(server)}`;
   const host: GitHost = {
     url: `http://${address}`,
     address,

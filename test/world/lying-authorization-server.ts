@@ -1,6 +1,7 @@
 /** A hostile OAuth server, with an API, whose behaviour a test sets: it consents immediately, for anybody. */
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { listenOnLoopback } from './listen.ts';
 
 type Answerer = (request: IncomingMessage, response: ServerResponse, body: string) => void;
@@ -37,9 +38,7 @@ export async function startLyingServer(): Promise<LyingServer> {
   const mint = (what: string) =>
     `CANARY-${what}-${String(++count).padStart(6, '0')}-${randomBytes(16).toString('hex')}`;
   const http = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = Buffer.concat(chunks).toString('utf8');
+    const body = await text(request);
     const { pathname, searchParams } = new URL(request.url!, issuer);
     server.seen.push(`${request.method} ${pathname}`);
     if (pathname === '/token') server.asked.push(new URLSearchParams(body));

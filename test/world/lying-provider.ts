@@ -1,5 +1,6 @@
 /** A hostile OpenID Connect provider whose behaviour a test sets: it signs anybody in, immediately, as anything. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { ISSUER_ALGORITHMS } from '../../broker/crypto/issuer-algorithms.ts';
 import { listenOnLoopback } from './listen.ts';
@@ -52,11 +53,9 @@ export async function makeSigner(alg = 'RS256', kid: string = crypto.randomUUID(
 export async function startLyingProvider(): Promise<LyingProvider> {
   const codes = new Map<string, string>();
   const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = await text(request);
     const url = new URL(request.url!, issuer);
     provider.seen.push(`${request.method} ${url.pathname}`);
-    const body = Buffer.concat(chunks).toString('utf8');
     const told = provider.answers.get(url.pathname);
     if (told) return told(request, response, body);
     const json = (value: object, status = 200) => {

@@ -6,7 +6,6 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { type AwsKey, awsProblem } from '../signing/aws-verifier.ts';
-import { afterFile } from './after-file.ts';
 import { listenOnLoopback } from './listen.ts';
 
 export type ObjectStore = {
@@ -130,13 +129,6 @@ export async function startObjectStore(key: AwsKey): Promise<ObjectStore> {
     );
   });
   const port = await listenOnLoopback(server);
-  afterFile(
-    () =>
-      new Promise<void>((done) => {
-        server.close(() => done());
-        server.closeAllConnections();
-      }),
-  );
   return { url: `http://127.0.0.1:${port}`, objects, problems };
 }
 

@@ -4,11 +4,12 @@
  */
 import { createDecipheriv, createECDH, type ECDH, hkdfSync, randomBytes } from 'node:crypto';
 import { createServer } from 'node:https';
+import { buffer } from 'node:stream/consumers';
 import { importJWK, jwtVerify } from 'jose';
 import { expect } from 'vitest';
-import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { listenOnLoopback } from './listen.ts';
+import { resolveLocally } from './resolve-locally.ts';
 import type { World } from './world.ts';
 
 const HOST = 'push.example';
@@ -52,27 +53,19 @@ export async function startPushService(world: World): Promise<PushService> {
     },
   };
   const server = createServer({ key, cert }, async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const received = await buffer(request);
     const headers = request.headers as Record<string, string>;
     const { claims, key: vapidKey } = await verified(headers.authorization ?? '').catch((error) => {
       problems.push(error);
       return { claims: {}, key: '' };
     });
-    service.pushed.push({ path: `${request.url}`, headers, claims, key: vapidKey, body: Buffer.concat(chunks) });
+    service.pushed.push({ path: `${request.url}`, headers, claims, key: vapidKey, body: received });
     const { status, headers: more } = service.answer ?? { status: 201 };
     response.writeHead(status, { location: `${service.origin}/message/1`, ...more }).end();
   });
   const port = await listenOnLoopback(server);
   service.origin = `https://${HOST}:${port}`;
-  const publicOutbound = makeOutbound({
-    allowPrivate: [`${HOST}:${port}`],
-    ca: cert,
-    lookup: ((_name: string, _options: unknown, found: (...one: unknown[]) => void) =>
-      found(null, [{ address: '127.0.0.1', family: 4 }])) as never,
-  });
-  await world.running.broker.publicOutbound.close();
-  Object.assign(world.running.broker, { publicOutbound });
+  await resolveLocally(world, HOST, port, cert);
   return service;
 }
 

@@ -1,5 +1,6 @@
 /** A small S3 on loopback: accepts objects with a valid signature for the bucket, and keeps them in memory. */
 import { createServer } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { type AwsKey, awsProblem } from '../signing/aws-verifier.ts';
 import { listenOnLoopback } from './listen.ts';
@@ -20,9 +21,7 @@ export type S3Server = {
 /** Starts the server; it ends with the test file. */
 export async function startS3Server(key: AwsKey, region: string): Promise<S3Server> {
   const server = createServer(async (request, response) => {
-    const pieces: Buffer[] = [];
-    for await (const piece of request) pieces.push(piece as Buffer);
-    const body = Buffer.concat(pieces);
+    const body = await buffer(request);
     const { method = '', url: target = '', headers } = request;
     const problem = awsProblem({ method, target, headers, body }, key, { region, service: 's3', now: Date.now() });
     if (problem !== undefined || method !== 'PUT') return response.writeHead(403).end(problem);
