@@ -196,11 +196,11 @@ async function finishSent(
 ): Promise<void> {
   await broker.store.db.transaction().execute(async (tx) => {
     await markDelivery(tx, delivery, { state: 'sent', external_ref: ref ?? null, last_error: null });
-    if (delivery.step !== 'outcome') await writeBack(broker, tx, delivery, seen);
+    if (delivery.step !== 'outcome' && !isUpdate(delivery)) await writeBack(broker, tx, delivery, seen);
   });
 }
 
-/** Creates the outcomes for a call that was decided while its message or update was in flight, and an update for one that has changed since. */
+/** Creates the outcomes for a call that was decided while its message was in flight, and an update for one that has changed since. */
 async function writeBack(
   broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
   db: Db,
@@ -210,13 +210,7 @@ async function writeBack(
   const subject = await readSubject(broker, db, delivery);
   const now = broker.clock();
   if (!subject?.waits) {
-    if (!isUpdate(delivery)) await putDeliveries(db, outcomesOf(await listSent(db, delivery, delivery), now));
-    else {
-      const { organisation_id, subject_id, channel_id } = delivery;
-      const held = { organisation_id, event: 'call_held', subject_id } as const;
-      // The update may have arrived after the outcome and replaced it.
-      await putDeliveries(db, outcomesOf(await listSent(db, held, { channel_id }), now), now);
-    }
+    await putDeliveries(db, outcomesOf(await listSent(db, delivery, delivery), now));
     return;
   }
   if (delivery.event !== 'call_held' || isDeepStrictEqual(subject, said)) return;
