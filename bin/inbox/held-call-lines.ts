@@ -4,12 +4,12 @@ import { heldBy } from '../../broker/console/static/inbox/entry-text.js';
 import { describeApprovers } from '../../broker/console/static/request-view/approvers.js';
 import { forWhom } from '../../broker/console/static/request-view/person.js';
 import {
+  changedTexts,
   counted,
   describeUpload,
   fromBase64,
   readEndpoint,
   sized,
-  suspendedText,
 } from '../../broker/console/static/request-view/text.js';
 import { oddities, oddRecipient } from '../../broker/console/static/visible.js';
 import { foreignText, invisibleCharacters, warnings, wrapped } from '../terminal/foreign-text.ts';
@@ -27,14 +27,13 @@ export function fieldLines(name: string, value: Line | string, width: number): L
 /** `width`: columns of the terminal. */
 export function heldCallLines(held: HeldCall, width: number): Line[] {
   const { request, agent, platform, platform_name: name, connection, reason } = held;
-  const suspended = suspendedText(held);
   const approvers = describeApprovers(held);
   const parent = agent.parent ? line` (a child of ${agent.parent.name})` : line``;
   const head = [
     line`${styled('bold', agent.name)}${parent} wants to`,
     ...foreignText(`${held.sentence.text} on ${name}`, width),
     ...warnings(oddities(agent.name)),
-    ...(suspended === undefined ? [] : [styled('bad', suspended)]),
+    ...changedTexts(held).map((text) => styled('bad', text)),
     line``,
   ];
   if (!request)

@@ -67,7 +67,7 @@ export async function disconnectOAuth(
   const change = { reason: 'connection_disconnected', platform: connection.platform_id, connection: id };
   const { before, after } = await recordChange(services, by, change, async (tx, note) => {
     const before = await lockConnection(tx, organisationId, id);
-    const after = before?.oauth ? await forgetTokens(tx, { organisationId, id }) : undefined;
+    const after = before?.oauth ? await forgetTokens(tx, { organisationId, id }, services.broker.clock()) : undefined;
     if (!before || !after) throw unknownConnection();
     note({ label: after.label, revision: after.revision });
     return { before, after };
@@ -125,7 +125,8 @@ export async function finishOAuth(
   const before = await recordInTurn(services, by, change, async (tx, note) => {
     // The locked row includes tokens that were refreshed while the code was exchanged.
     const before = await lockConnection(tx, organisationId, id);
-    const connected = before && (await putTokens(tx, { organisationId, id, platformId: platform }, done.tokens));
+    const place = { organisationId, id, platformId: platform };
+    const connected = before && (await putTokens(tx, place, done.tokens, broker.clock()));
     if (!connected) return rollback('removed');
     note({ label, revision: connected.revision, scopes: [...done.scopes] });
     return before;

@@ -99,7 +99,10 @@ export async function replaceSecret(
   const { before, after, appTokens } = await recordInTurn(services, by, change, async (tx, note) => {
     const before = await connectionIn(tx, organisationId, id);
     const appTokens = await deleteUpstreamTokens(tx, { organisationId, connectionId: id });
-    const after = present(await replaceCredential(tx, { organisationId, id }, sealed), 'connection');
+    const after = present(
+      await replaceCredential(tx, { organisationId, id }, sealed, services.broker.clock()),
+      'connection',
+    );
     note({ label: after.label, revision: after.revision });
     return { before, after, appTokens };
   });

@@ -96,6 +96,7 @@ function planConnection(
       upstream_scopes: null,
       revision: (before?.revision ?? 0) + (replaced ? 1 : 0),
       created_at: before?.created_at ?? now,
+      ...(before && replaced && { credential_replaced_at: now }),
     });
   });
 }

@@ -141,6 +141,12 @@ export const HeldCallOpened = HeldCallSummary.extend({
   correctable: z
     .boolean()
     .describe('whether it can be corrected: it waits, and its body is an object of JSON, or none'),
+  connection_note: z
+    .string()
+    .nullable()
+    .describe(
+      'what has become of its connection since it was held, where an approval has another effect for that reason, as a sentence: the connection was replaced, or the call would not be made',
+    ),
   platform_message,
   standing: OfferShown,
 }).meta({ id: 'HeldCall' });

@@ -106,11 +106,13 @@ export async function replaceCredential(
   db: Db,
   connection: { organisationId: string; id: string },
   credential: Buffer,
+  now: number,
 ): Promise<ConnectionTable | undefined> {
   return await db
     .updateTable('connections')
     .set((eb) => ({
       credential,
+      credential_replaced_at: now,
       status: 'active' as const,
       secret_reference: null,
       upstream_scopes: null,

@@ -29,6 +29,8 @@ export type HeldCall = ApprovalTable & {
   agent_reason: string | null;
   connection_id: string | null;
   connection_label: string | null;
+  /** When the credential of the connection was last replaced; null: never, or the connection was removed. */
+  connection_replaced_at: number | null;
   decided_by_email: string | null;
   corrected_by_email: string | null;
   held_reason: string | null;
@@ -77,6 +79,7 @@ const heldCalls = (db: Db) =>
       'h.agent_reason',
       'h.connection_id',
       'c.label as connection_label',
+      'c.credential_replaced_at as connection_replaced_at',
       addressOf('p.organisation_id', 'p.decided_by').as('decided_by_email'),
       addressOf('p.organisation_id', 'p.corrected_by').as('corrected_by_email'),
       'h.reason as held_reason',

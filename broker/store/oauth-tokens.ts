@@ -148,21 +148,26 @@ export const putTokens = (
   db: Db,
   place: ConnectionPlace & { platformId: string },
   tokens: NewTokens,
-): Promise<ConnectionTable | undefined> => replaceTokens(db, place, tokens);
+  now: number,
+): Promise<ConnectionTable | undefined> => replaceTokens(db, place, tokens, now);
 
 /** Deletes a connection's tokens; the connection stays, without a credential. Returns it. */
-export const forgetTokens = (db: Db, place: ConnectionPlace): Promise<ConnectionTable | undefined> =>
-  replaceTokens(db, place, { credential: null, refreshToken: null, tokenId: null, oauth: null, upstreamScopes: null });
+export const forgetTokens = (db: Db, place: ConnectionPlace, now: number): Promise<ConnectionTable | undefined> => {
+  const none = { credential: null, refreshToken: null, tokenId: null, oauth: null, upstreamScopes: null };
+  return replaceTokens(db, place, none, now);
+};
 
 async function replaceTokens(
   db: Db,
   { organisationId, id, platformId }: ConnectionPlace & { platformId?: string },
   tokens: { [Part in keyof NewTokens]: NewTokens[Part] | null },
+  now: number,
 ): Promise<ConnectionTable | undefined> {
   return await db
     .updateTable('connections')
     .set((eb) => ({
       credential: tokens.credential,
+      credential_replaced_at: now,
       refresh_token: tokens.refreshToken,
       token_id: tokens.tokenId,
       oauth: tokens.oauth,

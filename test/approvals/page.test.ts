@@ -1,7 +1,7 @@
 /** The approval page in a real browser: from its link, on a phone, with a passkey and without a session. */
 import { createHash } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { signInByLink } from '../world/console.ts';
 import {
@@ -260,7 +260,7 @@ describeInChromium('the approval page', () => {
   test('an open page shows that the agent was suspended meanwhile, and no longer when it was resumed', async () => {
     const id = await hold(agent);
     await openHeld(page, world, id);
-    const says = `document.querySelector('#suspended')?.innerText.includes('The agent is suspended') === true`;
+    const says = `document.querySelector('#changed-since')?.innerText.includes('The agent is suspended') === true`;
     expect(await page.value(says)).toBe(false);
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
     await lookAgain(page);
@@ -268,6 +268,17 @@ describeInChromium('the approval page', () => {
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
     await lookAgain(page);
     await page.until(`!(${says})`);
+  });
+
+  test('an open page shows that the credential of the connection was replaced meanwhile', async () => {
+    const id = await hold(agent);
+    await openHeld(page, world, id);
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    const secret = { secret: 'another-secret-0123456789' };
+    await expectStatus(200, organisation.ask('POST', `/owner/connections/${connections[0].id}/secret`, secret));
+    await lookAgain(page);
+    await page.until(`document.querySelector('#changed-since')?.innerText.includes('was replaced on ') === true`);
+    await page.until(`document.querySelector('#changed-since').innerText.includes('${connections[0].label}')`);
   });
 
   test('a touch after a decision made elsewhere decides nothing, and the page says so', async () => {

@@ -132,6 +132,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
         oauth: '{}',
         upstreamScopes: '["read"]',
       },
+      Date.now(),
     );
     expect((await governed.plan(DOCS)).changes).toEqual([]);
     await governed.apply(DOCS.replace('{ platform: docs }', '{ platform: docs, default: false }'));
@@ -163,7 +164,7 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
       upstreamScopes: null,
     };
     const place = { organisationId: governed.id, id: connection!.id, platformId: 'docs' };
-    await putTokens(broker.store.db, place, tokens);
+    await putTokens(broker.store.db, place, tokens, Date.now());
     // The plan says so, because somebody has to connect again.
     const ends = 'its OAuth tokens end, and are revoked';
     const moves = await governed.plan(two.replace('{ platform: docs }', '{ platform: other }'));

@@ -235,7 +235,7 @@ export const CHANGING: Case[] = [
     (db, row) => clearDefaultConnection(db, row.organisation_id, row.platform_id),
   ),
   changing('connections', 'replace the credential', { others: OWN }, (db, row) =>
-    replaceCredential(db, placeOf(row), BYTES),
+    replaceCredential(db, placeOf(row), BYTES, NOW),
   ),
   changing('connections', 'reseal', { others: OWN }, (db, row) => storeResealed(db, placeOf(row), BYTES)),
   changing('connections', 'set the status', { given: { status: 'active' }, others: OWN }, (db, row) =>

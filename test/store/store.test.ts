@@ -116,6 +116,7 @@ const MIGRATIONS = [
   '0073-failing-tokens',
   '0074-approvers',
   '0075-approvers-guard',
+  '0076-while-held',
 ];
 
 /** Creates an empty store and returns a function that opens it; on SQLite only one at a time. */

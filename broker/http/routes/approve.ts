@@ -1,5 +1,6 @@
 /** The data of the approval page, for everybody with its link: see docs/security.md for the consequences. */
 import { z } from 'zod';
+import { connectionNote } from '../../approvals/connection-note.ts';
 import { sentenceOfHeld } from '../../approvals/held-sentence.ts';
 import { passkeysFor } from '../../approvals/passkey-approval.ts';
 import { askedOf, findHeldById, openHeld } from '../../approvals/read-held.ts';
@@ -39,6 +40,7 @@ const Waiting = z
     platform_name: opened.platform_name,
     platform_suspended: opened.platform_suspended,
     connection: z.string().nullable().describe('its label'),
+    connection_note: opened.connection_note,
     scope: opened.scope,
     reason: opened.reason,
     held_because: opened.held_because,
@@ -107,6 +109,7 @@ export const approveRequest = route({
         platform_name: nameOf(held.platform_id),
         platform_suspended: held.platform_suspended === 1,
         connection: held.connection_label,
+        connection_note: await connectionNote(services, held),
         scope: held.scope,
         reason: held.agent_reason,
         held_because: await heldBecause(services, held),

@@ -15,6 +15,8 @@ export type ConnectionTable = {
   upstream_scopes: string | null;
   revision: number;
   created_at: number;
+  /** When the credential was last replaced by another one, not renewed; null: never, or before migration 0076. */
+  credential_replaced_at: number | null;
   /** Sealed; null when there is none. */
   refresh_token: Uint8Array | null;
   /** JSON: an OAuthFacts; null when the credential is not from an OAuth server. */
@@ -54,8 +56,11 @@ export type TestColumns = 'tested_at' | 'tested_revision' | 'tested_ok' | 'teste
 export type TimeoutColumns = 'idle_ms' | 'wait_ms';
 
 /** A new connection, without tokens and test results. */
-export type NewConnection = Omit<ConnectionTable, TokenColumns | TestColumns | TimeoutColumns> &
-  Partial<Pick<ConnectionTable, TimeoutColumns>>;
+export type NewConnection = Omit<
+  ConnectionTable,
+  TokenColumns | TestColumns | TimeoutColumns | 'credential_replaced_at'
+> &
+  Partial<Pick<ConnectionTable, TimeoutColumns | 'credential_replaced_at'>>;
 
 /** An access token that the broker requests by itself (migration 0023). */
 export type UpstreamTokenTable = {

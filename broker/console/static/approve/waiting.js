@@ -90,7 +90,16 @@ export function Waiting({ id, state: { held, changed, stale }, me, answered, dec
   // Computed again only when the request changes, not with every second of the countdown.
   const view = useMemo(
     () => html`<${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${who} how=${how} />`,
-    [held.request, held.request_hash, held.agent.suspended, held.platform_suspended, held.approvers?.given, who, how],
+    [
+      held.request,
+      held.request_hash,
+      held.agent.suspended,
+      held.platform_suspended,
+      held.connection_note,
+      held.approvers?.given,
+      who,
+      how,
+    ],
   );
   return html`
     <h1><${CallTitle} held=${held} /></h1>

@@ -3,7 +3,7 @@
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 import { html } from '/console/html.js';
 import { CallTitle } from '/console/request-view/call-title.js';
-import { counted, describeUpload, suspendedText } from '/console/request-view/text.js';
+import { changedTexts, counted, describeUpload } from '/console/request-view/text.js';
 import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 
 const MAX_MEMBERS = 6;
@@ -48,7 +48,7 @@ function membersOf(body) {
 /** @param {{ held: HeldCall | Waits }} props */
 export function KeyFacts({ held }) {
   const { request } = held;
-  const suspended = suspendedText(held);
+  const changed = changedTexts(held);
   const { members, more } = membersOf(request?.upload ? describeUpload(request.upload) : (request?.body ?? null));
   const recipients = request?.recipients ?? [];
   const odd = [...recipients.flatMap(oddRecipient), ...oddities(request?.endpoint ?? '')];
@@ -70,7 +70,7 @@ export function KeyFacts({ held }) {
         )}
       </dl>`
     }
-    ${suspended && html`<p class="odd small">${suspended}</p>`}
+    ${changed.map((text) => html`<p class="odd small" key=${text}>${visibleLine(text)}</p>`)}
     ${more > 0 && html`<p class="quiet small">And ${counted(more, 'more member')} of the body.</p>`}
     ${odd.length > 0 && html`<p class="odd small"><strong>Look closely.</strong> ${odd.slice(0, 2).join(' ')}</p>`}
   </div>`;

@@ -10,7 +10,7 @@ import { Body, Box, Lines, Unseen } from '/console/request-view/body.js';
 import { FIRST_RECIPIENTS } from '/console/request-view/fold.js';
 import { Heading } from '/console/request-view/heading.js';
 import { forWhom } from '/console/request-view/person.js';
-import { counted, describeUpload, readEndpoint, suspendedText } from '/console/request-view/text.js';
+import { changedTexts, counted, describeUpload, readEndpoint } from '/console/request-view/text.js';
 import { formatMoment } from '/console/request-view/time-left.js';
 import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 
@@ -199,9 +199,9 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
     </p></div>`;
   const headers = Object.entries(request.headers);
   const label = typeof connection === 'string' ? connection : connection?.label;
-  const suspended = suspendedText(held);
+  const changed = changedTexts(held);
   return html`<div class="request-view sheet">
-    ${suspended && html`<section class="part"><p class="odd small" role="status" id="suspended">${suspended}</p></section>`}
+    ${changed.length > 0 && html`<section class="part" role="status" id="changed-since">${changed.map((text) => html`<p class="odd small" key=${text}>${visibleLine(text)}</p>`)}</section>`}
     <section class="part">
       <${Call} request=${request} platform=${platform_name} />
       ${

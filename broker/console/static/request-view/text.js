@@ -140,11 +140,15 @@ export function fromBase64(text) {
 }
 
 /**
- * Returns a warning about a held call whose agent, its parent, or platform is suspended; undefined when none is.
+ * Returns warnings about what has changed since a call was held, so that an approval would have no effect, or another one: its agent, the agent's
+ * parent or its platform is suspended, or its connection was replaced.
  *
- * @param {{ agent: { suspended: boolean }, platform_suspended: boolean }} held
+ * @param {{ agent: { suspended: boolean }, platform_suspended: boolean, connection_note: string | null }} held
  */
-export function suspendedText({ agent, platform_suspended: isOff }) {
+export function changedTexts({ agent, platform_suspended: isOff, connection_note: note }) {
   const what = agent.suspended ? 'agent' : isOff ? 'platform' : undefined;
-  return what && `The ${what} is suspended: an approved call is not made, unless the ${what} is resumed before.`;
+  return [
+    ...(what ? [`The ${what} is suspended: an approved call is not made, unless the ${what} is resumed before.`] : []),
+    ...(note === null ? [] : [note]),
+  ];
 }

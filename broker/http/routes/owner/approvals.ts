@@ -1,6 +1,7 @@
 /** Held calls, for owners: view and decide. */
 import { z } from 'zod';
 import { correctHeld } from '../../../admin/correct-held.ts';
+import { connectionNote } from '../../../approvals/connection-note.ts';
 import { decideHeld } from '../../../approvals/decide.ts';
 import { denyWaiting, MAX_DENIED } from '../../../approvals/deny-waiting.ts';
 import { prepareStanding } from '../../../approvals/make-standing.ts';
@@ -83,6 +84,7 @@ export const ownerApproval = route({
       request,
       asked: askedOf(services, held),
       correctable: isCorrectable(services, held),
+      connection_note: await connectionNote(services, held),
       platform_message: platformMessage(services.broker, held),
       standing: await shownOffer(services, held),
     });
