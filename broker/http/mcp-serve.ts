@@ -98,10 +98,11 @@ function serve(
   const handler = createMcpHandler(
     ({ era }) => {
       // Only clients of 2026-07-28 open a stream for server notifications; stateless servers have no other.
-      const tellsChanges = era === 'modern' && !untold;
+      const withTasks = era === 'modern';
+      const tellsChanges = withTasks && !untold;
       const opensByError = era === 'legacy' && session?.opensLinks === true;
       const listPatienceMs = LIST_TIMEOUT_MS;
-      const server = toolServer(host, { version, tellsChanges, untold, opensByError, listPatienceMs });
+      const server = toolServer(host, { version, tellsChanges, withTasks, untold, opensByError, listPatienceMs });
       servers.push(server);
       return server;
     },

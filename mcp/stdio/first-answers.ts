@@ -87,7 +87,7 @@ export function answerFirst(input: Readable, output: Writable, { version, permis
       state = 'greeted';
       lines.greeted = request.id as string | number;
       const { protocolVersion } = request.params ?? {};
-      answer(request.id, { protocolVersion, ...introduction(version, true) });
+      answer(request.id, { protocolVersion, ...introduction(version, { tellsChanges: true, withTasks: false }) });
     } else if (state === 'greeted' && request && isFirstList(request)) {
       void list(request.id);
       return;

@@ -40,8 +40,8 @@ export function serveTools(lines: FirstLines, output: Writable, given: Given): (
   const servers = new Set<ReturnType<typeof toolServer>>();
   const transport = lineTransport(lines, output);
   serveStdio(
-    () => {
-      const server = toolServer(host, { version, tellsChanges: true });
+    ({ era }) => {
+      const server = toolServer(host, { version, tellsChanges: true, withTasks: era === 'modern' });
       servers.add(server);
       server.onclose = () => {
         servers.delete(server);

@@ -34,6 +34,8 @@ export type Served = {
   version: string;
   /** Whether the transport can notify the client of a changed list. */
   tellsChanges: boolean;
+  /** Whether the client speaks revision 2026-07-28, in which held calls can become tasks. */
+  withTasks: boolean;
   /** The client is not allowed to read its agent's permissions: the tools are listed without them. */
   untold?: boolean;
   /** The client declared in the handshake of another request that it opens links. */
@@ -45,9 +47,9 @@ export type Served = {
 /** One server for each connection, or for each request of a stateless transport. */
 export function toolServer(
   host: ToolHost,
-  { version, tellsChanges, untold = false, opensByError = false, listPatienceMs = LIST_TIMEOUT_MS }: Served,
+  { version, tellsChanges, withTasks, untold = false, opensByError = false, listPatienceMs = LIST_TIMEOUT_MS }: Served,
 ): Server {
-  const { serverInfo, ...offered } = introduction(version, tellsChanges);
+  const { serverInfo, ...offered } = introduction(version, { tellsChanges, withTasks });
   const server = new Server(serverInfo, offered);
 
   server.setRequestHandler('tools/list', async () => ({

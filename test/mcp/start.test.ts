@@ -11,7 +11,7 @@ import { toolSchemas } from '../../mcp/tools/tool-schemas.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { PROGRAMS } from '../world/checkout.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
@@ -83,6 +83,19 @@ describe('before the SDK is loaded', () => {
     answer.resolve();
     await changed;
     expect(await list()).toContain('demo:read');
+  });
+
+  test('only clients of 2026-07-28 are offered tasks, which the handshake of earlier revisions cannot accept', async () => {
+    const extensions = { 'io.modelcontextprotocol/tasks': {} };
+    const discovered = await startMcp(writeProfile(agent)).request('server/discover', { _meta: envelope() });
+    expect(discovered.result.capabilities).toEqual({ tools: { listChanged: true }, extensions });
+    const clientInfo = { name: 'x', version: '1' };
+    const greet = async (more: object) => {
+      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo, ...more };
+      return (await startMcp(writeProfile(agent)).request('initialize', params)).result.capabilities;
+    };
+    // The second one is answered by the SDK, the first one before the SDK is loaded.
+    expect([await greet({}), await greet({ _meta: {} })]).toEqual(Array(2).fill({ tools: { listChanged: true } }));
   });
 
   test('the process ends when the client disconnects, with or without a handshake', async () => {

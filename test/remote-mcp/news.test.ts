@@ -107,9 +107,9 @@ describe.each(ONE_STORE)(`notifications of changed permissions to a remote clien
     expect(two.told).toEqual([]);
   });
 
-  test('handshake clients are not offered list changes, because they have no stream for notifications', async () => {
+  test('handshake clients are offered neither list changes, for which they have no stream, nor tasks', async () => {
     const capabilitiesOf = async (connect: () => Promise<Client | FirstClient>) =>
-      (await connect()).getServerCapabilities()?.tools;
+      (await connect()).getServerCapabilities();
     const browser = () => browserOf(world, organisation.owner);
     const second = async () => (await connectClient(world, browser(), { decision: decision(`hands-${store}`) })).client;
     const first = async () => {
@@ -118,6 +118,6 @@ describe.each(ONE_STORE)(`notifications of changed permissions to a remote clien
       await connectFirstClient(world, browser(), { client, memory, decision: decision(`first-${store}`) });
       return client;
     };
-    expect([await capabilitiesOf(second), await capabilitiesOf(first)]).toEqual([{}, {}]);
+    expect([await capabilitiesOf(second), await capabilitiesOf(first)]).toEqual([{ tools: {} }, { tools: {} }]);
   });
 });
