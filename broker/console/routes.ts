@@ -30,6 +30,9 @@ function unknown({ accept }: IncomingHttpHeaders): Reply {
 /** The service worker; it also controls pages above its own folder. */
 const WORKER = '/console/worker.js';
 
+/** MCP clients in web pages open it in a popup window, and end the sign-in when the window seems to be closed. */
+const CONSENT = '/oauth/consent/{uid}';
+
 /** Returns the routes of the console's files. `bundle`: as `readPages` takes it. */
 export function consoleRoutes(bundle?: string): Route[] {
   const noteVisit = makeVisitNote();
@@ -62,7 +65,7 @@ export function consoleRoutes(bundle?: string): Route[] {
         // Public files: compression cannot leak secrets here, since the files contain none.
         reply ??= pageReply(
           { body: read(), type },
-          { large: true, ...(path === WORKER && { workerScope: '/console' }) },
+          { large: true, popup: path === CONSENT, ...(path === WORKER && { workerScope: '/console' }) },
         );
         return reply(request.headers);
       },

@@ -23,7 +23,6 @@ const policy = (images: string, forms: string): string =>
 const HEADERS = {
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
   // Clients revalidate each time, and download again only after a change.
   'Cache-Control': 'no-cache',
@@ -32,16 +31,24 @@ const HEADERS = {
 /**
  * Returns a handler that answers with a file, or with 304 if the client has it (RFC 9110 section 13.1.2). `pictures`: the page may use images
  * embedded in its style sheet. `forms`: it may contain forms that post to this broker. `workerScope`: the path below which a service worker is
- * active. `large`: compressed for clients that accept it; must contain nothing secret (CRIME, BREACH).
+ * active. `popup`: a page of another site that opened this one in a window keeps its handle of the window: it can see that the window was closed, and can
+ * close it or lead it elsewhere, but reads nothing in it; browsers take the handle away otherwise (Cross-Origin-Opener-Policy). `large`: compressed for clients that accept it; must contain nothing secret (CRIME, BREACH).
  */
 export function pageReply(
   { body, type }: { body: Buffer; type: string },
-  { pictures, forms, large, workerScope }: { pictures?: true; forms?: true; large?: true; workerScope?: string } = {},
+  {
+    pictures,
+    forms,
+    popup,
+    large,
+    workerScope,
+  }: { pictures?: true; forms?: true; popup?: boolean; large?: true; workerScope?: string } = {},
 ): (headers: IncomingHttpHeaders) => Reply {
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   const headers = {
     'Content-Security-Policy': policy(pictures ? "'self' data:" : "'self'", forms ? "'self'" : "'none'"),
     ...HEADERS,
+    ...(!popup && { 'Cross-Origin-Opener-Policy': 'same-origin' }),
     ETag: etag,
     ...(large && { Vary: 'Accept-Encoding' }),
     ...(workerScope !== undefined && { 'Service-Worker-Allowed': workerScope }),

@@ -80,6 +80,22 @@ describeInChromium('in a real browser', () => {
     await page.close();
   });
 
+  test('a client in a web page sees that its popup window with the consent page is open, and reads nothing in it', async () => {
+    const client = await clientOf();
+    const page = await signedIn();
+    const address = client.address({ redirect_uri: `${site}/callback` }).replaceAll('&', '&amp;');
+    html = `<button id="go" onclick="window.popup = open('${address}', '', 'width=500,height=700')">connect</button>`;
+    await page.open(site);
+    await page.click('#go');
+    const read = `(() => { try { return popup.location.href } catch (error) { return error.name } })()`;
+    await page.until(`${read} === 'SecurityError' || popup.closed`);
+    expect(await page.value('popup.closed')).toBe(false);
+    expect(await page.value(read)).toBe('SecurityError');
+    await page.value('popup.close()');
+    await page.until('popup.closed');
+    await page.close();
+  });
+
   test('an MCP client is marked in the console, and agents with a key of their own are not', async () => {
     const own = await organisation.agent({ name: 'own-key' });
     const name = 'claude-here';
