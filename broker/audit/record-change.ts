@@ -110,7 +110,7 @@ export async function recordChange<Made>(
  * As `recordChange`, serialised with all such changes of the organisation and with applies of governance files, and refused if the author has
  * lost the role meanwhile.
  *
- * @throws NoLongerMay, and then the change is not made
+ * @throws AuthorNotAllowed, and then the change is not made
  */
 export const recordInTurn: typeof recordChange = (services, by, change, make) =>
   recordChange(services, by, change, async (tx, note, auditId) => {

@@ -1,13 +1,16 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { decideHeld, decideHeldIf } from '../../broker/approvals/decide.ts';
+import { denyWaiting } from '../../broker/approvals/deny-waiting.ts';
 import { expireHeld } from '../../broker/approvals/expiry.ts';
 import { sealRequest } from '../../broker/approvals/sealed.ts';
+import { AuthorNotAllowed } from '../../broker/audit/author-role.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { findApproval } from '../../broker/store/approvals.ts';
+import { putOwner } from '../../broker/store/organisations.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
 import { rewrapAll } from '../../broker/vault.ts';
 import { expectStatus, send } from '../world/agent.ts';
@@ -238,6 +241,39 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     const rows = await world.db.selectFrom('audit_rows').selectAll().where('approval_id', 'in', ids).execute();
     expect(rows.filter(({ kind, receipt }) => kind === 'event' && receipt !== null)).toHaveLength(3);
   });
+
+  onOne(
+    'a bulk denial by an owner who loses the role meanwhile denies no further calls, and says that some remain',
+    async () => {
+      const agent = await organisation.agent();
+      for (let i = 0; i < 3; i++) await hold(agent, { ...WRITE, data: { i } });
+      const owner = await organisation.addOwner('approver');
+      const { services, broker } = world.running;
+      const { db } = broker.store;
+      const denied = () =>
+        db
+          .selectFrom('approvals')
+          .select('id')
+          .where('agent_id', '=', agent.id)
+          .where('status', '=', 'denied')
+          .execute();
+      const demoting = db.withPlugin({
+        transformQuery: ({ node }) => node,
+        transformResult: async ({ result }) => {
+          if ((await denied()).length > 0) await putOwner(db, { ...owner, role: 'viewer' });
+          return result;
+        },
+      });
+      const raced = { ...services, broker: { ...broker, store: { ...broker.store, db: demoting } } };
+      const by = { owner, how: 'api', correlationId: uuidv4() } as const;
+      const done = await denyWaiting(raced, by, { agent: agent.id }, undefined);
+      expect(done).toEqual({ denied: (await denied()).map(({ id }) => id), remaining: true });
+      expect(done.denied).toHaveLength(1);
+      // Nothing was denied: an error says so.
+      await expect(denyWaiting(services, by, { agent: agent.id }, undefined)).rejects.toThrow(AuthorNotAllowed);
+      expect(await denied()).toHaveLength(1);
+    },
+  );
 
   onOne(
     'AP-23 another agent’s id, another organisation’s and an unknown one get the same answer; a malformed id is a 400',
