@@ -68,8 +68,8 @@ export const styled = (style: Style, value: Value): Line =>
 export const joined = (lines: readonly Line[], between: string): Line =>
   new Line(lines.flatMap(({ parts }, i) => (i === 0 ? parts : [{ text: between }, ...parts])));
 
-/** Splits a foreign text into its lines, each with the prefix `before`. */
-export const linesOf = (text: string, before = ''): Line[] => text.split('\n').map((each) => line`${before}${each}`);
+/** Splits a foreign text into its lines. */
+export const linesOf = (text: string): Line[] => text.split('\n').map((each) => line`${each}`);
 
 /** Yields the characters as a reader perceives them. Loaded lazily: the first Segmenter takes 13 ms, and most texts are ASCII. */
 export function* graphemesOf(text: string): Generator<string> {

@@ -164,8 +164,8 @@ export function addNew<Table extends keyof NewRowsOf>(
   planning.steps.push({ change });
 }
 
-export function addProblem(planning: Planning, path: Path, message: string, at?: 'key'): void {
-  planning.problems.push({ path, message, ...(at && { at }) });
+export function addProblem(planning: Planning, path: Path, message: string): void {
+  planning.problems.push({ path, message });
 }
 
 /**

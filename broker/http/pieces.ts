@@ -17,13 +17,12 @@ export function answerPieces(
   { services, stillMay }: Pick<Context, 'stillMay'> & { services: Services },
   type: string,
   pieces: AsyncIterable<string>,
-  headers: Readonly<Record<string, string>> = {},
 ): Reply {
   return {
     status: 200,
     type,
     // Turns off the response buffering of nginx.
-    headers: { 'X-Accel-Buffering': 'no', ...headers },
+    headers: { 'X-Accel-Buffering': 'no' },
     stream: (response) => {
       response.setTimeout(TIMEOUT_MS, () => endIncomplete(response));
       pipeline(whileAllowed(pieces, stillMay, response), response).catch((error: NodeJS.ErrnoException) => {

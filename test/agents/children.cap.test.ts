@@ -16,8 +16,8 @@ describe.each(STORES)(`the limit of children on %s${postgresNote}`, (store) => {
   const world = givenWorld(store, { DATABASE_CONNECTIONS: '32' });
   const organisation = shared(() => world.demoOrganisation());
   const parent = fresh(() => organisation.agent());
-  const many = (count: number, ttl_seconds = 600): Promise<Answer[]> =>
-    Promise.all(Array.from({ length: count }, () => issue(parent, { ttl_seconds, grants: GRANTS })));
+  const many = (count: number): Promise<Answer[]> =>
+    Promise.all(Array.from({ length: count }, () => issue(parent, { ttl_seconds: 600, grants: GRANTS })));
   const statuses = (answers: readonly Answer[]) =>
     Object.fromEntries([...Map.groupBy(answers, ({ status }) => status)].map(([status, of]) => [status, of.length]));
   const counted = async () => {

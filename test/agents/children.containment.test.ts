@@ -26,10 +26,9 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
   const parent = fresh(() => organisation.agent());
   const child = fresh(() => childOf(world, organisation, parent));
   const move = (verb: string, agent = parent) => organisation.ask('POST', `/owner/agents/${agent.agentId}/${verb}`, {});
-  const grantOf = async (agent = parent): Promise<GrantTable> =>
-    (await listGrants(world.db, organisation.id, agent.id))[0]!;
+  const grantOf = async (): Promise<GrantTable> => (await listGrants(world.db, organisation.id, parent.id))[0]!;
   const change = async (terms: Partial<GrantTable>) => putGrant(world.db, { ...(await grantOf()), ...terms });
-  const permissions = async (agent: TestAgent = child) => (await agent.get('/v1/agent/permissions')).body.data;
+  const permissions = async () => (await child.get('/v1/agent/permissions')).body.data;
 
   test('its calls work as its parent’s, with rows and receipts of its own', async () => {
     const answer = await expectStatus(200, child.act(READ));

@@ -68,11 +68,17 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     await expectStatus(200, decide('approve', one.token));
     return one;
   };
-  const agentOf = (agentId: string, pem: string, ownerId = organisation.owner.id): TestAgent => {
+  const agentOf = (agentId: string, pem: string): TestAgent => {
     const privateKey = createPrivateKey(pem);
     const publicPem = createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString();
     const keys = { privateKey, publicPem };
-    const agent = new TestAgent({ baseUrl: world.running.baseUrl, id: '', agentId, ownerId, keys });
+    const agent = new TestAgent({
+      baseUrl: world.running.baseUrl,
+      id: '',
+      agentId,
+      ownerId: organisation.owner.id,
+      keys,
+    });
     agent.clock = () => Date.now() + world.clock.skewMs;
     return agent;
   };

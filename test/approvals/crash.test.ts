@@ -42,8 +42,8 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
     return { world, organisation, agents, session: token, spawn };
   }
 
-  const approve = ({ world, session }: Scene, id: string, verb = 'approve') =>
-    send(`${world.running.baseUrl}/owner/approvals/${id}/${verb}`, {
+  const approve = ({ world, session }: Scene, id: string) =>
+    send(`${world.running.baseUrl}/owner/approvals/${id}/approve`, {
       method: 'POST',
       headers: { authorization: `Bearer ${session}`, 'content-type': 'application/json' },
       body: '{}',

@@ -22,8 +22,8 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
 
   const made = () => new Authenticator(world.running.baseUrl);
   /** Sends requests with the session of an owner who signed in this long ago. */
-  const later = async (ms: number, by: OwnerTable = organisation.owner) => {
-    const { token } = mintOwnerSession(world.running.broker, by);
+  const later = async (ms: number) => {
+    const { token } = mintOwnerSession(world.running.broker, organisation.owner);
     world.clock.skewMs += ms;
     return (method: string, path: string, body?: unknown): Promise<Answer> =>
       send(world.running.baseUrl + path, jsonRequest(method, body, { authorization: `Bearer ${token}` }));

@@ -26,8 +26,8 @@ const sourcesOf = (name: string) => (checkout ? readOcsf(checkout, name, PROFILE
 const [sources, sourcesOfSignIns] = [sourcesOf('api_activity'), sourcesOf('authentication')];
 
 // biome-ignore lint/suspicious/noExplicitAny: what it is, is what is tested.
-function eventOf(row: AuditRow, index = 7): any {
-  const event = JSON.parse(JSON.stringify(ocsfEvent({ index, row }, SOURCE)));
+function eventOf(row: AuditRow): any {
+  const event = JSON.parse(JSON.stringify(ocsfEvent({ index: 7, row }, SOURCE)));
   const [check, held] = event.class_uid === 3002 ? [validSignIn, sourcesOfSignIns] : [valid, sources];
   expect(check(event), JSON.stringify(check.errors)).toBe(true);
   expect(held(event)).toEqual([]);

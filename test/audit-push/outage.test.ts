@@ -40,8 +40,8 @@ describe.each(ONE_STORE)(`an outage on %s${postgresNote}`, (store) => {
       const organisation = await world.demoOrganisation(platform.platform);
       const agents = [];
       for (let i = 0; i < CALLERS; i++) agents.push(await organisation.agent({ name: `caller-${i}` }));
-      const add = (name: string, url: string, more = {}) =>
-        organisation.ask('POST', '/owner/audit-sinks', { name, kind: 'webhook', url, from: 'beginning', ...more });
+      const add = (name: string, url: string) =>
+        organisation.ask('POST', '/owner/audit-sinks', { name, kind: 'webhook', url, from: 'beginning' });
       expect((await add('siem', `${receiver.url}/in`)).status).toBe(201);
       expect((await add('hangs', `${hanging.url}/in`)).status).toBe(201);
       const sink = async () =>

@@ -53,8 +53,8 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect(came.visit.status, came.visit.text).toBe(200);
     return (await came.me()).body.role;
   };
-  const member = async (address = email) =>
-    (await organisation.ask('GET', '/owner/owners')).body.owners.find((one: Answer['body']) => one.email === address);
+  const member = async () =>
+    (await organisation.ask('GET', '/owner/owners')).body.owners.find((one: Answer['body']) => one.email === email);
   const rows = async () => (await organisation.ask('GET', '/owner/audit')).body.rows;
   const changes = async () =>
     (await rows()).filter((row: Answer['body']) => row.reason === 'owner_changed' && row.detail === email);

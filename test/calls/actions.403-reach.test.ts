@@ -10,8 +10,8 @@ describe.each(ONE_STORE)(
     const world = givenWorld(store);
     const organisation = shared(() => world.demoOrganisation());
 
-    const allowed = (more: Parameters<Organisation['agent']>[0] = {}, rules: readonly unknown[] = ALLOW_ALL) =>
-      organisation.policy(rules).then((policy) => organisation.agent({ policy, ...more }));
+    const allowed = (more: Parameters<Organisation['agent']>[0] = {}) =>
+      organisation.policy(ALLOW_ALL).then((policy) => organisation.agent({ policy, ...more }));
 
     const denied = (agent: TestAgent, request: Record<string, unknown>, reason: string) =>
       expectDenied(world, agent, request, reason);

@@ -364,9 +364,9 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
   });
 
   describe('a body that is still being uploaded when the call is decided', () => {
-    const upload = (path: string, by = agent) => {
-      const { hostname, port } = new URL(by.baseUrl);
-      const headers = { authorization: `Bearer ${by.token()}`, 'content-type': 'application/octet-stream' };
+    const upload = (path: string) => {
+      const { hostname, port } = new URL(agent.baseUrl);
+      const headers = { authorization: `Bearer ${agent.token()}`, 'content-type': 'application/octet-stream' };
       const request = http.request({ hostname, port, path, method: 'POST', headers, agent: false });
       onTestFinished(() => void request.destroy());
       const answer = once(request, 'response').then(async ([response]) => {

@@ -12,9 +12,9 @@ describe('POST /v1/actions by the manifest of a platform', () => {
   const organisation = shared(() => world.organisation());
 
   /** An agent that may do everything on a platform of its own. */
-  async function agentOn(id: string, manifest: Record<string, unknown>, terms = {}, effect = 'allow') {
+  async function agentOn(id: string, manifest: Record<string, unknown>, terms = {}) {
     await organisation.platform({ id, manifest });
-    const policy = await organisation.policy([{ effect }]);
+    const policy = await organisation.policy([{ effect: 'allow' }]);
     const scopeList = Object.keys((manifest.scopes as object | undefined) ?? { 'demo:write': [] });
     return await organisation.agent({ policy, grants: { [id]: { scopeList, ...terms } } });
   }

@@ -41,9 +41,9 @@ describeInChromium(
       await page.until(`document.title !== ${JSON.stringify(before)} && !document.querySelector('.loading')`);
       await page.until(ready);
     };
-    const hold = async (by: TestAgent, count: number, more: object = {}) => {
+    const hold = async (by: TestAgent, count: number) => {
       for (let at = 0; at < count; at++) {
-        const held = await by.act({ ...WRITE, data: { title: `call ${at}` }, reason: 'Because. '.repeat(20), ...more });
+        const held = await by.act({ ...WRITE, data: { title: `call ${at}` }, reason: 'Because. '.repeat(20) });
         expect(held.status, held.text).toBe(202);
       }
     };

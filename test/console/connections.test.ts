@@ -44,8 +44,8 @@ describeInChromium('connections in a browser', () => {
 
   const at = (query = '') => `${world.running.baseUrl}/console/connections${query}`;
   const row = () => `[data-connection="${connection}"]`;
-  const shows = (words: string, on = page) =>
-    on.until(`document.querySelector('${row()}').innerText.includes(${JSON.stringify(words)})`);
+  const shows = (words: string) =>
+    page.until(`document.querySelector('${row()}').innerText.includes(${JSON.stringify(words)})`);
   const agentHere = async () =>
     organisation.agent({
       policy: await organisation.policy([{ effect: 'allow' }]),

@@ -1,7 +1,7 @@
 /** The frame of the pages: width, navigation, not-found pages, and the content before any script has run. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { goTo, openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
@@ -61,7 +61,7 @@ describeInChromium('frame of pages', () => {
   const organisation = shared(() => world.demoOrganisation());
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const go = (path: string, on: Page = page) => goTo(on, world.running.baseUrl + path);
+  const go = (path: string) => goTo(page, world.running.baseUrl + path);
   beforeAll(() => organisation.agent({ name: 'triage' }));
 
   test('the content of every page has the same left and right edges', async () => {

@@ -16,8 +16,8 @@ describeInChromium('the console by keyboard', () => {
   const page = shared(async () => await openConsole(world, await startBrowser(), organisation.owner));
   beforeAll(() => page.until(`${WAITING} === 3`));
 
-  async function hold(note: string, endpoint = '/items'): Promise<string> {
-    return agent.hold({ platform: 'demo', endpoint, method: 'POST', scope: 'demo:write', data: { note } });
+  async function hold(note: string): Promise<string> {
+    return agent.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { note } });
   }
   const focused = () => page.value<string>(`document.activeElement.closest('[data-entry]')?.dataset.entry ?? ''`);
   const statusOf = async (id: string) => (await agent.get(`/v1/approvals/${id}`)).body.status;

@@ -19,9 +19,9 @@ describeInChromium('changing a manifest', () => {
     );
   const wrong = (page: Page, words: string) =>
     page.until(`document.querySelector('#manifest-wrong')?.innerText.includes(${JSON.stringify(words)})`);
-  const open = async (organisation: Awaited<ReturnType<typeof world.demoOrganisation>>, platform = 'demo') => {
+  const open = async (organisation: Awaited<ReturnType<typeof world.demoOrganisation>>) => {
     const page = await openConsole(world, browser, organisation.owner);
-    await goTo(page, `${world.running.baseUrl}/console/connections/new?to=${platform}`);
+    await goTo(page, `${world.running.baseUrl}/console/connections/new?to=demo`);
     await page.click('#change-manifest');
     await page.until(`document.querySelector('${TEXT}')?.value.length > 0`);
     return page;

@@ -13,9 +13,9 @@ describeInChromium('policies in the console', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
 
-  const go = (path: string, on = page) => goTo(on, world.running.baseUrl + path);
-  const has = (words: string, on = page) =>
-    on.until(`document.querySelector('main').innerText.includes(${JSON.stringify(words)})`);
+  const go = (path: string) => goTo(page, world.running.baseUrl + path);
+  const has = (words: string) =>
+    page.until(`document.querySelector('main').innerText.includes(${JSON.stringify(words)})`);
   const there = (selector: string) => page.until(`document.querySelector(${JSON.stringify(selector)}) !== null`);
   const policy = async (name: string) => (await organisation.ask('GET', `/owner/policies/${name}`)).body;
 
@@ -135,8 +135,8 @@ describeInChromium('policies in the console', () => {
     // Reloaded, so that the focus starts at the top of the page.
     await page.open(`${world.running.baseUrl}/console/policies/read-only?edit`);
     await isLive(page);
-    const focus = async (selector: string, most = 120) => {
-      for (let i = 0; i < most; i++) {
+    const focus = async (selector: string) => {
+      for (let i = 0; i < 120; i++) {
         if (await page.value(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
         await page.press('Tab');
       }

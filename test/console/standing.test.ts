@@ -1,7 +1,7 @@
 /** Standing approvals in a real browser: chosen with an approval, described in a sentence, listed, and revoked. */
 import { expect, test } from 'vitest';
 import { axeFindings, overflowing } from '../world/accessible.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
+import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
 
@@ -15,9 +15,9 @@ describeInChromium('standing approvals in a browser', () => {
   const agent = fresh(() => organisation.agent({ name: 'triage' }));
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
-  const hold = async (data: object = DATA): Promise<string> => await agent.hold({ ...CALL, data });
+  const hold = async (): Promise<string> => await agent.hold({ ...CALL, data: DATA });
   const status = async (data: object) => (await agent.act({ ...CALL, data })).status;
-  const go = (path: string, on: Page = page) => on.open(world.running.baseUrl + path);
+  const go = (path: string) => page.open(world.running.baseUrl + path);
   const begin = async (id: string) => {
     await go(`/approve/${id}`);
     await page.until(`document.querySelector('button.approve:enabled, .decide button.primary:enabled') !== null`);

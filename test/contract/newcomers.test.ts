@@ -46,8 +46,7 @@ const asking = () => ({
 /** Registers from an address of its own: the number of open registrations per address is limited. */
 const registered = async (): Promise<string> =>
   (await post('/v1/register', asking(), `127.0.0.${50 + names}`)).body.registration_token;
-const decide = (how: 'approve' | 'reject', token: string, by = organisation) =>
-  by.ask('POST', `/v1/register/${how}/${token}`);
+const decide = (how: 'approve' | 'reject', token: string) => organisation.ask('POST', `/v1/register/${how}/${token}`);
 /** Two approved registrations, shared because each costs a key pair: the key of the second is not collected. */
 const tokens: Promise<string>[] = [];
 const approved = (which: 0 | 1 = 0): Promise<string> => {

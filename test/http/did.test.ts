@@ -72,8 +72,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
   const agentIn = (organisation: Organisation, agent: Partial<AgentTable> = {}) =>
     organisation.agent({ agent, policy: null, grants: {} });
   const keyless = { public_key_pem: null, key_fingerprint: null };
-  const move = (agent: TestAgent, verb: string, organisation = published) =>
-    organisation.ask('POST', `/owner/agents/${agent.agentId}/${verb}`, {});
+  const move = (agent: TestAgent, verb: string) => published.ask('POST', `/owner/agents/${agent.agentId}/${verb}`, {});
 
   const expectPublic = (answer: Answer) => {
     expect(answer.headers.get('content-type')).toBe('application/did+json');

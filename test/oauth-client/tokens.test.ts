@@ -63,11 +63,14 @@ describe('a stored token', () => {
 });
 
 describe('a token endpoint’s response', () => {
-  const through = async (status: number, body: string, type = 'application/json') => {
-    const fetch = tokenFetch(async () => new Response(body, { status, headers: { 'content-type': type } }), {
-      tokenType: 'bot',
-      withoutIdToken: true,
-    });
+  const through = async (status: number, body: string) => {
+    const fetch = tokenFetch(
+      async () => new Response(body, { status, headers: { 'content-type': 'application/json' } }),
+      {
+        tokenType: 'bot',
+        withoutIdToken: true,
+      },
+    );
     return await fetch('https://id.example/token', { method: 'POST', headers: {} });
   };
 

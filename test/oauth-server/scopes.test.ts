@@ -43,11 +43,11 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
     return { whole: tokens.access_token, less: less.access_token as string };
   };
   /** Sends a message as a client of 2026-07-28. */
-  const ask = (token: string, method: string, params: Json, capabilities = TASKS) =>
+  const ask = (token: string, method: string, params: Json) =>
     callMcp(
       baseUrl,
       token,
-      { method, params: { ...params, _meta: envelope(capabilities) } },
+      { method, params: { ...params, _meta: envelope(TASKS) } },
       {
         'mcp-protocol-version': '2026-07-28',
         'mcp-method': method,

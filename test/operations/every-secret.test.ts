@@ -474,7 +474,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
   test('is used at every entry point, also in failing requests', async () => {
     const { upstream } = world;
     const data = { note: SECRETS['body of a call'] };
-    const ask = (path: string, body: unknown, by: TestAgent = agent) => by.post(path, body);
+    const ask = (path: string, body: unknown) => agent.post(path, body);
     const tool = (name: string, args: object) =>
       callMcp(agent.baseUrl, SECRETS['access token of an MCP client'], {
         method: 'tools/call',

@@ -95,7 +95,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that uses all resources i
     for (const { process } of replicas ?? []) process.signal('SIGKILL');
   });
 
-  const items = (name: string, more: object = {}) => ({ ...READ, endpoint: `/items/${name}`, ...more });
+  const items = (name: string) => ({ ...READ, endpoint: `/items/${name}` });
   const change = (by: TestAgent, name: string, data: unknown, headers = {}) =>
     by.act({ ...items(name), method: 'PATCH', scope: 'demo:write', data }, headers);
   const question = {
@@ -169,17 +169,12 @@ describe.runIf(STORES.includes('postgres'))(`one agent that uses all resources i
   const at = (replica: Replica, who: TestAgent): TestAgent =>
     Object.assign(Object.create(Object.getPrototypeOf(who)), who, { baseUrl: replica.baseUrl });
   /** Sends requests to each replica one after the other, at most `most` times, until the attack ends. */
-  const repeat = (
-    kind: string,
-    most: number,
-    one: (by: TestAgent) => Promise<Pick<Answer, 'status' | 'text'>>,
-    who: TestAgent = attacker,
-  ) =>
+  const repeat = (kind: string, most: number, one: (by: TestAgent) => Promise<Pick<Answer, 'status' | 'text'>>) =>
     Promise.all(
       replicas.map(async (replica) => {
         for (let times = 0; times < most && !isOver.signal.aborted; times++) {
           // The broker closes a connection whose body it does not read, which the client may notice before the answer.
-          const answer = await one(at(replica, who)).catch(() => undefined);
+          const answer = await one(at(replica, attacker)).catch(() => undefined);
           if (answer) count(kind, answer);
         }
       }),

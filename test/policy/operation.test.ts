@@ -4,13 +4,12 @@ import type { CallAsk, Method } from '../../broker/policy/facts.ts';
 import { classify, compilePlatformRules, parseOperation } from '../../broker/policy/operation.ts';
 import { compilePattern } from '../../broker/policy/pattern.ts';
 
-const call = (method: Method, path: string, rest: Partial<CallAsk> = {}): CallAsk => ({
+const call = (method: Method, path: string): CallAsk => ({
   method,
   path,
   query: '',
   headers: {},
   body: undefined,
-  ...rest,
 });
 
 const rest = (scopes: Record<string, string[]>) => compilePlatformRules({ kind: 'rest', scopes });

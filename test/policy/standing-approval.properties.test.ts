@@ -38,7 +38,7 @@ const world: Facts = {
 type Request = { path: string; query: string; headers: Record<string, string>; body: JsonObject };
 const END = NOW + 60_000;
 
-function askOf({ path, query, headers, body }: Request, repeat: Partial<Repeat> = {}, more: Partial<Ask> = {}): Ask {
+function askOf({ path, query, headers, body }: Request, repeat: Partial<Repeat> = {}): Ask {
   const written: Written = {
     door: 'actions',
     method: 'POST',
@@ -58,7 +58,6 @@ function askOf({ path, query, headers, body }: Request, repeat: Partial<Repeat> 
       tool: null,
       ...repeat,
     },
-    ...more,
   };
 }
 

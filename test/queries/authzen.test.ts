@@ -328,8 +328,8 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
   });
 
   describe('children', () => {
-    const child = (parent: TestAgent, row: Partial<AgentTable> = {}, made: Parameters<Organisation['agent']>[0] = {}) =>
-      putChild(world, organisation, parent, { ...made, agent: row });
+    const child = (parent: TestAgent, row: Partial<AgentTable> = {}) =>
+      putChild(world, organisation, parent, { agent: row });
     const move = (of: TestAgent, verb: string) => organisation.ask('POST', `/owner/agents/${of.agentId}/${verb}`, {});
 
     test('CH-11 have at most what their parent has now', async () => {

@@ -81,9 +81,9 @@ beforeAll(async () => {
 });
 
 let calls = 0;
-const toolCall = (args: Buffer, id: number, name = 'write_platform') =>
+const toolCall = (args: Buffer, id: number) =>
   Buffer.concat([
-    Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${name}","arguments":`),
+    Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"write_platform","arguments":`),
     args,
     Buffer.from('}}'),
   ]);

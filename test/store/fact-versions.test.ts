@@ -37,12 +37,12 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     ({ store } = world.running.broker);
   });
 
-  const version = async (of = organisation) =>
+  const version = async () =>
     (
       await store.db
         .selectFrom('fact_versions')
         .select('version')
-        .where('organisation_id', '=', of.id)
+        .where('organisation_id', '=', organisation.id)
         .executeTakeFirstOrThrow()
     ).version;
 

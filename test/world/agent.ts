@@ -1,5 +1,5 @@
 /** An agent as its developer would write it: a key pair of its own, and a fresh token for each request. */
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { type KeyObject, sign } from 'node:crypto';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { expect } from 'vitest';
 import { expectDeclared } from './declared-routes.ts';
@@ -7,8 +7,8 @@ import { newRsaPair } from './rsa.ts';
 
 export type KeyPair = { publicPem: string; privateKey: KeyObject };
 
-export function makeKeyPair(bits = 2048): KeyPair {
-  const { publicKey, privateKey } = bits === 2048 ? newRsaPair() : generateKeyPairSync('rsa', { modulusLength: bits });
+export function makeKeyPair(): KeyPair {
+  const { publicKey, privateKey } = newRsaPair();
   return { publicPem: publicKey.export({ format: 'pem', type: 'spki' }) as string, privateKey };
 }
 

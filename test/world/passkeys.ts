@@ -71,16 +71,11 @@ const ASSERT = '/owner/passkeys/assert';
 export type Purpose = 'sign-in' | 'approve' | 'deny';
 
 /** `more`: for a decision, `approval_id`, `request_hash` and optionally `note`. */
-export const assertBegin = (world: World, purpose: Purpose, more: object = {}, baseUrl?: string): Promise<Answer> =>
-  post(world, `${ASSERT}/begin`, { purpose, ...more }, baseUrl);
+export const assertBegin = (world: World, purpose: Purpose, more: object = {}): Promise<Answer> =>
+  post(world, `${ASSERT}/begin`, { purpose, ...more });
 
-export const assertFinish = (
-  world: World,
-  purpose: Purpose,
-  response: unknown,
-  more: object = {},
-  baseUrl?: string,
-): Promise<Answer> => post(world, `${ASSERT}/finish`, { purpose, response, ...more }, baseUrl);
+export const assertFinish = (world: World, purpose: Purpose, response: unknown, more: object = {}): Promise<Answer> =>
+  post(world, `${ASSERT}/finish`, { purpose, response, ...more });
 
 /** Returns an authenticator's assertion for a fresh challenge, for signing in or for a decision with this note. */
 export async function assertion(
