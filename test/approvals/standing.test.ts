@@ -278,10 +278,14 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
   test('an agent has at most 100 in force', async () => {
     const agent = await organisation.agent();
     const id = await make(agent);
-    const one = await db().selectFrom('standing_approvals').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+    const one = await world.db
+      .selectFrom('standing_approvals')
+      .selectAll()
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
     const others = Array.from({ length: 99 }, () => ({ ...one, id: uuidv7(Date.now()) }));
-    await db().insertInto('standing_approvals').values(others).execute();
-    const held = await hold(agent, call({ ...FIRST, to: 'bob' }));
+    await world.db.insertInto('standing_approvals').values(others).execute();
+    const held = await agent.hold(call({ ...FIRST, to: 'bob' }));
     const refused = await approve(held, { count: 1, ...HOUR, free: [] });
     expect([refused.status, refused.body.detail]).toEqual([400, expect.stringMatching(/^This agent has 100 /)]);
     await organisation.ask('DELETE', `/owner/standing-approvals/${id}`);

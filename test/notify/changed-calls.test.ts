@@ -293,7 +293,7 @@ describe.each(ONE_STORE)(`messages about a call that has changed on %s${postgres
     ['may no longer decide', () => organisation.ask('POST', '/owner/owners', { email: ann.email, role: 'viewer' })],
   ])('an approver who %s afterwards is not named any more: that approval does not count', async (_what, end) => {
     await addHook();
-    const id = await hold();
+    const id = await agent.hold(WRITE);
     await hooks.waitFor(1);
     await approve(id, ann);
     await hooks.waitFor(2);

@@ -115,8 +115,8 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     const odd = await addWebhook({ name: 'odd', events: ['call_held'] });
     const strange = await addWebhook({ name: 'strange' });
     await addWebhook();
-    await db().updateTable('notice_channels').set({ rules: '{"events":7}' }).where('id', '=', odd.id).execute();
-    await db().updateTable('notice_channels').set({ settings: '{}' }).where('id', '=', strange.id).execute();
+    await world.db.updateTable('notice_channels').set({ rules: '{"events":7}' }).where('id', '=', odd.id).execute();
+    await world.db.updateTable('notice_channels').set({ settings: '{}' }).where('id', '=', strange.id).execute();
     const { channels } = (await expectStatus(200, organisation.ask('GET', '/owner/channels'))).body;
     const sayingFor = (what: string) => expect.stringContaining(`The stored ${what} cannot be read`);
     expect(channels).toMatchObject([
@@ -132,7 +132,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
 
   test('a governance file sets a channel that cannot be read again', async () => {
     const odd = await addWebhook({ name: 'odd' });
-    await db().updateTable('notice_channels').set({ rules: '{"events":7}' }).where('id', '=', odd.id).execute();
+    await world.db.updateTable('notice_channels').set({ rules: '{"events":7}' }).where('id', '=', odd.id).execute();
     const document = { channels: { odd: { kind: 'webhook', url: `${server.url}/hook` } } };
     const file = { text: JSON.stringify(document), values: {} };
     await expectStatus(200, organisation.ask('POST', '/owner/governance/apply', file));
