@@ -121,5 +121,9 @@ export const ACTION_DOCUMENTED: Pick<Route, 'description' | 'headers' | 'example
         audit_id: AUDIT_ID,
       },
     },
+    502: {
+      description: 'The platform did not answer, or its answer cannot be passed on.',
+      headers: ['Idempotency-Replayed'],
+    },
   },
 };

@@ -48,21 +48,14 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
   }
   const { type, form, sample } = errorForm(route, schemas);
   for (const [status, codes] of codesByStatus(route)) {
-    const schema = errorSchema(route, form, codes, schemas);
+    const error = { schema: errorSchema(route, form, codes, schemas), example: sample(present(codes[0], 'code')) };
     const known = responses[status];
-    const headers = { ...(known?.headers as JsonSchema), ...headersOf(route, status, headersOfErrors(codes)) };
-    responses[status] = known
-      ? {
-          ...known,
-          description: `${known.description} Or refused: ${codes.join(', ')}.`,
-          headers,
-          content: either(known, type, schema),
-        }
-      : {
-          description: `${codes.join(', ')}.`,
-          headers,
-          content: { [type]: { schema, example: sample(present(codes[0], 'code')) } },
-        };
+    const isAnswer = known?.content !== undefined;
+    responses[status] = {
+      description: `${known ? `${known.description} ${isAnswer ? 'Or refused: ' : ''}` : ''}${codes.join(', ')}.`,
+      headers: { ...(known?.headers as JsonSchema), ...headersOf(route, status, headersOfErrors(codes)) },
+      content: known && isAnswer ? either(known, type, error.schema) : { [type]: error },
+    };
   }
   responses.default = {
     description: 'Anything else that kept the request from being answered: 405, 421, 500, 503.',

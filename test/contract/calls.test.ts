@@ -49,6 +49,15 @@ describe('governed calls', () => {
   });
   show('POST /v1/actions → 412: a platform that is not connected', () => agent.act({ ...READ, platform: 'bare' }));
   show('POST /v1/actions → 502: a platform that does not answer', () => agent.act({ ...READ, platform: 'away' }));
+  show('POST /v1/actions → 502: the first answer again, after a platform that broke off', async () => {
+    const call = { ...READ, endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' };
+    world.upstream.answer = (request) => request.socket.destroy();
+    await agent.act(call, { 'idempotency-key': 'cut' });
+    world.upstream.answer = undefined;
+    const again = await agent.act(call, { 'idempotency-key': 'cut' });
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
+    return again;
+  });
 });
 
 describe('permissions', () => {
