@@ -16,15 +16,11 @@ import { sentence } from '../unready.ts';
 import { Waiting, waitForNews } from '../waiting.ts';
 
 const PATH = '/v1/access-request';
-const MAX_REASON_BYTES = 2048;
 
 const Asking = z.strictObject({
   platform: text(64).min(1).describe('platform id'),
   scope: text(256).min(1).optional().describe('the scope that is needed; left out: the platform as a whole'),
-  reason: text(MAX_REASON_BYTES)
-    .refine((words) => Buffer.byteLength(words) <= MAX_REASON_BYTES, 'at most 2 KiB')
-    .optional()
-    .describe('the reason of the agent: shown to the person who decides'),
+  reason: text(2048).optional().describe('the reason of the agent: shown to the person who decides'),
 });
 
 const Asked = z
