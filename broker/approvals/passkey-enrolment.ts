@@ -1,14 +1,14 @@
 /** Enrolling passkeys (specification, Passkeys, register/begin and register/finish). */
 
 import type { PublicKeyCredentialCreationOptionsJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Broker, Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { putNotice } from '../store/notice-outbox.ts';
 import { findOrganisation } from '../store/organisations.ts';
-import { listPasskeys, lockPasskeysOf, putPasskey } from '../store/passkeys.ts';
+import { listPasskeys, putPasskey } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/tables/approvals.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
@@ -102,8 +102,8 @@ async function keep(
 ): Promise<Enrolment> {
   const owner = { organisationId: passkey.organisation_id, ownerId: passkey.owner_id };
   const change = { reason: 'passkey_enrolled', detail: passkey.device_name };
-  const kept = await recordChange(services, by, change, async (tx, note) => {
-    await lockPasskeysOf(tx, owner);
+  // In turn, so that the limit holds, and so that no passkey of a person outlasts what unlinks that person's account (`forgetIdentity`).
+  const kept = await recordInTurn(services, by, change, async (tx, note) => {
     if (!(await putPasskey(tx, passkey))) return rollback('exists' as const);
     // An upper bound of the challenge's expiry.
     const used = { challenge_hash: sha256Hex(challenge), expires_at: passkey.created_at + CHALLENGE_LIFETIME_MS };

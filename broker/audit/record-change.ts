@@ -2,6 +2,7 @@
 
 import { correlationId, uuidv7 } from '../crypto/ids.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
+import type { SessionMarks } from '../store/ended-sessions.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import type { Db } from '../store/store.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
@@ -31,6 +32,8 @@ export type Change = {
 export type ChangingOwner = {
   /** `role`: of the owner or pipeline when the request was authenticated. */
   owner: { id: string; organisation_id: string; role?: OwnerTable['role'] };
+  /** The session in which an owner makes the change. */
+  session?: SessionMarks;
   how: OwnersChange['how'];
   correlationId: string;
 };
@@ -108,7 +111,7 @@ export async function recordChange<Made>(
 
 /**
  * As `recordChange`, serialised with all such changes of the organisation and with applies of governance files, and refused if the author has
- * lost the role meanwhile.
+ * lost the role meanwhile, or the session was ended.
  *
  * @throws AuthorNotAllowed, and then the change is not made
  */

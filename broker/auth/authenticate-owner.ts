@@ -73,9 +73,8 @@ async function authenticateWithProvider(
   // Identifies the session by the signing input: not every token has `jti`, and signatures are malleable.
   const sessionId = sha256Hex(token.slice(0, token.lastIndexOf('.')));
   const comesFrom = { ...providerSessionOf(provider.issuer, claims), isOurs: false };
-  const found = await invitedOwner(broker, identity, {
-    marks: { id: sessionId, begunAt: Math.floor(iat * 1000), provider: comesFrom },
-  });
+  const marks = { id: sessionId, begunAt: Math.floor(iat * 1000), provider: comesFrom };
+  const found = await invitedOwner(broker, identity, { marks });
   if (found.kind === 'not_invited')
     return refused(
       'invalid_token',
@@ -95,6 +94,7 @@ async function authenticateWithProvider(
     session: {
       id: sessionId,
       expiresAt: Math.ceil(expiresAt),
+      marks,
       signIn: 'oidc',
       // When the provider does not state the time of the sign-in, the token's issue time counts: a program cannot be sent to sign in (specification,
       // Authentication 5).

@@ -1,5 +1,6 @@
 /** The local issuer: owner sessions as ES256 JWTs, signed by the broker itself. */
 import type { IncomingMessage } from 'node:http';
+import { AuthorNotAllowed } from '../audit/author-role.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker, Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -68,7 +69,7 @@ type SigningIn = {
 /**
  * Issues a session for an owner who signed in with a browser, and ends the previous session of this browser, if any. Recorded in the audit.
  *
- * @throws AuditUnavailable, and then nobody is signed in
+ * @throws AuthorNotAllowed when the owner was removed, or the account unlinked, meanwhile; AuditUnavailable. Then nobody is signed in
  */
 export async function beginSession(
   services: Changing & Uses<'baseUrl' | 'keys'>,
@@ -81,7 +82,8 @@ export async function beginSession(
   await recordChange(services, { owner, how: 'console', correlationId }, change, async (tx, note) => {
     await prove?.(tx);
     if (replaces) await endSession(tx, replaces);
-    await noteSignIn(tx, owner, broker.clock());
+    // Unlinking the account ends the sessions that began before it, and this one may begin afterwards.
+    if (!(await noteSignIn(tx, owner, broker.clock()))) throw new AuthorNotAllowed();
     note({ session: session.id, sign_in: by });
   });
   return session;
@@ -147,6 +149,7 @@ export async function authenticateSession(
     session: {
       id: jti,
       expiresAt: exp,
+      marks,
       ...(signIn === 'oidc'
         ? { signIn, authTime: typeof authTime === 'number' ? authTime : undefined }
         : { signIn: 'local', authTime: iat }),

@@ -1,3 +1,4 @@
+import type { SessionMarks } from '../store/ended-sessions.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { OwnerTable, PipelineTable } from '../store/tables/organisations.ts';
 
@@ -38,9 +39,15 @@ export type SignIn = 'local' | 'oidc';
 
 /**
  * Times in seconds since the epoch. `authTime`: when the owner last proved who they are, by a sign-in or as the identity provider states; undefined: the
- * provider did not state it.
+ * provider did not state it. `marks`: by which the session is found to have ended.
  */
-export type OwnerSession = { id: string; expiresAt: number; signIn: SignIn; authTime: number | undefined };
+export type OwnerSession = {
+  id: string;
+  expiresAt: number;
+  signIn: SignIn;
+  authTime: number | undefined;
+  marks: SessionMarks;
+};
 
 /** A pipeline, authenticated by a token of its platform. */
 export type PipelinePrincipal = {

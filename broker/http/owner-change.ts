@@ -11,13 +11,14 @@ export function changingBy(
   context: Pick<Context<'owner_or_pipeline'>, 'who' | 'request' | 'correlationId'>,
 ): ChangingOwner {
   const { who, correlationId } = context;
-  if (who.kind === 'owner') return { owner: who.owner, how: howOf(context), correlationId };
+  if (who.kind === 'owner') return { owner: who.owner, session: who.session.marks, how: howOf(context), correlationId };
   return { owner: who.pipeline, how: 'pipeline', correlationId };
 }
 
 /** Returns the author of a change for the audit. */
 export const changingOwner = (context: Pick<Context<'owner'>, 'who' | 'request' | 'correlationId'>): ChangingOwner => ({
   owner: context.who.owner,
+  session: context.who.session.marks,
   how: howOf(context),
   correlationId: context.correlationId,
 });

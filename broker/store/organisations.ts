@@ -108,14 +108,21 @@ export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
   return put;
 }
 
-/** Stores when an owner signed in. */
-export async function noteSignIn(db: Db, owner: Pick<OwnerTable, 'organisation_id' | 'id'>, at: number): Promise<void> {
-  await db
+/** Stores when an owner signed in. False: the owner was removed, or the account of the identity provider that identifies the owner was unlinked. */
+export async function noteSignIn(
+  db: Db,
+  { organisation_id, id, oidc_subject: subject }: Pick<OwnerTable, 'organisation_id' | 'id' | 'oidc_subject'>,
+  at: number,
+): Promise<boolean> {
+  const noted = await db
     .updateTable('owners')
     .set({ last_sign_in_at: at })
-    .where('organisation_id', '=', owner.organisation_id)
-    .where('id', '=', owner.id)
-    .execute();
+    .where('organisation_id', '=', organisation_id)
+    .where('id', '=', id)
+    .$if(subject !== null, (query) => query.where('oidc_subject', '=', subject))
+    .returning('id')
+    .executeTakeFirst();
+  return noted !== undefined;
 }
 
 /** Transfers what an owner has to another owner: agents (children included) with their registrations, and MCP authorisations. */

@@ -101,16 +101,6 @@ export async function findActivePasskey(db: Db, credentialId: string): Promise<P
     .executeTakeFirst();
 }
 
-/** Locks the owner's passkeys until the transaction ends, so that a limit on their number can be enforced. */
-export async function lockPasskeysOf(db: Db, { organisationId, ownerId }: OwnerRef): Promise<void> {
-  await db
-    .updateTable('owners')
-    .set((eb) => ({ email: eb.ref('email') }))
-    .where('organisation_id', '=', organisationId)
-    .where('id', '=', ownerId)
-    .execute();
-}
-
 /** Enrols a passkey. False: its credential id is already known, for any owner and in any status. */
 export async function putPasskey(db: Db, passkey: PasskeyTable): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db

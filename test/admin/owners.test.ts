@@ -270,7 +270,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
         { waiters: 1 },
       );
       expectEnvelope(answer, 403, 'forbidden');
-      expect(answer.body.detail, path).toContain('You were removed, or your role was changed');
+      expect(answer.body.detail, path).toContain('You were removed or signed out, or your role was changed');
     }
     expect(await events()).toBe(before);
   });

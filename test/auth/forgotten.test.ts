@@ -1,10 +1,16 @@
 /** Forgetting an owner's identity, because the address now belongs to somebody else: the former person keeps no access. */
 import { beforeEach, describe, expect, test } from 'vitest';
+import { addOwner } from '../../broker/admin/owners.ts';
+import { enrolPasskey } from '../../broker/approvals/passkey-enrolment.ts';
+import { AuthorNotAllowed } from '../../broker/audit/author-role.ts';
+import { authenticateSession, beginSession } from '../../broker/auth/owner-session.ts';
+import { correlationId as newCorrelationId } from '../../broker/crypto/ids.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
-import { decideWith, enrol } from '../world/passkeys.ts';
+import { decideWith, enrol, registerBegin } from '../world/passkeys.ts';
+import { Authenticator } from '../world/software-authenticator.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { DEMO_RULES, givenWorld, shared, WRITE } from '../world/world.ts';
 
@@ -69,6 +75,40 @@ describe.each(STORES)(`forgetting an identity, on %s${postgresNote}`, (store) =>
     const bea = await signIn('bea');
     for (const headers of [bea, await bearer('bea')]) expect((await me(headers)).body.id).toBe(id);
     for (const headers of [ann, old]) expect((await me(headers)).status).toBe(401);
+  });
+
+  test('requests of the former person that began before, and end afterwards, enrol no passkey, change nothing and sign nobody in', async () => {
+    const { services, broker } = world.running;
+    const [, session = ''] = (await signIn('ann')).cookie.split('=');
+    const ann = await authenticateSession(broker, session);
+    if (ann.kind !== 'owner') throw new Error(ann.detail);
+    const { owner } = ann;
+    const device = new Authenticator(world.running.baseUrl);
+    const begun = await expectStatus(200, registerBegin(organisation, owner));
+    const by = { owner, session: ann.session.marks, how: 'console', correlationId: newCorrelationId() } as const;
+    const enrolPhone = () =>
+      enrolPasskey(services, by, { response: device.create(begun.body) as never, deviceName: 'Phone' });
+    const invite = () => addOwner(services, by, { email: `of-${email}`, role: 'admin', forgetsIdentity: false });
+    const provider = { session: { person: 'ann' }, authTime: undefined };
+    const start = { by: 'provider', from: '127.0.0.1', correlationId: by.correlationId, replaces: null } as const;
+    const begin = () => beginSession(services, owner, { ...start, provider });
+    const db = broker.store.db;
+    const stored = async () => [
+      (await db.selectFrom('passkeys').selectAll().where('owner_id', '=', id).execute()).length,
+      (await db.selectFrom('owners').selectAll().where('email', '=', `of-${email}`).execute()).length,
+    ];
+    await expect(begin()).resolves.toMatchObject({ token: expect.any(String) });
+    await forget();
+    for (const late of [enrolPhone, invite, begin]) await expect(late()).rejects.toThrow(AuthorNotAllowed);
+    expect(await stored()).toEqual([0, 0]);
+    // Counter-example: the same requests of the person who is the owner now.
+    const [, newSession = ''] = (await signIn('bea')).cookie.split('=');
+    const bea = await authenticateSession(broker, newSession);
+    if (bea.kind !== 'owner') throw new Error(bea.detail);
+    Object.assign(by, { owner: bea.owner, session: bea.session.marks });
+    expect(await enrolPhone()).toMatchObject({ kind: 'enrolled' });
+    await invite();
+    expect(await stored()).toEqual([1, 1]);
   });
 
   test('the former person’s passkey cannot decide any more, and the invite they made is removed', async () => {

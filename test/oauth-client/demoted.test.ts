@@ -42,7 +42,7 @@ describe.each(ONE_STORE)(`an admin who loses the role while connecting on %s${po
     expect(one).toMatchObject({ state: 'not_connected', oauth: null });
     expect([ended.status, ended.text]).toEqual([
       403,
-      expect.stringContaining('You were removed, or your role was changed'),
+      expect.stringContaining('You were removed or signed out, or your role was changed'),
     ]);
     expect(server.seen).toContain('POST /token/revocation');
   });

@@ -426,7 +426,12 @@ export const CHANGING: Case[] = [
     { given: { used_at: null, made_by: 'owner' }, others: { organisation_id: OTHER, made_by: OTHER, used_at: PAST } },
     (db, row) => endMadeBy(db, { organisation_id: row.organisation_id, id: 'owner' }),
   ),
-  changing('owners', 'note the sign-in', { others: OWN }, (db, row) => noteSignIn(db, row, NOW)),
+  changing(
+    'owners',
+    'note the sign-in',
+    { given: { oidc_subject: 'ours' }, others: { ...OWN, oidc_subject: 'other' } },
+    (db, row) => noteSignIn(db, row, NOW),
+  ),
   changing(
     'owners',
     'link an identity',

@@ -11,7 +11,7 @@ import { settleRole } from '../../../auth/roles-by-groups.ts';
 import { isSentByOthers, sessionCookie } from '../../../auth/session-cookie.ts';
 import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../auth/sign-in-flow.ts';
 import { errorReply } from '../../envelope.ts';
-import { type ErrorCode, Refusal } from '../../errors.ts';
+import { asRefusal, type ErrorCode, Refusal } from '../../errors.ts';
 import type { Reply } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
 import { notSignedInPage, signedInPage } from '../../sign-in-page.ts';
@@ -44,8 +44,8 @@ async function answering(
     if (!provider) throw new Refusal('not_found', 'Owners sign in by links here: no identity provider is configured.');
     return await step(provider);
   } catch (error) {
-    const refusal = error instanceof AuditUnavailable ? unrecorded() : error;
-    if (!(refusal instanceof Refusal)) throw error;
+    const refusal = error instanceof AuditUnavailable ? unrecorded() : asRefusal(error);
+    if (!refusal) throw error;
     if (context.request.headers.accept?.includes('text/html'))
       return notSignedInPage(refusal, context.correlationId, cookies);
     const reply = errorReply(refusal, context);
