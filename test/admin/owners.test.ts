@@ -5,12 +5,14 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { lockOrganisation } from '../../broker/store/governance.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { deleteOwner, findOrganisation, findOwnersByEmail, putOwner } from '../../broker/store/organisations.ts';
+import { forgetIdentity } from '../../broker/store/owner-identities.ts';
 import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus, jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { withLockContention } from '../world/lock-contention.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { MINUTE_MS } from '../world/times.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
 
 describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (store) => {
@@ -229,6 +231,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   test.runIf(store === 'postgres').each([
     ['removed', (db: Db, { id }: OwnerTable) => deleteOwner(db, organisation.id, id, Date.now())],
     ['demoted', (db: Db, bad: OwnerTable) => putOwner(db, { ...bad, role: 'viewer' })],
+    ['unlinked from the account', (db: Db, bad: OwnerTable) => forgetIdentity(db, bad, Date.now() + MINUTE_MS)],
   ])('a request of an admin that waits is not carried out when the admin is %s meanwhile', async (_what, end) => {
     await organisation.platform();
     const agent = await organisation.agent();

@@ -4,7 +4,7 @@ import { decideMany, MAX_DECIDED, type SettledItem } from '../../../approvals/de
 import { Note, RequestHash } from '../../decision-answers.ts';
 import { REPLAY_WAIT_MS, stated } from '../../held-call.ts';
 import { HeldCallStated } from '../../held-call-schema.ts';
-import { howOf } from '../../owner-change.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -66,15 +66,17 @@ export const decideManyApprovals = route({
   },
   errors: ['invalid_request'],
   handle: async (context) => {
-    const { services, who, body, correlationId, stillMay } = context;
+    const { services, body, stillMay } = context;
     const { decision, note, items } = body;
-    const by = { owner: who.owner, how: howOf(context), correlationId };
     const ownerDecision = {
       status: decision === 'approve' ? ('approved' as const) : ('denied' as const),
       ...(note !== undefined && { note }),
       items: items.map((one) => ({ approvalId: one.approval_id, requestHash: one.request_hash })),
     };
-    const settled = await decideMany(services, by, ownerDecision, { timeoutMs: REPLAY_WAIT_MS, stillMay });
+    const settled = await decideMany(services, changingOwner(context), ownerDecision, {
+      timeoutMs: REPLAY_WAIT_MS,
+      stillMay,
+    });
     const now = services.broker.clock();
     return json(200, { results: settled.map((one) => shown(one, ownerDecision.status, now)) });
   },

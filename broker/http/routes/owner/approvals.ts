@@ -169,10 +169,8 @@ export const denyApprovals = route({
   },
   errors: ['invalid_request', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, body, correlationId } = context;
-    const { note, ...filter } = body;
-    const by = { owner: who.owner, how: howOf(context), correlationId };
-    return json(200, await denyWaiting(services, by, filter, note));
+    const { note, ...filter } = context.body;
+    return json(200, await denyWaiting(context.services, changingOwner(context), filter, note));
   },
 });
 

@@ -139,7 +139,7 @@ async function handleCallback(context: Context<'none', undefined>): Promise<Repl
         ? 'Another owner, or another browser, began this. Press Connect in the console of this browser.'
         : `This browser is not signed in at ${broker.baseUrl}. Sign in there as the owner who began, then press Connect again.`,
     );
-  const by = { owner: owner.owner, how: 'console', correlationId } as const;
+  const by = changingOwner({ who: owner, request: context.request, correlationId });
   const { connectionId, unmet } = await finishOAuth(services, by, flow, query);
   return connectedPage(connectionId, unmet);
 }

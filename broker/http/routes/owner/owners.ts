@@ -12,7 +12,7 @@ import {
 import type { ChangingOwner } from '../../../audit/record-change.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { Refusal } from '../../errors.ts';
-import { changingOwner, howOf } from '../../owner-change.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { expectReauthenticated } from '../../reauthenticated.ts';
 import { instant, json } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
@@ -142,7 +142,7 @@ async function changing(context: Context<'owner_or_local', unknown>, name: strin
   }
   if (name !== undefined)
     throw new Refusal('invalid_request', 'organisation: leave it out; owners are added to your own organisation.');
-  return { owner: who.owner, how: howOf(context), correlationId };
+  return changingOwner({ who, request: context.request, correlationId });
 }
 
 /** DELETE /owner/owners/{id}: in force from that owner's next request. */

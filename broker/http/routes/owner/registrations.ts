@@ -16,7 +16,7 @@ import {
   registrationShown,
   WholeRegistration,
 } from '../../owned-registration.ts';
-import { howOf } from '../../owner-change.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { REGISTRATION_STATUSES, Token } from '../../registration-request.ts';
 import { json, type Reply } from '../../reply.ts';
@@ -163,9 +163,7 @@ export const rejectRegistrations = route({
   },
   errors: ['invalid_request', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, body, correlationId } = context;
-    const by = { owner: who.owner, how: howOf(context), correlationId };
-    return json(200, await rejectNetwork(services, by, body.network));
+    return json(200, await rejectNetwork(context.services, changingOwner(context), context.body.network));
   },
 });
 
@@ -187,8 +185,7 @@ async function decide(
   found: Parameters<typeof decideRegistration>[2],
   word: Parameters<typeof decideRegistration>[3],
 ): Promise<Reply> {
-  const { services, who, correlationId } = context;
-  const by = { owner: who.owner, how: howOf(context), correlationId };
-  const { registration, dropped } = await decideRegistration(services, by, found, word);
+  const { services } = context;
+  const { registration, dropped } = await decideRegistration(services, changingOwner(context), found, word);
   return json(200, { ...registrationShown(registration, services.broker.clock()), ...(dropped && { dropped }) });
 }
