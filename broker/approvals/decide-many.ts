@@ -38,7 +38,7 @@ export type SettledItem = {
  */
 export async function decideMany(
   services: Changing & { replays: Replays } & Uses<'vault' | 'storeOutage'>,
-  { owner, how, correlationId }: ChangingOwner & { how: 'console' | 'api' },
+  { owner, session, how, correlationId }: ChangingOwner & { how: 'console' | 'api' },
   { status, note, items }: Pick<OwnerDecision, 'status' | 'note'> & { items: readonly ShownCall[] },
   { timeoutMs, stillMay }: { timeoutMs: number; stillMay: () => Promise<boolean> },
 ): Promise<SettledItem[]> {
@@ -61,7 +61,9 @@ export async function decideMany(
     if (!isRecording || !(await hasRoom(running, left)) || !(await stillMay().catch(orUnavailable)))
       kinds.set(approvalId, 'not_decided');
     else {
-      const decided = await decideHeld(services, owner, approvalId, decision, { correlationId }).catch(orUnavailable);
+      const decided = await decideHeld(services, owner, approvalId, decision, { correlationId, session }).catch(
+        orUnavailable,
+      );
       isRecording = decided !== undefined;
       kinds.set(approvalId, decided?.kind ?? 'not_decided');
       if (decided?.kind !== 'decided') continue;

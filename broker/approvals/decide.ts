@@ -7,7 +7,7 @@ import {
   provenanceOf,
   statusAt,
 } from '../audit/approval-state.ts';
-import { AuthorNotAllowed } from '../audit/author-role.ts';
+import { AuthorNotAllowed, findAuthor } from '../audit/author-role.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
@@ -15,8 +15,8 @@ import { uuidv7 } from '../crypto/ids.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { findApproval } from '../store/approvals.ts';
 import { type Decision, decideHeldCall, putApprovedBefore } from '../store/decisions.ts';
+import type { SessionMarks } from '../store/ended-sessions.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
-import { findOwner } from '../store/organisations.ts';
 import { DECIDING } from '../store/passkeys.ts';
 import type { Db } from '../store/store.ts';
 import { isStoreOutage } from '../store/store-fault.ts';
@@ -70,23 +70,23 @@ export type Decided =
 /**
  * Decides a held call of the owner's organisation. Of concurrent decisions one wins. `replayed` resolves when the replay of the approved call has
  * finished, with any outcome; do not await it while a client connection is open. Throws AuditUnavailable when the decision could not be recorded, and
- * AuthorNotAllowed when the owner lost the role meanwhile: then nothing is decided.
+ * AuthorNotAllowed when the owner lost the role meanwhile, or the `session` was ended: then nothing is decided.
  */
 export async function decideHeld(
   services: Changing & { replays: Replays } & Uses<'vault'>,
   owner: Decider,
   approvalId: string,
   by: OwnerDecision,
-  ids: { correlationId: string },
+  ids: { correlationId: string; session?: SessionMarks | undefined },
 ): Promise<Decided> {
-  const decided = await decideHeldIf(services, owner, approvalId, by, ids, (tx) => mayDecide(tx, owner));
+  const decided = await decideHeldIf(services, owner, approvalId, by, ids, (tx) => mayDecide(tx, owner, ids.session));
   if (decided.kind === 'undone') throw new AuthorNotAllowed();
   return decided;
 }
 
 /** The deciding transaction may have waited for others since the owner was authenticated. */
-async function mayDecide(tx: Db, { id }: Decider): Promise<boolean> {
-  const now = await findOwner(tx, id);
+async function mayDecide(tx: Db, owner: Decider, session: SessionMarks | undefined): Promise<boolean> {
+  const now = await findAuthor(tx, owner, session);
   return now !== undefined && DECIDING.includes(now.role);
 }
 

@@ -16,7 +16,7 @@ export const MAX_DENIED = 200;
  */
 export async function denyWaiting(
   services: Changing & { replays: Replays } & Uses<'vault'>,
-  { owner, how, correlationId }: ChangingOwner & { how: 'console' | 'api' },
+  { owner, session, how, correlationId }: ChangingOwner & { how: 'console' | 'api' },
   filter: Omit<HeldCallFilter, 'status'>,
   note: string | undefined,
 ): Promise<{ denied: string[]; remaining: boolean }> {
@@ -26,7 +26,7 @@ export async function denyWaiting(
   const decision = { status: 'denied', how, ...(note !== undefined && { note }) } as const;
   for (const { id } of held.slice(0, MAX_DENIED)) {
     try {
-      const { kind } = await decideHeld(services, owner, id, decision, { correlationId });
+      const { kind } = await decideHeld(services, owner, id, decision, { correlationId, session });
       // Otherwise another owner decided it first, or it expired.
       if (kind === 'decided') denied.push(id);
     } catch (error) {

@@ -33,13 +33,14 @@ export async function checkAuthorRole(
 ): Promise<void> {
   const { id, role } = owner;
   if (role === undefined) return;
-  const now = how === 'pipeline' ? await findPipeline(tx, id) : await ownerNow(tx, owner, session);
+  const now = how === 'pipeline' ? await findPipeline(tx, id) : await findAuthor(tx, owner, session);
   if (now === undefined || ROLE_RANKS[now.role] < ROLE_RANKS[role]) throw new AuthorNotAllowed();
 }
 
-async function ownerNow(
+/** Returns the owner who makes a change now, with the current role; undefined: the owner was removed, or the session was ended. */
+export async function findAuthor(
   tx: Db,
-  { id: ownerId, organisation_id: organisationId }: Author,
+  { id: ownerId, organisation_id: organisationId }: Pick<Author, 'id' | 'organisation_id'>,
   marks: SessionMarks | undefined,
 ): Promise<OwnerTable | undefined> {
   if (marks === undefined) return await findOwner(tx, ownerId);

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { endOwner } from '../../broker/admin/owners.ts';
 import { findHeldCall } from '../../broker/store/held-calls.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
+import { forgetIdentity } from '../../broker/store/owner-identities.ts';
 import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
@@ -33,6 +34,7 @@ describe.runIf(STORES.includes('postgres'))(
     test.each<[string, (tx: Db, owner: OwnerTable) => Promise<unknown>]>([
       ['demoted', (tx, owner) => putOwner(tx, { ...owner, role: 'viewer' })],
       ['removed', (tx, owner) => endOwner(tx, owner, organisation.owner.id, Date.now())],
+      ['unlinked from the account', (tx, owner) => forgetIdentity(tx, owner, Date.now())],
     ])('an approver who is %s approves nothing', async (_what, lose) => {
       const agent = await organisation.agent();
       const id = await agent.hold(WRITE);

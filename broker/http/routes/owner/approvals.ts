@@ -226,10 +226,8 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
         ...(note !== undefined && { note }),
         ...(requestHash !== undefined && { requestHash }),
       } as const;
-      return json(
-        200,
-        await afterDeciding(services, await decideHeld(services, who.owner, id, decision, { correlationId })),
-      );
+      const ids = { correlationId, session: who.session.marks };
+      return json(200, await afterDeciding(services, await decideHeld(services, who.owner, id, decision, ids)));
     },
   }),
 );
