@@ -159,6 +159,13 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     expect(await me()).toBe(401);
   });
 
+  test('with an end, six minutes old, are accepted', async () => {
+    const me = await signedIn(0, one);
+    const now = Math.floor(Date.now() / 1000);
+    expect((await sent(honest({ sid: one, iat: now - 360, exp: now + 60 }))).status).toBe(200);
+    expect(await me()).toBe(401);
+  });
+
   test('for a person who is not an owner are accepted, and end nothing', async () => {
     const me = await signedIn(0, one);
     expect((await sent(honest({ sub: 'somebody', sid: one }))).status).toBe(200);

@@ -1,5 +1,5 @@
 /** Bodies that are buffered until they are complete: in memory, in unlinked files, within limits. */
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -46,21 +46,38 @@ async function wholeOf(bytes: number): Promise<Buffer> {
   return Buffer.concat(all);
 }
 
+/** Counts the files below a folder, unlinked ones included, that this process has open; undefined: the system does not list them. */
+const openFiles = (folder: string): (() => number) | undefined =>
+  existsSync('/proc/self/fd')
+    ? () =>
+        readdirSync('/proc/self/fd').filter((fd) => {
+          try {
+            return readlinkSync(`/proc/self/fd/${fd}`).startsWith(folder);
+          } catch {
+            // The descriptor with which the list was read.
+            return false;
+          }
+        }).length
+    : undefined;
+
 test.each([0, 1, MAX_IN_MEMORY, MAX_IN_MEMORY + 1, 5 * MIB])(
   '%i bytes are read back unchanged, twice',
   async (bytes) => {
     const folder = join(newFolder(), 'run');
     const kept = makeKeptBodies(folder, keptLimits(MIB));
-    const found = await kept.keep(pieces(bytes), 10 * MIB, of('a'));
+    const found = await kept.keep(pieces(bytes), bytes, of('a'));
     if (found.kind !== 'kept') return expect(found.kind).toBe('kept');
     const whole = await wholeOf(bytes);
     expect((await contentOf(found.body)).equals(whole)).toBe(true);
     expect((await contentOf(found.body)).equals(whole)).toBe(true);
     const isInFile = bytes > MAX_IN_MEMORY;
     expect(kept.held).toEqual({ memory: isInFile ? 0 : bytes, files: isInFile ? bytes : 0 });
+    const countOpen = openFiles(folder);
+    if (countOpen) expect(countOpen()).toBe(isInFile ? 1 : 0);
     // A process that dies leaves no file behind.
     if (isInFile) expect(readdirSync(folder)).toEqual([]);
     await found.body.release();
+    if (countOpen) expect(countOpen()).toBe(0);
     await found.body.release();
     return expect(kept.held).toEqual({ memory: 0, files: 0 });
   },
