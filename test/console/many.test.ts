@@ -147,6 +147,25 @@ describeInChromium('an inbox of many calls', () => {
     expect(made()).toBe(3);
   });
 
+  test('before a joint decision each call shows what has changed since it was held, and whether others have to approve it', async () => {
+    const rules = [{ effect: 'require_approval', methods: ['POST'], approvers: 2 }, { effect: 'allow' }];
+    const careful = await organisation.agent({ name: 'careful', rules });
+    const [two] = await hold(careful, 1);
+    const ids = [two!, ...(await hold(busy, 1))];
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    const secret = { secret: 'another-secret-0123456789' };
+    await expectStatus(200, organisation.ask('POST', `/owner/connections/${connections[0].id}/secret`, secret));
+    const page = await open(2);
+    for (const id of ids) await page.click(`${card(id)} .pick input`);
+    await page.click('#approve-selected');
+    await page.until(`document.querySelectorAll('dialog .several .odd').length === 2`);
+    expect(await textOf(page, 'dialog .several .odd')).toContain('was replaced on ');
+    expect(await textOf(page, 'dialog')).toContain(
+      '1 call is made once others have approved it, too, and each of the others immediately',
+    );
+    await page.press('Escape');
+  });
+
   test('before a joint decision each call can be opened to its whole request, and a changed call is marked', async () => {
     const ids = await hold(busy, 2, { data: { title: 'a', note: { deep: 'in the body' } } });
     const page = await open(2);

@@ -6,9 +6,11 @@ import { find } from '/console/inbox/decide.js';
 import { oneLine } from '/console/inbox/entry-text.js';
 import { useWhole } from '/console/inbox/use-whole.js';
 import { CallTitle } from '/console/request-view/call-title.js';
+import { isPartly } from '/console/request-view/confirm-call.js';
 import { hasToBeOpened } from '/console/request-view/has-to-be-opened.js';
 import { ReasonFields, useReason } from '/console/request-view/reason.js';
 import { RequestView } from '/console/request-view/request-view.js';
+import { changedTexts } from '/console/request-view/text.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { openTo } from '/console/shell/fields.js';
 import { Failed, Loading } from '/console/shell/loaded.js';
@@ -30,7 +32,8 @@ export function Several({ what, entries: given, onDecide, onClose }) {
   const reason = useReason();
   const sums = formatSums(entries);
   const denies = what === 'deny';
-  const { unread, closed, seen } = useUnopened(entries, !denies);
+  const { unread, closed, changed, seen } = useUnopened(entries, !denies);
+  const partly = entries.filter(({ item }) => isPartly(item)).length;
   const lacking =
     unread > 0
       ? `Reading the requests: ${unread} left.`
@@ -40,11 +43,11 @@ export function Several({ what, entries: given, onDecide, onClose }) {
   return html`
     <${Dialog} title=${`${denies ? 'Deny' : 'Approve'} ${calls(entries.length)}?`} onClose=${onClose} onSubmit=${() => !lacking && onDecide(denies ? reason.note : '')}>
       <ul role="list" class="several small" tabindex="0" aria-label="What is decided">
-        ${entries.map((entry) => html`<${SeveralEntry} key=${entry.key} entry=${entry} closed=${closed.has(entry.key)} seen=${(/** @type {boolean} */ all) => seen(entry.key, all)} />`)}
+        ${entries.map((entry) => html`<${SeveralEntry} key=${entry.key} entry=${entry} closed=${closed.has(entry.key)} changed=${changed.get(entry.key) ?? []} seen=${(/** @type {boolean} */ all) => seen(entry.key, all)} />`)}
       </ul>
       ${sums && html`<p class="sums">${sums}</p>`}
       ${denies && html`<${ReasonFields} reason=${reason} whom="the agents" />`}
-      <p class="quiet small">${denies ? 'None of them is ever made.' : `Each is made immediately, exactly as it was held, and at most once. You see what each does; open it to see all of its request.`}</p>
+      <p class="quiet small">${denies ? 'None of them is ever made.' : `${whenMade(entries.length, partly)}, exactly as it was held, and at most once. You see what each does; open it to see all of its request.`}</p>
       <p class="said small" id="lacking" role="status">${lacking}</p>
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>
@@ -56,17 +59,32 @@ export function Several({ what, entries: given, onDecide, onClose }) {
   `;
 }
 
+/**
+ * Returns when the calls are made. `partly`: how many of them others have to approve, too.
+ *
+ * @param {number} all
+ * @param {number} partly
+ */
+function whenMade(all, partly) {
+  if (partly === 0) return 'Each is made immediately';
+  const others = 'once others have approved it, too';
+  if (partly === all) return `Each is made ${others}`;
+  return `${calls(partly)} ${partly === 1 ? 'is' : 'are'} made ${others}, and each of the others immediately`;
+}
+
 // One of several calls that are about to be decided: what it does and why, and its complete request on demand.
 /**
- * `closed`: whether it still has to be opened. `seen(all)` receives whether all of its request was shown.
+ * `closed`: whether it still has to be opened. `changed`: what has changed since it was held, so that an approval has another effect. `seen(all)`
+ * receives whether all of its request was shown.
  *
- * @param {{ entry: CallEntry, closed: boolean, seen: (all: boolean) => void }} props
+ * @param {{ entry: CallEntry, closed: boolean, changed: readonly string[], seen: (all: boolean) => void }} props
  */
-function SeveralEntry({ entry, closed, seen }) {
+function SeveralEntry({ entry, closed, changed, seen }) {
   const [open, setOpen] = useState(false);
   return html`<li data-closed=${closed}>
     <p><${CallTitle} held=${entry.item} /> ${closed && html`<span class="badge" data-kind="wait">Open it first</span>`}</p>
     ${entry.item.reason && html`<p class="theirs quiet">“${visibleLine(entry.item.reason)}”</p>`}
+    ${changed.map((text) => html`<p class="odd" key=${text}>${visibleLine(text)}</p>`)}
     <details onToggle=${openTo(setOpen)}>
       <summary>The whole request<span class="unseen">: ${oneLine(entry)}</span></summary>
       ${open && html`<${Whole} entry=${entry} seen=${seen} />`}
@@ -93,7 +111,7 @@ const CONCURRENCY = 6;
 
 /**
  * Reads each request once. `wanted`: whether requests have to be seen, as before an approval. `unread`: how many are not read yet; `closed`: keys
- * of entries that have to be opened; `seen(key, all)` receives whether all of an opened entry was shown.
+ * of entries that have to be opened; `changed`: by key, what has changed since the call was held; `seen(key, all)` receives whether all of an opened entry was shown.
  *
  * @param {readonly CallEntry[]} entries
  * @param {boolean} wanted
@@ -101,6 +119,7 @@ const CONCURRENCY = 6;
 function useUnopened(entries, wanted) {
   const [unread, setUnread] = useState(wanted ? entries.length : 0);
   const [closed, setClosed] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  const [changed, setChanged] = useState(/** @type {ReadonlyMap<string, string[]>} */ (new Map()));
   const gone = useRef(false);
   useEffect(() => {
     if (!wanted) return;
@@ -112,6 +131,7 @@ function useUnopened(entries, wanted) {
         const { key } = entry;
         if (!held || (held.request_hash === entry.item.request_hash && hasToBeOpened(held)))
           setClosed((before) => new Set(before).add(key));
+        if (held) setChanged((before) => new Map(before).set(key, changedTexts(held)));
         setUnread((before) => before - 1);
       }
     };
@@ -122,5 +142,5 @@ function useUnopened(entries, wanted) {
   }, []);
   const seen = (/** @type {string} */ key, /** @type {boolean} */ all) =>
     all && setClosed((before) => new Set([...before].filter((other) => other !== key)));
-  return { unread, closed, seen };
+  return { unread, closed, changed, seen };
 }

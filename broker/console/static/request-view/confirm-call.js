@@ -27,8 +27,8 @@ const ABOUT = {
   },
 };
 
-/** Whether others have to approve after this approval. @param {HeldCall | Waits} held */
-const isPartly = ({ approvers }) => approvers !== null && approvers.given + 1 < approvers.needed;
+/** Whether others have to approve after this approval. @param {Pick<HeldCall, 'approvers'>} held */
+export const isPartly = ({ approvers }) => approvers !== null && approvers.given + 1 < approvers.needed;
 const PARTLY = 'Others have to approve it, too. Then it is made, exactly as you see it, and at most once.';
 
 /**
