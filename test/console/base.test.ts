@@ -6,6 +6,7 @@ import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { readPages } from '../../broker/console/pages.ts';
 import { ROOT } from '../world/checkout.ts';
 import { describeInChromium, openPage } from '../world/chromium.ts';
+import { signInByLink } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 /** In the page: properties of rules within `@media` that a later rule with the same selector, outside of it, sets again. */
@@ -35,6 +36,24 @@ describeInChromium("the console's base", () => {
     await page.until(`location.pathname === '/console/sign-in'`);
     await page.open((await signInLink(world.running.broker, organisation.owner)).url);
     await page.until(`location.pathname + location.search === '/console?from=here'`);
+  });
+
+  test('a change that is refused because the session has ended leads to sign-in, which says that nothing was changed', async () => {
+    await signInByLink(page, world, organisation.owner);
+    await page.open(at('/console/team'));
+    await page.click('#member-email');
+    await page.type('new@acme.example');
+    await page.command('Network.clearBrowserCookies');
+    await page.click('#add');
+    await page.until(
+      `document.querySelector('#undone')?.innerText.includes('nothing was decided or changed') === true`,
+    );
+    const { owners } = (await organisation.ask('GET', '/owner/owners')).body;
+    expect(owners).toHaveLength(1);
+    // Only once, and not where a page was merely opened.
+    await page.open(at('/console/team'));
+    await page.until(`location.pathname === '/console/sign-in' && document.querySelector('h1') !== null`);
+    expect(await page.value(`document.querySelector('#undone')`)).toBeNull();
   });
 
   test('no rule for some windows or devices is overridden by a general rule that follows it', async () => {

@@ -118,7 +118,7 @@ export async function ask(
   /** @type {(import('../answers.ts').Answer<M, P> & RefusalAnswer) | undefined} */
   const answer = await response.json().catch(() => undefined);
   if (response.status === 401 && signIn) {
-    keepPlace();
+    keepPlace({ undone: method !== 'GET' });
     location.replace('/console/sign-in');
   }
   if (!response.ok) {

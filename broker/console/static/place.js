@@ -1,15 +1,24 @@
 // Stores the page to return to after sign-in, for this tab only.
 const KEY = 'svc-place';
+const UNDONE = 'svc-undone';
 const OURS = /^\/(console|approve|oauth\/consent)(\/|$)/;
 
 /** Whether this page is about to navigate to sign-in. */
 let signingIn = false;
 export const isSigningIn = () => signingIn;
 
-/** Stores the address of this page. */
-export function keepPlace() {
+/** Stores the address of this page. `undone`: what the person just did was refused, because the session has ended. */
+export function keepPlace({ undone = false } = {}) {
   signingIn = true;
   sessionStorage.setItem(KEY, location.pathname + location.search);
+  if (undone) sessionStorage.setItem(UNDONE, 'yes');
+}
+
+/** Removes the note that something was refused, and returns whether there was one. */
+export function takeUndone() {
+  const undone = sessionStorage.getItem(UNDONE) !== null;
+  sessionStorage.removeItem(UNDONE);
+  return undone;
 }
 
 /** Removes and returns the stored address: a path of a console page on this origin, otherwise the console. */

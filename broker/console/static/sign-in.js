@@ -3,7 +3,7 @@
 import { asError, ask, Refused } from '/console/api.js';
 import { byId, html, render, useEffect, useState } from '/console/html.js';
 import { signInWithPasskey, wasCancelled, withoutPasskeys } from '/console/passkeys/ceremony.js';
-import { takePlace } from '/console/place.js';
+import { takePlace, takeUndone } from '/console/place.js';
 import { Command } from '/console/shell/command.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -20,6 +20,7 @@ function SignIn() {
       kind: 'asking',
     }),
   );
+  const [undone] = useState(takeUndone);
   const [options, setOptions] = useState(/** @type {SignInOptions | undefined} */ (undefined));
   const begin = () => {
     const token = takeToken();
@@ -59,6 +60,7 @@ function SignIn() {
       <p class="brand"><img src="/console/icon.svg" alt="" width="28" height="28" />Agent Broker</p>
       <h1>${state.kind === 'busy' ? 'Signing you in…' : 'Sign in'}</h1>
       <div role="status" id="notice">
+        ${undone && html`<p class="notice" data-kind="wait" id="undone">You were no longer signed in, so nothing was decided or changed just now. Sign in, and do it again.</p>`}
         ${state.kind === 'other' && html`<p class="notice theirs" data-kind="wait" id="other-owner">${visibleLine(state.message)}</p>`}
         ${state.kind === 'failed' && html`<p class="notice" data-kind=${state.cancelled ? 'wait' : 'bad'}>${state.message}</p>`}
         ${
