@@ -6,10 +6,7 @@
 
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
-import { jiraContentScopes } from './jira-content.ts';
-import { jiraNeeds } from './jira-needs.ts';
-import { jiraPresets } from './jira-presets.ts';
-import { jiraRecipients } from './jira-recipients.ts';
+import { jiraContentScopes, jiraNeeds, jiraPresets, jiraRecipients } from './jira-rules.ts';
 
 export const jira = {
   kind: 'rest',
