@@ -22,11 +22,11 @@ import {
 import { FolderInUse } from '../../broker/store/lock.ts';
 import { findMeta, putMeta, putMetaIfAbsent } from '../../broker/store/meta.ts';
 import { findNewerMigrations, migrate, readableByMigration } from '../../broker/store/migrate.ts';
+import { openSqliteAppender } from '../../broker/store/open-appender.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { compareReleases, findReadableBy } from '../../broker/store/readable-by.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
-import { openSqliteAppender } from '../../broker/store/sqlite-appender.ts';
 import { APPENDER_LOG_BYTES } from '../../broker/store/sqlite-connection.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { isConflict, isStoreOutage } from '../../broker/store/store-fault.ts';
