@@ -1,9 +1,9 @@
 /** Access requests with two brokers on one PostgreSQL. */
-import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 
+import { keepNoticesDown } from '../world/notice-connections.ts';
 import { givenReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { givenWorld, shared } from '../world/world.ts';
@@ -62,21 +62,13 @@ describe.runIf(STORES.includes('postgres'))(`access requests and replicas on pos
     const asked = await ask(there);
     const waiting = there.get(`${asked.body.poll_url}?wait=45`);
     await pause(300);
-    let down = true;
-    const keepDown = (async () => {
-      while (down) {
-        await sql`select pg_terminate_backend(pid) from pg_stat_activity
-          where application_name = 'agent-broker notices' and datname = current_database()`.execute(world.db);
-        await pause(10);
-      }
-    })();
+    const repair = keepNoticesDown(world);
     await pause(1_000);
     const began = performance.now();
     await approve(world.running.baseUrl, await idOf(asked));
     expect((await waiting).body.status).toBe('approved');
     expect(performance.now() - began).toBeLessThan(20_000);
-    down = false;
-    await keepDown;
+    await repair();
   });
 
   test('50 concurrent requests at both replicas create one request; of 50 concurrent approvals one succeeds', async () => {

@@ -1,26 +1,19 @@
 /** Refused enrolments: invalid or forged responses of authenticators, and invalid challenges. */
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { purgeUsedChallenges } from '../../broker/store/used-challenges.ts';
-import type { Answer } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { enrol, registerBegin, registerFinish, signBegin } from '../world/passkeys.ts';
-import { Authenticator, cbor } from '../world/software-authenticator.ts';
+import { enrol, registerFinish, signBegin } from '../world/passkeys.ts';
+import { type Authenticator, cbor } from '../world/software-authenticator.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { fresh, givenWorld } from '../world/world.ts';
+import { enrolling } from './enrolling.ts';
 
 describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.organisation());
-  const made = (options: { algorithm?: 'ES256' | 'RS256' | 'Ed25519'; synced?: boolean } = {}) =>
-    new Authenticator(world.running.baseUrl, options);
-  const own = async (by?: OwnerTable) =>
-    (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys as Record<string, unknown>[];
-  const finish = (response: unknown, name = 'Phone', by?: OwnerTable): Promise<Answer> =>
-    registerFinish(organisation, { response, device_name: name }, by);
-  const begin = async (by?: OwnerTable) => (await registerBegin(organisation, by)).body;
+  const { made, own, begin, finish } = enrolling(world, organisation);
 
   test.each<[string, (good: Record<string, unknown>) => unknown]>([
     ['an empty body', () => ({})],

@@ -2,26 +2,20 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { type Answer, expectStatus } from '../world/agent.ts';
+import { expectStatus } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { enrol, post, registerBegin, registerFinish, signInWith } from '../world/passkeys.ts';
-import { Authenticator } from '../world/software-authenticator.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { fresh, givenWorld } from '../world/world.ts';
+import { enrolling } from './enrolling.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 
 describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.organisation());
-  const made = (options: { algorithm?: 'ES256' | 'RS256' | 'Ed25519'; synced?: boolean } = {}) =>
-    new Authenticator(world.running.baseUrl, options);
-  const own = async (by?: OwnerTable) =>
-    (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys as Record<string, unknown>[];
-  const finish = (response: unknown, name = 'Phone', by?: OwnerTable): Promise<Answer> =>
-    registerFinish(organisation, { response, device_name: name }, by);
-  const begin = async (by?: OwnerTable) => (await registerBegin(organisation, by)).body;
+  const { made, own, begin, finish } = enrolling(world, organisation);
   const requireVerification = () =>
     organisation.ask('POST', '/owner/organisation', { require_user_verification: true });
 

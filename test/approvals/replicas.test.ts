@@ -9,6 +9,7 @@ import { approveAndDie } from '../world/after-crash.ts';
 import type { TestAgent } from '../world/agent.ts';
 
 import { evidenceOf, verifyReceipt, withoutCalls } from '../world/evidence.ts';
+import { endNoticeConnections, keepNoticesDown } from '../world/notice-connections.ts';
 import { givenReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
@@ -68,8 +69,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     };
     const before = await listening();
     expect(before.length).toBeGreaterThanOrEqual(1);
-    await sql`select pg_terminate_backend(pid) from pg_stat_activity
-      where application_name = 'agent-broker notices' and datname = current_database()`.execute(world.db);
+    await endNoticeConnections(world);
     const began = performance.now();
     await decide(id, 'approve');
     const { body } = await waiting;
@@ -98,21 +98,13 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     const id = await there.hold(WRITE);
     const waiting = there.get(`/v1/approvals/${id}?wait=30`);
     await letItWait();
-    let down = true;
-    const keepDown = (async () => {
-      while (down) {
-        await sql`select pg_terminate_backend(pid) from pg_stat_activity
-          where application_name = 'agent-broker notices' and datname = current_database()`.execute(world.db);
-        await pause(10);
-      }
-    })();
+    const repair = keepNoticesDown(world);
     await pause(1_000);
     const began = performance.now();
     await decide(id, 'deny');
     expect((await waiting).body.status).toBe('denied');
     expect(performance.now() - began).toBeLessThan(scaledTimeout(5_000));
-    down = false;
-    await keepDown;
+    await repair();
   });
 
   test('a decision that is rolled back takes its notice with it: no waiting agent is woken', async () => {

@@ -1,18 +1,46 @@
 /** Signing in at an identity provider with a real browser, whose cookies follow its vendor's rules and not the test's. */
 import { expect, test } from 'vitest';
-import { describeInChromium, openPage } from '../world/chromium.ts';
+import { describeInChromium, openPage, type Page } from '../world/chromium.ts';
 import { hold, openHeld, text } from '../world/held-page.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { startWorld } from '../world/world.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+/** Starts a broker whose identity provider signs everybody in as Ann. */
+async function worldOfAnn() {
+  const provider = await startLyingProvider();
+  provider.claims = { email: 'ann@acme.example', email_verified: true };
+  return { provider, world: await startWorld('sqlite', provider.settings) };
+}
+
+const inviteAnn = (organisation: Organisation, role: string) =>
+  organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role });
+
+/** As `worldOfAnn`, with two organisations that have Ann as an owner. */
+async function worldOfTwoOrganisations(role: string) {
+  const { world } = await worldOfAnn();
+  const [oldest, other] = [await world.organisation(), await world.demoOrganisation({ name: 'globex' })];
+  for (const organisation of [oldest, other]) await inviteAnn(organisation, role);
+  await world.db.updateTable('organisations').set({ created_at: 1 }).where('id', '=', oldest.id).execute();
+  return { world, oldest, other };
+}
+
+/** Returns the page on which an MCP client asks for consent, after the sign-in at the provider. */
+async function signInToConsent(world: World): Promise<Page> {
+  const client = new OAuthClient(world);
+  await client.register({ client_name: 'Claude Code', redirect_uris: ['http://127.0.0.1/callback'] });
+  const page = await openPage({ width: 800, height: 600 });
+  await page.open(client.address({ redirect_uri: 'http://127.0.0.1/callback' }));
+  await page.click('#sign-in');
+  await page.click('#at-provider');
+  return page;
+}
 
 describeInChromium('a real browser', () => {
   test('returns from the other site signed in, with the session in a cookie that no script can read', async () => {
-    const provider = await startLyingProvider();
-    provider.claims = { email: 'ann@acme.example', email_verified: true };
-    const world = await startWorld('sqlite', provider.settings);
+    const { world, provider } = await worldOfAnn();
     const organisation = await world.organisation();
-    await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'viewer' });
+    await inviteAnn(organisation, 'viewer');
     const { baseUrl } = world.running;
     // The provider is on another site than the broker, so that SameSite applies.
     expect([new URL(provider.issuer).hostname, new URL(baseUrl).hostname]).toEqual(['127.0.0.1', 'localhost']);
@@ -39,11 +67,9 @@ describeInChromium('a real browser', () => {
   });
 
   test('pages promise a sign-in or decision by passkey only where that is possible', async () => {
-    const provider = await startLyingProvider();
-    provider.claims = { email: 'ann@acme.example', email_verified: true };
-    const world = await startWorld('sqlite', provider.settings);
+    const { world } = await worldOfAnn();
     const organisation = await world.demoOrganisation();
-    await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'approver' });
+    await inviteAnn(organisation, 'approver');
     const page = await openPage({ width: 800, height: 600 });
     const id = await hold(await organisation.agent());
     await openHeld(page, world, id);
@@ -67,11 +93,9 @@ describeInChromium('a real browser', () => {
   });
 
   test('the sign-in page leads to the provider, and back to the page that was requested at first', async () => {
-    const provider = await startLyingProvider();
-    provider.claims = { email: 'ann@acme.example', email_verified: true };
-    const world = await startWorld('sqlite', provider.settings);
+    const { world } = await worldOfAnn();
     const organisation = await world.organisation();
-    await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'viewer' });
+    await inviteAnn(organisation, 'viewer');
     const page = await openPage({ width: 800, height: 600 });
     await page.open(`${world.running.baseUrl}/console/activity?result=denied`);
     await page.until(`location.pathname === '/console/sign-in'`);
@@ -81,13 +105,7 @@ describeInChromium('a real browser', () => {
   });
 
   test('a person in several organisations gets from the link of a held call to the organisation of that call', async () => {
-    const provider = await startLyingProvider();
-    provider.claims = { email: 'ann@acme.example', email_verified: true };
-    const world = await startWorld('sqlite', provider.settings);
-    const [oldest, other] = [await world.organisation(), await world.demoOrganisation({ name: 'globex' })];
-    for (const organisation of [oldest, other])
-      await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'approver' });
-    await world.db.updateTable('organisations').set({ created_at: 1 }).where('id', '=', oldest.id).execute();
+    const { world, other } = await worldOfTwoOrganisations('approver');
     const page = await openPage({ width: 800, height: 600 });
     await openHeld(page, world, await hold(await other.agent()));
     await page.click('.sign-in');
@@ -100,35 +118,17 @@ describeInChromium('a real browser', () => {
   });
 
   test('a person whom an MCP client sends to the consent page is back there after the sign-in', async () => {
-    const provider = await startLyingProvider();
-    provider.claims = { email: 'ann@acme.example', email_verified: true };
-    const world = await startWorld('sqlite', provider.settings);
+    const { world } = await worldOfAnn();
     const organisation = await world.demoOrganisation();
-    await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'admin' });
-    const client = new OAuthClient(world);
-    await client.register({ client_name: 'Claude Code', redirect_uris: ['http://127.0.0.1/callback'] });
-    const page = await openPage({ width: 800, height: 600 });
-    await page.open(client.address({ redirect_uri: 'http://127.0.0.1/callback' }));
-    await page.click('#sign-in');
-    await page.click('#at-provider');
+    await inviteAnn(organisation, 'admin');
+    const page = await signInToConsent(world);
     await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
     expect(await page.value('location.pathname')).toMatch(/^\/oauth\/consent\//);
   });
 
   test('a person in several organisations sees in which one an MCP client would be an agent, and can switch', async () => {
-    const provider = await startLyingProvider();
-    provider.claims = { email: 'ann@acme.example', email_verified: true };
-    const world = await startWorld('sqlite', provider.settings);
-    const [oldest, other] = [await world.organisation(), await world.demoOrganisation({ name: 'globex' })];
-    for (const organisation of [oldest, other])
-      await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'admin' });
-    await world.db.updateTable('organisations').set({ created_at: 1 }).where('id', '=', oldest.id).execute();
-    const client = new OAuthClient(world);
-    await client.register({ client_name: 'Claude Code', redirect_uris: ['http://127.0.0.1/callback'] });
-    const page = await openPage({ width: 800, height: 600 });
-    await page.open(client.address({ redirect_uri: 'http://127.0.0.1/callback' }));
-    await page.click('#sign-in');
-    await page.click('#at-provider');
+    const { world, oldest, other } = await worldOfTwoOrganisations('admin');
+    const page = await signInToConsent(world);
     await page.until(`document.querySelector('#organisation') !== null`);
     expect(await text(page, '#organisation')).not.toBe('globex');
     await page.click('.switch');

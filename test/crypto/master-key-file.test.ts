@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { generateMasterKey, MasterKeyError } from '../../broker/crypto/master-key.ts';
+import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import {
   dropPreviousKeys,
   keyFolderWarning,
@@ -21,6 +21,7 @@ import {
   rotateKeyFile,
 } from '../../broker/crypto/master-key-file.ts';
 import { open, rewrap, seal, sealedWith } from '../../broker/crypto/seal.ts';
+import { refusal } from './refusal.ts';
 
 let folder: string;
 let file: string;
@@ -32,16 +33,6 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const create = () => readMasterKeys({ file }, { allowCreate: true });
 const read = () => readMasterKeys({ file }, { allowCreate: false });
-
-function refusal(act: () => unknown): MasterKeyError {
-  try {
-    act();
-  } catch (error) {
-    expect(error).toBeInstanceOf(MasterKeyError);
-    return error as MasterKeyError;
-  }
-  throw new Error('it was accepted');
-}
 
 describe('the key file', () => {
   it('is created at the first start, readable by its owner only, and reused afterwards', () => {

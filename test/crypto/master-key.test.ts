@@ -3,26 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import {
-  checkValue,
-  generateMasterKey,
-  type MasterKey,
-  MasterKeyError,
-  parseMasterKey,
-} from '../../broker/crypto/master-key.ts';
+import { checkValue, generateMasterKey, type MasterKey, parseMasterKey } from '../../broker/crypto/master-key.ts';
 import { readMasterKeys } from '../../broker/crypto/master-key-file.ts';
+import { refusal } from './refusal.ts';
 
 const base64 = (bytes: Uint8Array | string) => Buffer.from(bytes).toString('base64');
-
-function refusal(act: () => unknown): MasterKeyError {
-  try {
-    act();
-  } catch (error) {
-    expect(error).toBeInstanceOf(MasterKeyError);
-    return error as MasterKeyError;
-  }
-  throw new Error('it was accepted');
-}
 
 describe('a master key', () => {
   it('is parsed from 32 bytes in base64, and has the same id and check value each time', () => {

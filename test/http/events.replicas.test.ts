@@ -1,11 +1,11 @@
 /** Two brokers on one PostgreSQL: a stream at one reports changes made at the other. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 
 import { type EventReader, readEvents } from '../world/event-stream.ts';
+import { keepNoticesDown } from '../world/notice-connections.ts';
 import { givenReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
@@ -42,20 +42,12 @@ describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${po
   });
 
   test('MR-06 while no notices arrive, the store is polled instead', async () => {
-    let down = true;
-    const keepDown = (async () => {
-      while (down) {
-        await sql`select pg_terminate_backend(pid) from pg_stat_activity
-          where application_name = 'agent-broker notices' and datname = current_database()`.execute(world.db);
-        await pause(20);
-      }
-    })();
+    const repair = keepNoticesDown(world);
     await pause(1_000);
     await hold();
     const began = performance.now();
     await mine.until((reader) => count(reader) === 2);
     expect(performance.now() - began).toBeLessThan(scaledTimeout(8_000));
-    down = false;
-    await keepDown;
+    await repair();
   });
 });
