@@ -19,8 +19,8 @@ export type RefusedPublicKey = {
   error: string;
 };
 
-/** Five times a 4096-bit key. */
-const MAX_PEM = 4096;
+/** Most characters of a public key: five times a 4096-bit key. */
+export const MAX_PEM = 4096;
 const BEGIN = /-----BEGIN ([^\r\n]{0,64}?)-----/g;
 const ONE_BLOCK =
   /^\s*-----BEGIN PUBLIC KEY-----[ \t]*\r?\n((?:[A-Za-z0-9+/=]+[ \t]*\r?\n)+)-----END PUBLIC KEY-----\s*$/;

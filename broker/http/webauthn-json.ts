@@ -72,8 +72,8 @@ export const AuthenticationResponse = z
 /** Shown to people beside their other passkeys, so characters that move or hide the rest of a line are refused. */
 export const DeviceName = text(64)
   .min(1)
-  .refine((name) => name.trim() !== '', 'must not be blank')
-  .refine((name) => !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(name), 'must not contain control or direction characters')
+  .regex(/\S/u, 'must not be blank')
+  .regex(/^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u, 'must not contain control or direction characters')
   .describe('what the owner calls the authenticator');
 
 const Descriptor = z.object({

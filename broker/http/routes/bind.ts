@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { bindAgent as bind } from '../../admin/bind.ts';
 import { bindInvite as claim } from '../../admin/invites.ts';
 import type { Broker } from '../../broker.ts';
-import { type AgentPublicKey, parsePublicKey } from '../../crypto/public-key.ts';
+import { type AgentPublicKey, MAX_PEM, parsePublicKey } from '../../crypto/public-key.ts';
 import { AGENT_STATUSES } from '../../policy/facts.ts';
 import { Refusal } from '../errors.ts';
 import { json, type Reply } from '../reply.ts';
@@ -12,10 +12,7 @@ import { route } from '../route.ts';
 const LIMIT = { name: 'bind', perMinute: 30, per: 'address' } as const;
 const MAX_BODY_BYTES = 64 * 1024;
 
-const Pem = z
-  .string()
-  .max(16 * 1024)
-  .describe('RSA, 2048 to 4096 bits, as SubjectPublicKeyInfo in PEM form');
+const Pem = z.string().max(MAX_PEM).describe('RSA, 2048 to 4096 bits, as SubjectPublicKeyInfo in PEM form');
 
 const Bound = z.object({
   agent_id: z.string(),
