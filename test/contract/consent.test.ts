@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { startAuthorizationServer } from '../world/authorization-server.ts';
+import { childOf } from '../world/child.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { agentOfPeople, confirmAll, consentAsserted, documentOf, outlivePerson, statusOf } from '../world/people.ts';
@@ -109,6 +110,10 @@ describe('consents of people', () => {
     const begun = await Promise.all(Array.from({ length: 20 }, (_, id) => one(id)));
     expect(begun.map(({ status }) => status)).toEqual(Array(20).fill(202));
     expectEnvelope(await one(20), 429, 'too_many_consents');
+    const child = await childOf(world, organisation, busy, { grants: [{ platform: 'docs', scopes: ['docs:read'] }] });
+    const another = { platform: 'docs', caller: { source: 'slack', id: 'U-21' } };
+    expectEnvelope(await begin(another, child), 429, 'too_many_consents');
+    await expectStatus(202, begin(another));
     // The same person gets the same consent.
     expect((await one(3)).body.consent_token).toBe(begun[3]!.body.consent_token);
   });
