@@ -18,9 +18,15 @@ export async function countingApprovals(db: Db, held: Approved): Promise<Earlier
   return before.filter(({ decided_by: id }) => deciding.has(id));
 }
 
+/** Returns the approvals of a call before the deciding one; of a pending call those that count so far. */
+export const approvalsOf = async (
+  db: Db,
+  held: Approved & Pick<ApprovalTable, 'status'>,
+): Promise<EarlierApproval[]> => (held.status === 'pending' ? await countingApprovals(db, held) : approvedBefore(held));
+
 /** Returns who approved before the deciding person, or so far, with their addresses, as far as these are stored. */
-export async function approversNamed({ store }: Pick<Broker, 'store'>, held: Approved) {
-  const before = approvedBefore(held);
+export async function approversNamed({ store }: Pick<Broker, 'store'>, held: Parameters<typeof approvalsOf>[1]) {
+  const before = await approvalsOf(store.db, held);
   const ids = before.map((one) => one.decided_by);
   const addresses = await findAddresses(store.db, held.organisation_id, ids);
   return before.map(({ decided_by, decided_at, how }) => ({

@@ -50,7 +50,7 @@ export const decidedAlready = (status: string, by?: string | null) =>
     extra: { status, ...(by !== undefined && { decided_by_email: by }) },
   });
 
-type AfterDeciding = ReturnType<typeof stated> & {
+type AfterDeciding = Awaited<ReturnType<typeof stated>> & {
   platform_message: string | null;
   standing_approval: string | null;
   waiting: Awaited<ReturnType<typeof afterReplay>>['waiting'];
@@ -65,7 +65,7 @@ export async function afterDeciding(services: Services, decided: Decided | Decid
       const replayed = decided.kind === 'decided' ? decided.replayed : Promise.resolve();
       const { approval, waiting } = await afterReplay(services, { ...decided, replayed }, REPLAY_WAIT_MS);
       return {
-        ...stated(approval, broker.clock()),
+        ...(await stated(broker, approval)),
         platform_message: platformMessage(broker, approval),
         standing_approval: decided.kind === 'decided' ? (decided.standing ?? null) : null,
         waiting,

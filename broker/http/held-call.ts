@@ -2,10 +2,10 @@
 
 import { z } from 'zod';
 import { hasEnded, isSuspended } from '../approvals/asking-agent.ts';
-import { approversNamed } from '../approvals/earlier-approvals.ts';
+import { approvalsOf, approversNamed } from '../approvals/earlier-approvals.ts';
 import { personOnRecord } from '../approvals/held-person.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
-import { approvedBefore, howDecided, statusAt } from '../audit/approval-state.ts';
+import { howDecided, statusAt } from '../audit/approval-state.ts';
 import { AuditFlags, NotedChange, readFlagsAs } from '../audit/audit-flags.ts';
 import type { Broker } from '../broker.ts';
 import { describeMatched } from '../facts/matched-rules.ts';
@@ -59,24 +59,28 @@ function holdingCorrected({ correction_audit_id: id, correction_detail: detail, 
   return { reason: held_by.reason, detail, decision: JSON.stringify(held_by) };
 }
 
-/** Returns how many people have to approve the call, and how many have; null for one person. */
-export const approversOf = (one: Pick<ApprovalTable, 'id' | 'approvers' | 'approved_before' | 'status'>) =>
-  one.approvers === null
-    ? null
-    : { needed: one.approvers, given: approvedBefore(one).length + (one.status === 'approved' ? 1 : 0) };
+/** Returns how many people have to approve the call, and how many have whose approvals count; null for one person. */
+export async function approversOf(
+  { store }: Pick<Broker, 'store'>,
+  one: Pick<ApprovalTable, 'organisation_id' | 'id' | 'approvers' | 'approved_before' | 'status'>,
+) {
+  if (one.approvers === null) return null;
+  const before = await approvalsOf(store.db, one);
+  return { needed: one.approvers, given: before.length + (one.status === 'approved' ? 1 : 0) };
+}
 
-/** Returns the status of the call so far. `now`: milliseconds. */
-export const stated = (one: OpenApproval, now: number) => ({
+/** Returns the status of the call so far. */
+export const stated = async (broker: Pick<Broker, 'clock' | 'store'>, one: OpenApproval) => ({
   approval_id: one.id,
-  status: statusAt(one, now),
+  status: statusAt(one, broker.clock()),
   created_at: instant(one.created_at),
   expires_at: instant(one.expires_at),
-  expires_in_seconds: secondsLeft(one, now),
+  expires_in_seconds: secondsLeft(one, broker.clock()),
   decided_at: instant(one.decided_at),
   decided_by: one.decided_by,
   how: howDecided(one),
   note: one.note,
-  approvers: approversOf(one),
+  approvers: await approversOf(broker, one),
   executed_at: instant(one.executed_at),
   execution_error: one.execution_error,
   result_summary: one.result_summary,
@@ -98,7 +102,7 @@ export const summary = async (
   held: HeldCall,
   nameOf: NameOfPlatform,
 ) => ({
-  ...stated(held, services.broker.clock()),
+  ...(await stated(services.broker, held)),
   sentence: shownSentence(sentenceOfHeld(services.broker, held)),
   approve_url: approveUrl(services.broker, held.id),
   agent: { id: held.agent_id, status: held.agent_status, ...agentNamed(held) },

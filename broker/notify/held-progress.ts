@@ -1,6 +1,5 @@
 /** Describes what has happened to a held call before its decision: who approved, and who corrected it. */
-import { countingApprovals } from '../approvals/earlier-approvals.ts';
-import { approvedBefore } from '../audit/approval-state.ts';
+import { approvalsOf } from '../approvals/earlier-approvals.ts';
 import { findAddresses } from '../store/former-owners.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { Db } from '../store/store.ts';
@@ -26,8 +25,7 @@ export function progressOf(
 
 /** Returns the owners whose approvals of a call count, before the deciding one. */
 export async function approvedOf(db: Db, held: HeldCall): Promise<Approvals['approved']> {
-  const approvals = held.status === 'pending' ? await countingApprovals(db, held) : approvedBefore(held);
-  const ids = approvals.map(({ decided_by }) => decided_by);
+  const ids = (await approvalsOf(db, held)).map(({ decided_by }) => decided_by);
   const addresses = await findAddresses(db, held.organisation_id, ids);
   return ids.map((id) => ({ id, email: addresses.get(id) ?? null }));
 }

@@ -4,6 +4,7 @@ import { endOwner } from '../../broker/admin/owners.ts';
 import { type Decided, decideHeld } from '../../broker/approvals/decide.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
+import { send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { approveWith, assertFinish, assertion, decideWith, enrol } from '../world/passkeys.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
@@ -175,6 +176,11 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
     const id = await hold();
     await decide(id, 'approve', ann);
     await lose(world.db);
+    // Whoever approves next has to know that the call still waits then.
+    const waits = { approvers: { needed: 2, given: 0 } };
+    expect(await shown(id)).toMatchObject({ ...waits, approved_before: [] });
+    expect((await agent.get(`/v1/approvals/${id}`)).body).toMatchObject(waits);
+    expect((await send(`${world.running.baseUrl}/approve/${id}/request`, {})).body).toMatchObject(waits);
     expect((await decide(id, 'approve', bob)).body).toMatchObject({
       status: 'pending',
       approvers: { needed: 2, given: 1 },

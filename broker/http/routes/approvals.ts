@@ -55,7 +55,11 @@ export const approval = route({
 });
 
 /** Builds the answer. The result is JSON text already, so that the platform's numbers keep their digits. `withheld`: why the result is not given. */
-function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, found: Own, withheld?: string): Reply {
+async function shown(
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'store' | 'vault'>,
+  found: Own,
+  withheld?: string,
+): Promise<Reply> {
   const facts = {
     approval_id: found.id,
     status: statusAt(found, broker.clock()),
@@ -65,7 +69,7 @@ function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, foun
     expires_at: instant(found.expires_at),
     executed_at: instant(found.executed_at),
     ...(found.execution_error !== null && { execution_error: found.execution_error }),
-    ...(found.approvers !== null && { approvers: approversOf(found) }),
+    ...(found.approvers !== null && { approvers: await approversOf(broker, found) }),
     ...correctedOf(broker, found),
     ...(found.note !== null && { note: found.note }),
     audit_id: found.replay_audit_id ?? found.audit_id,

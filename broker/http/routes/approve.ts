@@ -113,7 +113,7 @@ export const approveRequest = route({
         scope: held.scope,
         reason: held.agent_reason,
         held_because: await heldBecause(services, held),
-        approvers: approversOf(held),
+        approvers: await approversOf(broker, held),
         request_hash: held.request_hash,
         passkeys: canSign,
         passkey_deciders: passkeyDecidersIn(deciders, services.provider !== undefined),

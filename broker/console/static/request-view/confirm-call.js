@@ -7,6 +7,7 @@ import { html, useState } from '/console/html.js';
 import { KeyFacts } from '/console/request-view/key-facts.js';
 import { NoteField } from '/console/request-view/note-field.js';
 import { ReasonFields, useReason } from '/console/request-view/reason.js';
+import { changedTexts } from '/console/request-view/text.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { checkedTo } from '/console/shell/fields.js';
 import { StandingFields } from '/console/standing/fields.js';
@@ -29,6 +30,8 @@ const ABOUT = {
 
 /** Whether others have to approve after this approval. @param {Pick<HeldCall, 'approvers'>} held */
 export const isPartly = ({ approvers }) => approvers !== null && approvers.given + 1 < approvers.needed;
+/** For a call whose agent, platform or connection has changed, which may prevent it. */
+const IF_MADE = 'If it is made, then immediately, exactly as you see it, and at most once.';
 const PARTLY = 'Others have to approve it, too. Then it is made, exactly as you see it, and at most once.';
 
 /**
@@ -65,7 +68,7 @@ export function ConfirmCall({ what, held, id, others = 0, byPasskey = false, onY
         </label>`
       }
       ${what === 'approve' && approvalId && html`<${StandingFields} id=${approvalId} hear=${setStanding} />`}
-      <p class="quiet small">${what === 'approve' && isPartly(held) ? PARTLY : after}</p>
+      <p class="quiet small">${what === 'deny' ? after : isPartly(held) ? PARTLY : changedTexts(held).length > 0 ? IF_MADE : after}</p>
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>
         <button type="submit" class=${kind} id=${what} autofocus=${what === 'approve'} disabled=${standing === 'wrong'}>${all ? `Deny all ${others + 1}` : byPasskey ? `${verb} with passkey` : verb}</button>

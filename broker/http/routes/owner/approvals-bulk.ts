@@ -1,6 +1,7 @@
 /** Decides several held calls, each of which the owner was shown. */
 import { z } from 'zod';
 import { decideMany, MAX_DECIDED, type SettledItem } from '../../../approvals/decide-many.ts';
+import type { Broker } from '../../../broker.ts';
 import { Note, RequestHash } from '../../decision-answers.ts';
 import { REPLAY_WAIT_MS, stated } from '../../held-call.ts';
 import { HeldCallStated } from '../../held-call-schema.ts';
@@ -77,17 +78,21 @@ export const decideManyApprovals = route({
       timeoutMs: REPLAY_WAIT_MS,
       stillMay,
     });
-    const now = services.broker.clock();
-    return json(200, { results: settled.map((one) => shown(one, ownerDecision.status, now)) });
+    const results = settled.map((one) => shown(services.broker, one, ownerDecision.status));
+    return json(200, { results: await Promise.all(results) });
   },
 });
 
-const shown = ({ approvalId, kind, held }: SettledItem, decision: 'approved' | 'denied', now: number) => ({
+const shown = async (
+  broker: Pick<Broker, 'clock' | 'store'>,
+  { approvalId, kind, held }: SettledItem,
+  decision: 'approved' | 'denied',
+) => ({
   approval_id: approvalId,
   outcome: kind === 'decided' ? decision : CODES[kind],
   detail: detailOf(kind, held),
   decided_by_email: held?.decided_by_email ?? null,
-  approval: held ? stated(held, now) : null,
+  approval: held ? await stated(broker, held) : null,
 });
 
 const CODES = {
