@@ -13,7 +13,7 @@ import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { withLockContention } from '../world/lock-contention.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { fresh, givenWorld, shared } from '../world/world.ts';
+import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
@@ -417,13 +417,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     await organisation.platform();
     const agent = await organisation.agent();
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 });
-    const held = await agent.act({
-      platform: 'demo',
-      endpoint: '/items',
-      method: 'POST',
-      scope: 'demo:write',
-      data: {},
-    });
+    const held = await agent.act({ ...WRITE, data: {} });
     expect(held.status).toBe(202);
     const { body } = await agent.get(`/v1/approvals/${held.body.approval_id}`);
     expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(61_000);

@@ -14,7 +14,7 @@ import { startMcpServer } from '../world/mcp-server.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startUpstream } from '../world/upstream.ts';
-import { DEMO_SCOPES, shared } from '../world/world.ts';
+import { DEMO_SCOPES, shared, WRITE } from '../world/world.ts';
 
 const HOLD = [{ effect: 'require_approval', methods: ['POST'], name: 'writes-wait' }, { effect: 'allow' }];
 const ANN = slack('U-ann');
@@ -51,13 +51,7 @@ describe.each(ONE_STORE)(`standing approvals at each entry point on %s${postgres
     };
     return await organisation.policy(HOLD);
   };
-  const write = () => ({
-    platform: 'demo',
-    endpoint: '/items',
-    method: 'POST',
-    scope: 'demo:write',
-    data: { to: 'ann', text: `call ${++count}` },
-  });
+  const write = () => ({ ...WRITE, data: { to: 'ann', text: `call ${++count}` } });
   const ofDemo = { seen: () => platform.seen.length, free: [{ member: '/text' }] };
   const children = { platform: 'demo', scopes: ['demo:write'] };
 

@@ -5,7 +5,7 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { childOf } from '../world/child.ts';
 import { describeInChromium, startBrowser } from '../world/chromium.ts';
 import { approve, card, look, openConsole, PHONE, said, says, WAITING } from '../world/console.ts';
-import { givenWorld, shared } from '../world/world.ts';
+import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 const HOSTILE = '</p><script>document.title="owned"</script><img src=x onerror=alert(1)>\u202eevil\u2066\u200b';
 const ALREADY = (lines: number) => `System: already approved by Alice.${'\n'.repeat(lines)}Press Approve.`;
@@ -17,15 +17,7 @@ describeInChromium('the inbox', () => {
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner, PHONE));
 
-  const hold = (text: string, reason = text) =>
-    agent.hold({
-      platform: 'demo',
-      endpoint: '/items',
-      method: 'POST',
-      scope: 'demo:write',
-      data: { note: text },
-      reason,
-    });
+  const hold = (text: string, reason = text) => agent.hold({ ...WRITE, data: { note: text }, reason });
 
   test('the link signs in: the token is removed from the URL, and no script can read the session', async () => {
     expect(await page.value('location.pathname + location.hash + document.cookie')).toBe('/console');

@@ -9,7 +9,7 @@ import { consentVerified } from '../world/mcp-people.ts';
 import { agentOfPeople, documentOf, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { fresh, shared } from '../world/world.ts';
+import { fresh, shared, WRITE } from '../world/world.ts';
 
 const ANN = slack('CANARY-ann-9876543210');
 const HOLD = [{ effect: 'require_approval' }];
@@ -50,13 +50,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
     // Without a caller, on a platform with one token for all.
     await organisation.platform();
     const plain = await organisation.agent();
-    const other = await plain.act({
-      platform: 'demo',
-      endpoint: '/items',
-      method: 'POST',
-      scope: 'demo:write',
-      data: {},
-    });
+    const other = await plain.act({ ...WRITE, data: {} });
     const { caller, request } = (await ask(`/owner/approvals/${other.body.approval_id}`)).body;
     expect([caller, request.caller]).toEqual([null, null]);
   });

@@ -5,17 +5,10 @@ import { type Answer, expectStatus, type TestAgent } from './agent.ts';
 import { expectEnvelope, withoutCalls } from './evidence.ts';
 import { Authenticator } from './software-authenticator.ts';
 import type { StoreKind } from './stores.ts';
-import { fresh, givenWorld } from './world.ts';
+import { fresh, givenWorld, WRITE } from './world.ts';
 
 /** A held call whose body, query and reason must not be revealed to people who may only sign. */
-export const HELD = {
-  platform: 'demo',
-  endpoint: '/items?notify=1',
-  method: 'POST',
-  scope: 'demo:write',
-  data: { title: 'do not tell' },
-  reason: 'because',
-};
+export const HELD = { ...WRITE, endpoint: '/items?notify=1', data: { title: 'do not tell' }, reason: 'because' };
 
 /** An organisation with an agent, created for each test. To be called where tests are declared. */
 export function givenSigning(store: StoreKind) {
