@@ -1,7 +1,7 @@
 /** Decides registrations: recorded in the transaction that decides. */
 
 import { statusAt } from '../audit/approval-state.ts';
-import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { siteOf } from '../auth/client-address.ts';
 import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -32,7 +32,7 @@ export type RegistrationDecided = {
  * Decides a registration, and returns it updated. An approval creates the agent, under its policy, with those scopes that the organisation's
  * platforms have; the agent becomes active when its key is collected. Of concurrent decisions one wins.
  *
- * @throws ChangeRefused, or AuditUnavailable: then nothing is decided
+ * @throws ChangeRefused, AuthorNotAllowed or AuditUnavailable: then nothing is decided
  */
 export async function decideRegistration(
   services: Changing & Uses<'vault'>,
@@ -69,7 +69,7 @@ export const MAX_REJECTED = 200;
  * whether more are pending.
  *
  * @param network in the form of `siteOf`
- * @throws AuditUnavailable: the registrations before are rejected already
+ * @throws AuditUnavailable, or AuthorNotAllowed: the registrations before are rejected already
  */
 export async function rejectNetwork(
   services: Changing,
@@ -169,7 +169,7 @@ async function reject(
   registration: KnownRegistration,
 ): Promise<undefined | RolledBack<typeof DECIDED_BEFORE>> {
   const change = { reason: 'registration_rejected', detail: registration.agent_name };
-  return await recordChange(services, by, change, async (tx, note, auditId) => {
+  return await recordInTurn(services, by, change, async (tx, note, auditId) => {
     const nothing = { granted: null, private_key: null, claim_until: null };
     const decision = { status: 'rejected', at: services.broker.clock(), by: by.owner.id, auditId, ...nothing } as const;
     if (!(await settle(tx, registration, decision))) return rollback(DECIDED_BEFORE);

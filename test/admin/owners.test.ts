@@ -238,6 +238,9 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     const halted = await organisation.agent({ name: 'halted', grants: {}, agent: { status: 'suspended' } });
     await organisation.platform({ id: 'off' });
     expect((await organisation.ask('POST', '/owner/platforms/off/suspend', {})).status).toBe(200);
+    const registering = { owner_id: organisation.owner.id, agent_name: 'waiting', requested_scopes: [] };
+    await expectStatus(202, send(`${world.running.baseUrl}/v1/register`, jsonPost(registering)));
+    const [{ id: registration }] = (await organisation.ask('GET', '/owner/registrations')).body.registrations;
     const bob = await organisation.addOwner('viewer');
     await organisation.agent({ name: 'old', grants: {}, agent: { owner_id: bob.id, status: 'revoked' } });
     const asked: [string, string, ((bad: OwnerTable) => object)?][] = [
@@ -254,6 +257,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       ['POST', '/owner/organisation', () => ({ approval_ttl_seconds: 600 })],
       ['POST', `/owner/agents/${halted.id}/resume`, () => ({})],
       ['POST', '/owner/platforms/off/resume', () => ({})],
+      ['POST', `/owner/registrations/${registration}/reject`, () => ({})],
       [
         'POST',
         '/owner/governance/apply',
