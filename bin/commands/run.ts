@@ -3,7 +3,7 @@ import { visible } from '../../broker/console/static/visible.js';
 import { wholeNumber } from '../duration.ts';
 import type { RunOptions } from '../run.ts';
 
-/** The largest value that `X-Svc-Wait` accepts (broker/http/proxy-request.ts). */
+/** The largest value that `X-Svc-Wait` accepts (broker/http/proxy/request.ts). */
 const MAX_WAIT_SECONDS = 120;
 
 const oneMore = (label: string, labels: readonly string[]): string[] => [...labels, label];

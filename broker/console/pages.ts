@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import type { Served } from '../http/page.ts';
+import type { Served } from '../http/pages/page.ts';
 import { present } from '../runtime/present.ts';
 import { withPreloads } from './preload.ts';
 import { vendored } from './vendor.ts';

@@ -1,7 +1,7 @@
 /** The API references: Swagger UI, served by the broker, without requests to other hosts. */
 import { existsSync, readFileSync } from 'node:fs';
 import type { Guide } from '../http/guides.ts';
-import type { Served } from '../http/page.ts';
+import type { Served } from '../http/pages/page.ts';
 import { renderPage } from './layout.ts';
 
 /** The served files of swagger-ui-dist, by name. */

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Refusal } from '../http/errors.ts';
 import { type Guide, listGuides, readGuide, readPicture } from '../http/guides.ts';
-import { pageReply, type Served } from '../http/page.ts';
+import { pageReply, type Served } from '../http/pages/page.ts';
 import type { Reply } from '../http/reply.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { isPublic } from '../http/routes/openapi.ts';

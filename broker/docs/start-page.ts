@@ -1,7 +1,7 @@
 /** GET /docs: the guides, and every operation of the agent API under its capability, which `_meta.docs` points at. */
 import type { Guide } from '../http/guides.ts';
-import { operationId } from '../http/openapi.ts';
-import { AGENT_TAGS } from '../http/openapi-tags.ts';
+import { operationId } from '../http/openapi/document.ts';
+import { AGENT_TAGS } from '../http/openapi/tags.ts';
 import type { Auth, Route } from '../http/route.ts';
 import { inHtml } from '../small-page.ts';
 import { renderPage } from './layout.ts';

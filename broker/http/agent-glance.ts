@@ -7,7 +7,7 @@ import { MAX_COUNTED } from '../store/agent-activity.ts';
 import { AGENT_ORDERS, type AgentCursor, type AgentOrder, MAX_AGENTS_COUNTED } from '../store/agent-pages.ts';
 import { text } from '../wire/action.ts';
 import { Refusal } from './errors.ts';
-import { AgentId, ListedAgent, listedAgentShown } from './owned-agent.ts';
+import { AgentId, ListedAgent, listedAgentShown } from './owned/agent.ts';
 import { uuid, wholeNumber } from './query.ts';
 import { instant } from './reply.ts';
 import { WorkloadShown, workloadShown } from './workload.ts';

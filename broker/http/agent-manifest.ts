@@ -2,8 +2,8 @@
 import type { Broker } from '../broker.ts';
 import { isSecureEnough } from '../oauth-server/metadata.ts';
 import type { Guide } from './guides.ts';
-import { INTERFACE_VERSION, operationId } from './openapi.ts';
-import { AGENT_TAGS } from './openapi-tags.ts';
+import { INTERFACE_VERSION, operationId } from './openapi/document.ts';
+import { AGENT_TAGS } from './openapi/tags.ts';
 import type { Auth, Route } from './route.ts';
 
 const NAME = 'Agent Broker';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { GrantedOn } from '../admin/granted-terms.ts';
 import { GrantTerms } from '../config-file/terms.ts';
-import { LastsSeconds } from './owned-grant.ts';
+import { LastsSeconds } from './owned/grant.ts';
 import { ScopesOnPlatform } from './registration-request.ts';
 
 const { recipients, repos, require_approval, allow_repo_creation } = GrantTerms.shape;

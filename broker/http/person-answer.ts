@@ -2,7 +2,7 @@
 
 import { errorReply } from './envelope.ts';
 import { asRefusal } from './errors.ts';
-import { noConsentPage } from './person-pages.ts';
+import { noConsentPage } from './pages/person-pages.ts';
 import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 

@@ -11,8 +11,8 @@ import type { Services } from '../services.ts';
 import { Refusal } from './errors.ts';
 import { lfsLine, line } from './line.ts';
 import { refusalIn } from './problem.ts';
-import { refusedReply, thrownRefusal } from './proxy-refusal.ts';
-import { askedByLabel } from './proxy-shape.ts';
+import { refusedReply, thrownRefusal } from './proxy/refusal.ts';
+import { askedByLabel } from './proxy/shape.ts';
 import { type Reply, send } from './reply.ts';
 import type { Route } from './route.ts';
 

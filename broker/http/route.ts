@@ -7,7 +7,7 @@ import type { GIT_PLATFORM } from '../git/git-call.ts';
 import type { ALL_PLATFORMS, JsonObject } from '../policy/facts.ts';
 import type { Services } from '../services.ts';
 import type { ErrorCode } from './errors.ts';
-import type { AnswerHeader } from './openapi-headers.ts';
+import type { AnswerHeader } from './openapi/headers.ts';
 import type { ConcurrencyLimits, Limit, RateLimits } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 
@@ -73,7 +73,7 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
    * identity provider does not answer), which must not count as permission.
    */
   stillMay: () => Promise<boolean>;
-  /** Set for calls of a tool of `/mcp` (mcp-port.ts): aborted when nothing waits for this answer any more, though the connection is still open. */
+  /** Set for calls of a tool of `/mcp` (mcp/port.ts): aborted when nothing waits for this answer any more, though the connection is still open. */
   left?: AbortSignal;
 };
 

@@ -13,9 +13,9 @@ import type {
 } from '../../broker/audit/outcome.ts';
 import { mayHaveActed, rowOf } from '../../broker/audit/row.ts';
 import { outcomeForAgent } from '../../broker/calls/perform.ts';
-import { gitOutcomeReply } from '../../broker/http/git-outcome.ts';
+import { gitOutcomeReply } from '../../broker/http/git/outcome.ts';
 import { outcomeReply } from '../../broker/http/outcome-reply.ts';
-import { outcomeRefusal } from '../../broker/http/proxy-refusal.ts';
+import { outcomeRefusal } from '../../broker/http/proxy/refusal.ts';
 
 const ID = '0198c0de-0000-7000-8000-000000000001';
 const CALL: CallRecord = {

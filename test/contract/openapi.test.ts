@@ -198,7 +198,7 @@ describe('the document', () => {
     expect(withBody.length).toBeGreaterThan(12);
     for (const name of withBody.filter((one) => !/\/(?:lab|git)\//.test(one))) {
       const [media] = Object.values<Json>(operationOf(document, name).requestBody.content);
-      expect(media.example, `${name}: broker/http/openapi-examples.ts has no example of its body`).toBeDefined();
+      expect(media.example, `${name}: broker/http/openapi/examples.ts has no example of its body`).toBeDefined();
     }
   });
 });

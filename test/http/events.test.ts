@@ -10,7 +10,7 @@ import type { AgentPrincipal } from '../../broker/auth/principal.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { eventStream } from '../../broker/http/event-stream.ts';
-import { waitWithin } from '../../broker/http/proxy-held.ts';
+import { waitWithin } from '../../broker/http/proxy/held.ts';
 import { makeRateLimits } from '../../broker/http/rate-limits.ts';
 import { windowCounts } from '../../broker/runtime/window-counts.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';

@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentPrincipal } from '../../broker/auth/principal.ts';
-import { whenCancelled } from '../../broker/http/mcp-cancel.ts';
+import { whenCancelled } from '../../broker/http/mcp/cancel.ts';
 import { expectStatus, jsonPost } from '../world/agent.ts';
 import { deskOf, writeWaiting } from '../world/mcp-held.ts';
 import { browserOf } from '../world/mcp-person.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fetch } from 'undici';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { storedRepeats } from '../../broker/http/mcp-repeats.ts';
+import { storedRepeats } from '../../broker/http/mcp/repeats.ts';
 import { purgeMcpRepeats } from '../../broker/store/mcp-repeats.ts';
 import { repeatsOnDisk } from '../../mcp/stdio/repeats-on-disk.ts';
 import { tolerantRepeats } from '../../mcp/stdio/tolerant-repeats.ts';

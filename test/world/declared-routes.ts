@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { z } from 'zod';
 import { membersOf } from '../../broker/http/error-members.ts';
 import { ERRORS, type ErrorCode } from '../../broker/http/errors.ts';
-import { ERROR_SCHEMA, errorsOf } from '../../broker/http/openapi-responses.ts';
+import { ERROR_SCHEMA, errorsOf } from '../../broker/http/openapi/responses.ts';
 import type { Route } from '../../broker/http/route.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 

@@ -9,7 +9,7 @@ import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
 import { ActionDenied } from '../governed-answers.ts';
 import { stoppedReply } from '../halted.ts';
-import { REASON_CODES, REQUEST_STATUSES } from '../owned-access-request.ts';
+import { REASON_CODES, REQUEST_STATUSES } from '../owned/access-request.ts';
 import { json, type Reply } from '../reply.ts';
 import { route } from '../route.ts';
 import { sentence } from '../unready.ts';

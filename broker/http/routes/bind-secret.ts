@@ -8,7 +8,7 @@ import { publishedSecretKeys } from '../../secret-keys.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
 import { JwkSet } from '../jwk-set.ts';
-import { Credential } from '../owned-connection.ts';
+import { Credential } from '../owned/connection.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 

@@ -1,9 +1,9 @@
 /** Governed git (smart HTTP): clone, fetch and push through the broker (specification, Governed git). */
 import { z } from 'zod';
 import { GIT_PLATFORM, mediaTypeOf } from '../../git/git-call.ts';
-import { CALL_HEADERS } from '../documented-action.ts';
-import { serveGit } from '../git-entry-point.ts';
-import { formatUnreadRefusal } from '../git-refusal.ts';
+import { serveGit } from '../git/entry-point.ts';
+import { formatUnreadRefusal } from '../git/refusal.ts';
+import { CALL_HEADERS } from '../openapi/documented-action.ts';
 import { type AnswerDeclaration, type Context, route } from '../route.ts';
 
 const LINE = 'text/plain';

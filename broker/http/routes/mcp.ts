@@ -1,7 +1,7 @@
 /** POST /mcp: the broker's tools for clients of Streamable HTTP. */
 import { readCaller } from '../../calls/caller.ts';
 import { Refusal } from '../errors.ts';
-import { MAX_BODIES, MCP_LIMIT } from '../mcp-request-slots.ts';
+import { MAX_BODIES, MCP_LIMIT } from '../mcp/request-slots.ts';
 import { route } from '../route.ts';
 
 /**
@@ -30,7 +30,7 @@ export const mcp = route({
     const named = readCaller(request.headersDistinct['x-svc-caller'], undefined);
     if (!named.ok) throw new Refusal('invalid_request', named.error);
     // Loaded lazily to save memory: most brokers have no MCP client.
-    const { serveMcp } = await import('../mcp-serve.ts');
+    const { serveMcp } = await import('../mcp/serve.ts');
     return { status: 200, handOver: (response) => serveMcp(context, response, named.caller) };
   },
 });

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { agentManifest, llmsText } from '../agent-manifest.ts';
 import { listGuides } from '../guides.ts';
-import type { JsonSchema } from '../openapi-schemas.ts';
+import type { JsonSchema } from '../openapi/schemas.ts';
 import { Registering } from '../registration-request.ts';
 import { json } from '../reply.ts';
 import { type Route, route } from '../route.ts';

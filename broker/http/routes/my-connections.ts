@@ -5,7 +5,9 @@ import { beginPersonSignIn, finishPersonSignIn, signInPlaces } from '../../admin
 import { storedUuid } from '../../crypto/ids.ts';
 import { leave, type PersonSession, sessionsOf } from '../../people/sessions.ts';
 import { Refusal } from '../errors.ts';
-import { leftPage, MINE_PATH, minePage, noConsentsPage, whoPage, withdrawnPage } from '../my-pages.ts';
+import { leftPage, MINE_PATH, minePage, noConsentsPage, whoPage, withdrawnPage } from '../pages/my-pages.ts';
+import { leadPage } from '../pages/person-pages.ts';
+import { textPage } from '../pages/sign-in-page.ts';
 import { answeringPerson, PERSON_ROUTE, type PersonAsks, pageAnswer } from '../person-answer.ts';
 import {
   checkOwnForm,
@@ -16,10 +18,8 @@ import {
   readPersonFlow,
   sessionHashOf,
 } from '../person-browser.ts';
-import { leadPage } from '../person-pages.ts';
 import type { Reply } from '../reply.ts';
 import { type Route, route } from '../route.ts';
-import { textPage } from '../sign-in-page.ts';
 
 const sessions = ({ request, services: { broker } }: PersonAsks): Promise<PersonSession[]> =>
   sessionsOf(broker, sessionHashOf(request, broker.baseUrl));

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { openApiDocument } from '../openapi.ts';
-import { AGENT_TAGS } from '../openapi-tags.ts';
+import { openApiDocument } from '../openapi/document.ts';
+import { AGENT_TAGS } from '../openapi/tags.ts';
 import { type Route, route } from '../route.ts';
 
 const DESCRIPTION = `Agent Broker stands between agents and the platforms they use. An agent names a platform, an endpoint, a method and

@@ -6,10 +6,10 @@ import { givenIn, goOn, isBrowserOf, showConsent } from '../../admin/person-cons
 import { type Consent, consentStatusAt, findConsent } from '../../people/consents.ts';
 import { OWN_SIGNED_IN_PATH, SIGNED_IN_PATH } from '../../people/sign-in.ts';
 import { Refusal } from '../errors.ts';
-import { minePathOf } from '../my-pages.ts';
+import { minePathOf } from '../pages/my-pages.ts';
+import { backTo, discardedPage, donePage, keepPage, leadPage, offerPage, usedPage } from '../pages/person-pages.ts';
 import { answeringPerson, PERSON_ROUTE, type PersonAsks, pageAnswer } from '../person-answer.ts';
 import { browserCookie, browserHashOf, checkOwnForm, newSessionCookie } from '../person-browser.ts';
-import { backTo, discardedPage, donePage, keepPage, leadPage, offerPage, usedPage } from '../person-pages.ts';
 import type { Reply } from '../reply.ts';
 import { type Route, route } from '../route.ts';
 import { finishConnectionsSignIn } from './my-connections.ts';

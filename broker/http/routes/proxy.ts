@@ -5,8 +5,8 @@ import { ofConnection } from '../../policy/asked-platform.ts';
 import { readRawTarget } from '../../proxy/raw-target.ts';
 import { ActionDenied } from '../governed-answers.ts';
 import { Problem } from '../problem.ts';
-import { serveProxy } from '../proxy-entry-point.ts';
-import { formatEarlyRefusal } from '../proxy-shape.ts';
+import { serveProxy } from '../proxy/entry-point.ts';
+import { formatEarlyRefusal } from '../proxy/shape.ts';
 import { type Context, route } from '../route.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;

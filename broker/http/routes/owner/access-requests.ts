@@ -13,8 +13,8 @@ import {
   DecidedAccessRequest,
   REQUEST_STATUSES,
   WholeAccessRequest,
-} from '../../owned-access-request.ts';
-import { grantShown, LastsSeconds, lasting } from '../../owned-grant.ts';
+} from '../../owned/access-request.ts';
+import { grantShown, LastsSeconds, lasting } from '../../owned/grant.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json, type Reply } from '../../reply.ts';

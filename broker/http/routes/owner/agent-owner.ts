@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { handOver } from '../../../admin/hand-over.ts';
 import { countLabels, labelAgent as label } from '../../../admin/label-agent.ts';
 import { Labels } from '../../../policy/labels.ts';
-import { Agent, AgentId, agentShown } from '../../owned-agent.ts';
+import { Agent, AgentId, agentShown } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { uuid } from '../../query.ts';
 import { json } from '../../reply.ts';

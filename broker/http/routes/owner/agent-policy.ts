@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { assignPolicy as assign } from '../../../admin/assign-policy.ts';
-import { Agent, AgentId, agentShown } from '../../owned-agent.ts';
+import { Agent, AgentId, agentShown } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';

@@ -14,7 +14,7 @@ import {
   WholeAgentShown,
   wholeAgentShown,
 } from '../../agent-glance.ts';
-import { Agent, AgentId, agentShown, listedAgentShown } from '../../owned-agent.ts';
+import { Agent, AgentId, agentShown, listedAgentShown } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json, longJson } from '../../reply.ts';
 import { route } from '../../route.ts';

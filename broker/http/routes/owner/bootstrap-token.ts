@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { makeBootstrapToken } from '../../../admin/make-bootstrap-token.ts';
-import { AgentId } from '../../owned-agent.ts';
+import { AgentId } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';

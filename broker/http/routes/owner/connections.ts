@@ -8,7 +8,7 @@ import { readConnections } from '../../../admin/find-connection.ts';
 import { ConnectionName, IdleSeconds, WaitSeconds } from '../../../config-file/schema.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { text } from '../../../wire/action.ts';
-import { Connection, Credential, connectionShown, ListedConnection, listedConnection } from '../../owned-connection.ts';
+import { Connection, Credential, connectionShown, ListedConnection, listedConnection } from '../../owned/connection.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';

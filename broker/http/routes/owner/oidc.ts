@@ -12,9 +12,9 @@ import { isSentByOthers, sessionCookie } from '../../../auth/session-cookie.ts';
 import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../auth/sign-in-flow.ts';
 import { errorReply } from '../../envelope.ts';
 import { asRefusal, type ErrorCode, Refusal } from '../../errors.ts';
+import { notSignedInPage, signedInPage } from '../../pages/sign-in-page.ts';
 import type { Reply } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
-import { notSignedInPage, signedInPage } from '../../sign-in-page.ts';
 
 export const START_PATH = '/console/oidc/start';
 

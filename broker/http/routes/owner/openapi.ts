@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { openApiDocument } from '../../openapi.ts';
+import { openApiDocument } from '../../openapi/document.ts';
 import { type Route, route } from '../../route.ts';
 
 const DESCRIPTION =

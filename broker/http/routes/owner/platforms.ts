@@ -10,8 +10,8 @@ import { readPlatform, readPlatforms, switchPlatform } from '../../../admin/plat
 import { Secret } from '../../../crypto/secret.ts';
 import { PlatformId } from '../../../platforms/manifest-fields.ts';
 import { text } from '../../../wire/action.ts';
-import type { Shower } from '../../owned-connection.ts';
-import { Platform, platformShown, WholePlatform, wholePlatformShown } from '../../owned-platform.ts';
+import type { Shower } from '../../owned/connection.ts';
+import { Platform, platformShown, WholePlatform, wholePlatformShown } from '../../owned/platform.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';

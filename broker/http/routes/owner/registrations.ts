@@ -15,7 +15,7 @@ import {
   Registration,
   registrationShown,
   WholeRegistration,
-} from '../../owned-registration.ts';
+} from '../../owned/registration.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { REGISTRATION_STATUSES, Token } from '../../registration-request.ts';

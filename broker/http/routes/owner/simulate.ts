@@ -5,7 +5,7 @@ import { CONCRETE_CHECKS, DENY_REASONS, EFFECTS, REF_CHANGES, STANDING_CHECKS } 
 import type { Mask } from '../../../policy/mask.ts';
 import { VALUE_KINDS } from '../../../policy/value-kinds.ts';
 import { Action, text } from '../../../wire/action.ts';
-import { AgentId } from '../../owned-agent.ts';
+import { AgentId } from '../../owned/agent.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { listRuleProblems, Warnings } from '../../rule-schemas.ts';

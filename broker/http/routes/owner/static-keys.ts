@@ -10,7 +10,7 @@ import {
 import { storedUuid } from '../../../crypto/ids.ts';
 import { clientUrlOf } from '../../../proxy/raw-target.ts';
 import { text } from '../../../wire/action.ts';
-import { AgentId } from '../../owned-agent.ts';
+import { AgentId } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { createWithWorkload, removeWorkload, setWorkload } from '../../../admin/workloads.ts';
 import { Granted } from '../../granted-scopes.ts';
-import { Agent, AgentId, agentShown } from '../../owned-agent.ts';
+import { Agent, AgentId, agentShown } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { AgentName } from '../../registration-request.ts';
 import { json } from '../../reply.ts';
