@@ -1,7 +1,7 @@
 /** Lists and shows policies, and simulates their verdict on a call. */
 import type { Answer, Body } from '../../broker/console/answers.ts';
-import { describeMask, describeRule } from '../../broker/policy/describe-rule.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
+import { describeMask, describeRule } from '../../broker/policy/rules/describe.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { whereMissing } from '../failure.ts';
 import { findAgent } from '../find-agent.ts';

@@ -1,12 +1,12 @@
 /** Reads the parts of an agent's history that its rules depend on: usage of limits, and earlier calls that rules look back at. */
 import { kindOfText } from '../calls/earlier-calls.ts';
 import { limitPlace } from '../calls/limits.ts';
-import { textOf } from '../policy/compile-rules.ts';
-import { describeRule } from '../policy/describe-rule.ts';
 import { unknownUntil, untilOf } from '../policy/earlier.ts';
 import type { Instant, RuleSource } from '../policy/facts.ts';
 import { type LimitSource, periodAt } from '../policy/limit.ts';
-import type { AfterSource } from '../policy/rule.ts';
+import { textOf } from '../policy/rules/compile.ts';
+import { describeRule } from '../policy/rules/describe.ts';
+import type { AfterSource } from '../policy/rules/rule.ts';
 import { spanMs } from '../policy/span.ts';
 import { present } from '../runtime/present.ts';
 import { findCallMarks } from '../store/call-marks.ts';

@@ -6,7 +6,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { attenuate, connectionChoices, selectGrant } from '../policy/attenuation.ts';
 import type { Constraints, Grant, Instant } from '../policy/facts.ts';
 import { intersectRecipients } from '../policy/recipients.ts';
-import { intersectRefs } from '../policy/ref-patterns.ts';
+import { intersectRefs } from '../policy/refs/patterns.ts';
 import { intersectRepositories } from '../policy/repos.ts';
 import { limitsRepos } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';

@@ -1,8 +1,8 @@
 /** Versions of rules for owners: their content, and their authors. */
 import { z } from 'zod';
 import { AuditFlags, NotedChange, readFlagsAs } from '../audit/audit-flags.ts';
-import { describeRule } from '../policy/describe-rule.ts';
 import type { RuleSource } from '../policy/facts.ts';
+import { describeRule } from '../policy/rules/describe.ts';
 import type { Db } from '../store/store.ts';
 import { readStoredRules } from '../store/stored-json.ts';
 import { findVersionEvents } from '../store/version-events.ts';

@@ -1,7 +1,7 @@
 /** Evaluates recorded calls by proposed rules; nothing is written or sent. */
 import { type Judged, judgeRecorded } from '../calls/judge-recorded.ts';
-import { compileGuardrails, compilePolicy } from '../policy/compile-rules.ts';
 import type { Facts } from '../policy/facts.ts';
+import { compileGuardrails, compilePolicy } from '../policy/rules/compile.ts';
 import { checkRules, type SubmittedRules } from './check-rules.ts';
 import { readPolicy } from './policies.ts';
 

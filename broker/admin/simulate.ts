@@ -2,7 +2,7 @@
 import { type Simulated, type SimulatedAction, simulate } from '../calls/simulate.ts';
 import { GIT_PLATFORM, nameOf, readTarget } from '../git/git-call.ts';
 import type { GitRef } from '../policy/facts.ts';
-import { refNameProblem } from '../policy/ref-name.ts';
+import { refNameProblem } from '../policy/refs/name.ts';
 import { checkRules, type SubmittedRules } from './check-rules.ts';
 import { loadAgent } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';

@@ -9,7 +9,7 @@ import type { Ask, Facts, Grant, Instant } from '../policy/facts.ts';
 import { entryFor } from '../policy/operation-index.ts';
 import type { AppPermissions } from '../policy/platform-rules.ts';
 import { isFromTemplate } from '../policy/repos.ts';
-import { namesAsk } from '../policy/rule-selection.ts';
+import { namesAsk } from '../policy/rules/selection.ts';
 import type { AppLimits } from '../token-source/app-installation.ts';
 import type { Call } from './call.ts';
 

@@ -9,7 +9,7 @@ import type { Honoured, Unidentified } from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
-import type { Mask } from '../policy/mask.ts';
+import type { Mask } from '../policy/masks/mask.ts';
 import type { Holder } from '../runtime/shared-limit.ts';
 import { pause } from '../runtime/waits.ts';
 import type { CallWatch } from '../telemetry/call-watch.ts';

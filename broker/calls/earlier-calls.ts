@@ -8,7 +8,7 @@ import type { AccessEnded } from '../policy/access-ended.ts';
 import { describeEarlier, type Earlier, REPEAT_WINDOW_MS, unknownUntil, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
 import { familyIn, lookBack, lookedBackAt } from '../policy/look-back.ts';
-import type { After } from '../policy/rule.ts';
+import type { After } from '../policy/rules/rule.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findCallMarks, putCallMarks } from '../store/call-marks.ts';
 import type { Db } from '../store/store.ts';
@@ -48,7 +48,7 @@ export async function withPast<A extends Ask>(
   return await earlierCalls.withEarlier(facts, await withCharges(broker, facts, ask, now), now);
 }
 
-/** The kind under which calls are noted for a look-back rule. `text`: the rule's look-back condition (compile-rules.ts). */
+/** The kind under which calls are noted for a look-back rule. `text`: the rule's look-back condition (policy/rules/compile.ts). */
 export const kindOfText = (text: string): string => sha256Hex(text).slice(0, 32);
 
 /** The audit row of a call, and when it was made. */

@@ -12,7 +12,7 @@ import { OutboundFault } from '../egress/unreachable.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
-import type { Mask } from '../policy/mask.ts';
+import type { Mask } from '../policy/masks/mask.ts';
 import { withEndHeldBack } from '../runtime/held-back-end.ts';
 import { type Call, familyOf, holderOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';

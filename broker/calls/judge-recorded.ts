@@ -9,7 +9,7 @@ import type { Uses } from '../broker.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import type { Ask, Facts } from '../policy/facts.ts';
 import { lookBackRules } from '../policy/look-back.ts';
-import { type RuleOutcome, ruleOutcome } from '../policy/rule-outcome.ts';
+import { type RuleOutcome, ruleOutcome } from '../policy/rules/outcome.ts';
 import { UNLIMITED } from '../runtime/long-bodies.ts';
 import { findAuditRows } from '../store/audit-search.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';

@@ -4,7 +4,7 @@ import { inUtf8, type ReadAnswer, type Received } from '../egress/answer.ts';
 import { maskedHeaders, maskingOf } from '../egress/mask-answer.ts';
 import { PieceMasker, piecesOf } from '../egress/mask-lines.ts';
 import { StreamBroken, type Transferred } from '../egress/streamed-body.ts';
-import type { Mask } from '../policy/mask.ts';
+import type { Mask } from '../policy/masks/mask.ts';
 import { essenceOf, isUtf8Name } from '../wire/media-type.ts';
 
 const CHARSET = /charset\s*=\s*"?([^\s";]*)/gi;

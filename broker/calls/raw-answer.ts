@@ -3,7 +3,7 @@ import { MAX_RESULT_BYTES } from '../approvals/sealed.ts';
 import { inUtf8, type RawAnswer, type ReadAnswer, type Received } from '../egress/answer.ts';
 import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import { maskedHeaders } from '../egress/mask-answer.ts';
-import type { Mask } from '../policy/mask.ts';
+import type { Mask } from '../policy/masks/mask.ts';
 import { passedOn } from './forward-stream.ts';
 
 /** Copies the body of an answer before its buffer is handed to the reader; undefined when it is too long to store. */

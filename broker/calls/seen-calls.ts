@@ -2,8 +2,8 @@
 import { type Earlier, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
 import { familyIn, lookBack, lookBackRules } from '../policy/look-back.ts';
-import type { After } from '../policy/rule.ts';
-import { questionOf, selects } from '../policy/rule-selection.ts';
+import type { After } from '../policy/rules/rule.ts';
+import { questionOf, selects } from '../policy/rules/selection.ts';
 
 type Seen = { at: Instant; auditId: string };
 /** Calls of one kind by one agent's family, newest first. `unsure`: the row does not say whether the call is of this kind. */

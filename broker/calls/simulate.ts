@@ -2,9 +2,9 @@
 
 import type { Uses } from '../broker.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
-import { compileGuardrails, compilePolicy } from '../policy/compile-rules.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
 import { ALL_PLATFORMS, type Ask, type CallAsk, type GitAsk, type RuleSource, type Verdict } from '../policy/facts.ts';
+import { compileGuardrails, compilePolicy } from '../policy/rules/compile.ts';
 import { UNLIMITED } from '../runtime/long-bodies.ts';
 import { present } from '../runtime/present.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';

@@ -3,10 +3,10 @@
 import { parsePublicKey } from '../crypto/public-key.ts';
 import { parsePlatformEntry } from '../platforms/builtin.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { ruleProblems } from '../policy/compile-rules.ts';
-import { compileCondition } from '../policy/condition.ts';
-import { conditionDoubts } from '../policy/condition-doubts.ts';
-import { presenceTest } from '../policy/condition-variables.ts';
+import { compileCondition } from '../policy/conditions/condition.ts';
+import { conditionDoubts } from '../policy/conditions/doubts.ts';
+import { presenceTest } from '../policy/conditions/variables.ts';
+import { ruleProblems } from '../policy/rules/compile.ts';
 import { entriesOf, type Governance, ruleSources, termsOf } from './governance.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { type Finding, listNames, type Path } from './problems.ts';

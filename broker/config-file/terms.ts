@@ -1,7 +1,7 @@
 /** Schemas of the terms of a grant: in governance files, in the owner API, and of grants that a parent passes to a child. */
 import { z } from 'zod';
 import { REF_CHANGES } from '../policy/facts.ts';
-import { refPatternProblem } from '../policy/ref-patterns.ts';
+import { refPatternProblem } from '../policy/refs/patterns.ts';
 import { EXPIRY_FORMS, EXPIRY_PATTERN, parseExpiry } from './expiry.ts';
 import { name } from './name.ts';
 

@@ -1,7 +1,7 @@
 /** Turns an upstream's response into the agent's answer: always JSON, never with the credential (BD-15, CX-*). */
 import { isUtf8 } from 'node:buffer';
 import { isJsonWithin } from '../../json/member-texts.ts';
-import type { Mask } from '../policy/mask.ts';
+import type { Mask } from '../policy/masks/mask.ts';
 import { charsetsOf, essenceOf, isUtf8Name } from '../wire/media-type.ts';
 import { bytesOfHeader, readAnswerHeaders } from './answer-headers.ts';
 import type { CredentialPatterns } from './credential-patterns.ts';

@@ -3,7 +3,7 @@
  * pack that follows is never read.
  */
 import type { GitRef } from '../policy/facts.ts';
-import { refNameProblem } from '../policy/ref-name.ts';
+import { refNameProblem } from '../policy/refs/name.ts';
 import { type PktLine, readPktLine } from './pkt-line.ts';
 
 /** A push of more commands is one of a whole repository; each command is written into the audit row. */

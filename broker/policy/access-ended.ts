@@ -3,7 +3,7 @@ import { effectiveGrant } from './attenuation.ts';
 import { withoutBreakers } from './breaker.ts';
 import { standingChecks } from './checks.ts';
 import type { AgentHalt, Ask, CheckName, DenyReason, Facts, Instant } from './facts.ts';
-import { questionOf } from './rule-selection.ts';
+import { questionOf } from './rules/selection.ts';
 
 /**
  * The platform, scopes and connection for which a call was allowed. `through`: the id of the connection that the call uses, whether the call named a

@@ -1,7 +1,7 @@
 /** Selects the grant that an ask uses, and narrows a child's grant to its parent's (specification, Child identity). */
 import type { Ask, Constraints, Facts, Grant, Instant } from './facts.ts';
 import { intersectRecipients } from './recipients.ts';
-import { intersectRefs } from './ref-patterns.ts';
+import { intersectRefs } from './refs/patterns.ts';
 import { intersectRepositories } from './repos.ts';
 
 /**

@@ -19,9 +19,9 @@ import { haltOf } from './halt.ts';
 import { classify } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { refuseRecipients } from './recipients.ts';
-import { refusePushOptions, refuseRefs } from './refs.ts';
+import { refusePushOptions, refuseRefs } from './refs/refs.ts';
 import { refuseRepositories } from './repos.ts';
-import { checkGuardrails, checkPolicy, denyUnknown } from './rule-checks.ts';
+import { checkGuardrails, checkPolicy, denyUnknown } from './rules/checks.ts';
 
 /** Those of every question, including those without a concrete call (specification, TRQP response base). In the order of STANDING_CHECKS. */
 export const standingChecks: readonly Check<(typeof STANDING_CHECKS)[number]>[] = [

@@ -6,7 +6,7 @@ export type Constraints = {
   recipients?: readonly string[];
   repos?: readonly string[];
   allow_repo_creation?: boolean;
-  /** Patterns of branches and tags that may be written (ref-patterns.ts). */
+  /** Patterns of branches and tags that may be written (refs/patterns.ts). */
   refs?: readonly string[];
   /** The permitted kinds of change of a ref. */
   ref_changes?: readonly RefChange[];

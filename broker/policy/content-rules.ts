@@ -5,8 +5,8 @@
 
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { type CallAsk, readMembers } from './call-ask.ts';
-import type { GraphqlCall } from './graphql.ts';
-import { argumentsOf } from './graphql-arguments.ts';
+import { argumentsOf } from './graphql/arguments.ts';
+import type { GraphqlCall } from './graphql/graphql.ts';
 import { parameterNames } from './names.ts';
 import { compilePattern, type Pattern } from './pattern.ts';
 import type { Classified, ContentRule, ContentRuleSource, Operation, PlatformRules } from './platform-rules.ts';

@@ -1,11 +1,11 @@
 /** Computes towards which limits of rules a call counts, and how much of each it takes. */
 
 import { present } from '../runtime/present.ts';
-import type { Amount } from './compiled-condition.ts';
+import type { Amount } from './conditions/compiled.ts';
 import type { Ask, Facts, Instant } from './facts.ts';
 import type { Counted } from './limit.ts';
-import type { Rule } from './rule.ts';
-import { isAbout, type Question, questionOf } from './rule-selection.ts';
+import type { Rule } from './rules/rule.ts';
+import { isAbout, type Question, questionOf } from './rules/selection.ts';
 
 /** Evaluates a concrete call. Pure; never throws. `now`: milliseconds since the epoch. */
 export function countedBy(facts: Facts, ask: Ask, now: Instant): Counted[] {

@@ -15,9 +15,9 @@ import {
   type Verdict,
 } from './facts.ts';
 import type { CheckInput, Finding } from './finding.ts';
-import { maskOfCall } from './mask-checks.ts';
-import type { Rule } from './rule.ts';
-import { questionOf } from './rule-selection.ts';
+import { maskOfCall } from './masks/checks.ts';
+import type { Rule } from './rules/rule.ts';
+import { questionOf } from './rules/selection.ts';
 import { basisOf, standsIn } from './standing-approval.ts';
 import type { Hold } from './standing-terms.ts';
 

@@ -17,7 +17,7 @@ import {
 } from './call-ask.ts';
 import type { Constraints } from './constraints.ts';
 import type { ReportedLimit } from './limit.ts';
-import type { Mask } from './mask.ts';
+import type { Mask } from './masks/mask.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import {
   EFFECTS,
@@ -27,7 +27,7 @@ import {
   type Policy,
   type Rule,
   type RuleSource,
-} from './rule.ts';
+} from './rules/rule.ts';
 import type { Basis, Hold, Repeat, StandingApproval } from './standing-terms.ts';
 
 /** Milliseconds since the Unix epoch. Functions of this folder take the time as an argument. */

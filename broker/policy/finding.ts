@@ -1,8 +1,8 @@
 /** The input and the result of the checks of a decision. */
 import type { CheckName, DenyReason, Facts, Grant, HoldReason, Instant, MatchedRule, Verdict } from './facts.ts';
 import type { ReportedLimit } from './limit.ts';
-import type { Rule } from './rule.ts';
-import type { Question } from './rule-selection.ts';
+import type { Rule } from './rules/rule.ts';
+import type { Question } from './rules/selection.ts';
 import type { Hold } from './standing-terms.ts';
 
 /** The input of the checks. */

@@ -2,7 +2,7 @@
  * Limits of rules: a rule with a limit applies to calls that would exceed it in the current period. Periods are those of the calendar in UTC, so that it is
  * predictable when the next one begins.
  */
-import type { Amount } from './compiled-condition.ts';
+import type { Amount } from './conditions/compiled.ts';
 
 export const PERIODS = ['hour', 'day', 'week', 'month'] as const;
 export type Period = (typeof PERIODS)[number];

@@ -1,7 +1,7 @@
 /** Determines which rules look back from a call, and which rules look back at it later. */
 import type { Ask, Facts, Instant } from './facts.ts';
-import type { After, MatchedRule, Rule } from './rule.ts';
-import { isAbout, questionOf, selects } from './rule-selection.ts';
+import type { After, MatchedRule, Rule } from './rules/rule.ts';
+import { isAbout, questionOf, selects } from './rules/selection.ts';
 
 /** A rule that applies to the call if its agent made a call of `after` before. */
 export type Look = { source: MatchedRule['source']; place: number; after: After };

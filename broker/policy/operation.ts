@@ -16,15 +16,15 @@ import {
 } from './content-rules.ts';
 import { followProblem } from './follow-redirects.ts';
 import { compileFreeRule } from './free-members.ts';
-import { readGraphqlCall } from './graphql-call.ts';
-import { whyUncovered } from './graphql-uncovered.ts';
+import { readGraphqlCall } from './graphql/call.ts';
+import { whyUncovered } from './graphql/uncovered.ts';
 import { nameList } from './names.ts';
 import { indexOperations } from './operation-index.ts';
 import { compilePattern } from './pattern.ts';
 import type { Classified, Operation, PlatformRules, RefusedParameter, RulesSource } from './platform-rules.ts';
 import { reachability } from './reachable.ts';
 import { compileRecipientPointer } from './recipient-pointer.ts';
-import { compileRefRule } from './ref-rules.ts';
+import { compileRefRule } from './refs/rules.ts';
 import type { Spelling } from './spelling.ts';
 import { findListing, findTool, toolOf } from './tool.ts';
 

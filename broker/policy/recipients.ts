@@ -4,8 +4,8 @@
  */
 import { type Address, readAddress, readAddresses, readId, readIds, readMessageRecipients } from './addresses.ts';
 import { type CallAsk, type JsonValue, readMembers, UnreadBody } from './facts.ts';
-import { argumentsOf } from './graphql-arguments.ts';
-import { readGraphqlCall } from './graphql-call.ts';
+import { argumentsOf } from './graphql/arguments.ts';
+import { readGraphqlCall } from './graphql/call.ts';
 import { parameterNames } from './names.ts';
 import { isGraphql, namesCall } from './operation.ts';
 import type { PlatformRules, RecipientMatch, RecipientPointer, RecipientRule } from './platform-rules.ts';

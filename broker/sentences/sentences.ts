@@ -1,7 +1,7 @@
 /** Describes a call in one sentence: by the template of its operation, or generically. */
 import { type CallAsk, readMembers } from '../policy/call-ask.ts';
-import { argumentsOf } from '../policy/graphql-arguments.ts';
-import { readGraphqlCall } from '../policy/graphql-call.ts';
+import { argumentsOf } from '../policy/graphql/arguments.ts';
+import { readGraphqlCall } from '../policy/graphql/call.ts';
 import { isGraphql, parseOperation } from '../policy/operation.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
 import { namedRecipients, recipientRulesFor } from '../policy/recipients.ts';

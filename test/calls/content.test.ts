@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { RuleSource } from '../../broker/policy/rule.ts';
+import type { RuleSource } from '../../broker/policy/rules/rule.ts';
 import { pause } from '../../broker/runtime/waits.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { withoutCalls } from '../world/evidence.ts';

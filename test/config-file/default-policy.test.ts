@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
 import { compileManifest, Manifest } from '../../broker/platforms/manifest.ts';
-import { compilePolicy } from '../../broker/policy/compile-rules.ts';
 import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
 import { type AgentFacts, type Ask, type Facts, METHODS, type Method } from '../../broker/policy/facts.ts';
-import { questionOf } from '../../broker/policy/rule-selection.ts';
-import { matchRules } from '../../broker/policy/rules.ts';
+import { compilePolicy } from '../../broker/policy/rules/compile.ts';
+import { matchRules } from '../../broker/policy/rules/rules.ts';
+import { questionOf } from '../../broker/policy/rules/selection.ts';
 
 const policy = compilePolicy({ id: 'p', name: 'default', version: 1, rules: DEFAULT_POLICY_RULES });
 const agent: AgentFacts = {

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { STARTS } from '../../broker/console/static/policies/starts.js';
 import { FUNCTIONS, VARIABLES, WHOLE } from '../../broker/console/static/policy/condition-words.js';
 import { differences, merged } from '../../broker/console/static/policy/differ.js';
-import { ruleProblems } from '../../broker/policy/compile-rules.ts';
-import { isVariable } from '../../broker/policy/condition-variables.ts';
+import { isVariable } from '../../broker/policy/conditions/variables.ts';
 import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
+import { ruleProblems } from '../../broker/policy/rules/compile.ts';
 
 const problemsOf = (rules: unknown) => ruleProblems(rules as RuleSource[], 'policy');
 const rule = (name: string, effect = 'deny') => ({ name, effect });

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { CommandListReader, type CommandListState, MAX_HEAD_BYTES } from '../../broker/git/command-list.ts';
 import { MAX_PKT_LINE_LENGTH, readPktLine } from '../../broker/git/pkt-line.ts';
-import { refNameProblem } from '../../broker/policy/ref-name.ts';
+import { refNameProblem } from '../../broker/policy/refs/name.ts';
 import { commandList, pktLine, ZERO } from '../world/git-bytes.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CallAsk, JsonObject, Method } from '../../broker/policy/facts.ts';
 import { relate } from '../../broker/policy/pattern.ts';
-import { writtenByRules } from '../../broker/policy/ref-rules.ts';
+import { writtenByRules } from '../../broker/policy/refs/rules.ts';
 import { rulesOf } from './classified.ts';
 
 const RULES = rulesOf('github');

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { CallAsk, JsonObject } from '../../broker/policy/facts.ts';
-import { maskOfCall } from '../../broker/policy/mask-checks.ts';
-import { memberMask } from '../../broker/policy/mask-members.ts';
-import type { Question } from '../../broker/policy/rule-selection.ts';
+import { maskOfCall } from '../../broker/policy/masks/checks.ts';
+import { memberMask } from '../../broker/policy/masks/members.ts';
+import type { Question } from '../../broker/policy/rules/selection.ts';
 import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 describe('Notion', () => {

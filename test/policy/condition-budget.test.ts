@@ -1,6 +1,6 @@
 /** The budget of a condition limits the CPU time of the thread: whatever the meter counts, no other request waits longer than this. */
 import { describe, expect, test } from 'vitest';
-import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
+import { compileCondition, conditionInput } from '../../broker/policy/conditions/condition.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { machineMs } from '../world/longest-turn.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';

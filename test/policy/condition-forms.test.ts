@@ -3,7 +3,7 @@
  * body for which servers accept more than one spelling.
  */
 import { describe, expect, test } from 'vitest';
-import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
+import { compileCondition, conditionInput } from '../../broker/policy/conditions/condition.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { agent, call, NOW } from './world.ts';
 

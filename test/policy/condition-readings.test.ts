@@ -3,7 +3,7 @@
  * lenient with the next.
  */
 import { describe, expect, test } from 'vitest';
-import { compileAmount, compileCondition, conditionInput } from '../../broker/policy/condition.ts';
+import { compileAmount, compileCondition, conditionInput } from '../../broker/policy/conditions/condition.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { agent, call, NOW } from './world.ts';
 

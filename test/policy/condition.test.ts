@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
+import { compileCondition, conditionInput } from '../../broker/policy/conditions/condition.ts';
 import { type CallAsk, type JsonObject, UnreadBody } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import type { PlatformRules } from '../../broker/policy/platform-rules.ts';

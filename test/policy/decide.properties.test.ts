@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { attenuate } from '../../broker/policy/attenuation.ts';
-import { compileGuardrails, compilePolicy } from '../../broker/policy/compile-rules.ts';
 import { decide } from '../../broker/policy/decide.ts';
 import {
   AGENT_STATUSES,
@@ -15,6 +14,7 @@ import {
   type Verdict,
 } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import { compileGuardrails, compilePolicy } from '../../broker/policy/rules/compile.ts';
 import { sized } from '../world/thorough.ts';
 import {
   anyAsk,

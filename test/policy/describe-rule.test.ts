@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { compilePolicy } from '../../broker/policy/compile-rules.ts';
-import { describeRule } from '../../broker/policy/describe-rule.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
+import { compilePolicy } from '../../broker/policy/rules/compile.ts';
+import { describeRule } from '../../broker/policy/rules/describe.ts';
 
 test.each<[RuleSource, string]>([
   [{ effect: 'require_approval', methods: ['POST', 'PUT', 'PATCH'] }, 'POST, PUT, PATCH wait'],

@@ -1,6 +1,6 @@
 /** Conditions on GraphQL calls see all arguments, however the agent names its variables or writes values into the document. */
 import { describe, expect, test } from 'vitest';
-import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
+import { compileCondition, conditionInput } from '../../broker/policy/conditions/condition.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { agent, call, graphqlCall, NOW } from './world.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { buildSchema, graphqlSync } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../broker/policy/facts.ts';
-import { readGraphqlCall } from '../../broker/policy/graphql-call.ts';
+import { readGraphqlCall } from '../../broker/policy/graphql/call.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
 import { sized } from '../world/thorough.ts';
 import { graphqlCall as call } from './world.ts';

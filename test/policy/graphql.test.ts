@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../broker/policy/facts.ts';
-import { GRAPHQL_LIMITS } from '../../broker/policy/graphql.ts';
-import { readGraphqlCall } from '../../broker/policy/graphql-call.ts';
+import { readGraphqlCall } from '../../broker/policy/graphql/call.ts';
+import { GRAPHQL_LIMITS } from '../../broker/policy/graphql/graphql.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';
 import { graphqlCall as call } from './world.ts';

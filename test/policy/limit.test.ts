@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { limitOf } from '../../broker/console/static/policies/effects.js';
-import { compileGuardrails, ruleProblems } from '../../broker/policy/compile-rules.ts';
 import { countedBy } from '../../broker/policy/counted-limits.ts';
 import { decide } from '../../broker/policy/decide.ts';
-import { describeRule } from '../../broker/policy/describe-rule.ts';
 import type { AgentFacts, JsonObject, RuleSource } from '../../broker/policy/facts.ts';
 import {
   describeLimit,
@@ -13,6 +11,8 @@ import {
   periodAt,
   reportedLimit,
 } from '../../broker/policy/limit.ts';
+import { compileGuardrails, ruleProblems } from '../../broker/policy/rules/compile.ts';
+import { describeRule } from '../../broker/policy/rules/describe.ts';
 import { ALLOW_ALL, agent, ask, call, facts, guardrailsOf, NOW, parent, policyOf, WRITE } from './world.ts';
 
 const at = (text: string) => Date.parse(text);

@@ -2,12 +2,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { afterOf } from '../../broker/console/static/policies/effects.js';
-import { ruleProblems } from '../../broker/policy/compile-rules.ts';
 import { decide } from '../../broker/policy/decide.ts';
-import { describeAfter, describeRule } from '../../broker/policy/describe-rule.ts';
 import { describeEarlier, type Earlier, untilOf } from '../../broker/policy/earlier.ts';
 import { type Ask, type RuleSource, UnreadBody } from '../../broker/policy/facts.ts';
 import { lookBack } from '../../broker/policy/look-back.ts';
+import { ruleProblems } from '../../broker/policy/rules/compile.ts';
+import { describeAfter, describeRule } from '../../broker/policy/rules/describe.ts';
 import { covered, guardRules, policyRules } from './arbitraries.ts';
 import { agent, ask, call, facts, guardrailsOf, NOW, parent, policyOf, READ, WRITE } from './world.ts';
 

@@ -14,8 +14,8 @@ import {
   REF_CHANGES,
   readMembers,
 } from '../../broker/policy/facts.ts';
-import { intersectRefs, matchesRef } from '../../broker/policy/ref-patterns.ts';
-import { refuseRefs } from '../../broker/policy/refs.ts';
+import { intersectRefs, matchesRef } from '../../broker/policy/refs/patterns.ts';
+import { refuseRefs } from '../../broker/policy/refs/refs.ts';
 import { refuseRepositories } from '../../broker/policy/repos.ts';
 import { rulesOf } from '../platforms/classified.ts';
 import { sized } from '../world/thorough.ts';

@@ -6,7 +6,7 @@ import type { CallAsk, Constraints, Facts, JsonObject } from '../../broker/polic
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
 import { effectivePermissions } from '../../broker/policy/permissions.ts';
 import type { Operation } from '../../broker/policy/platform-rules.ts';
-import { refuseRefs } from '../../broker/policy/refs.ts';
+import { refuseRefs } from '../../broker/policy/refs/refs.ts';
 import { isNeverInRepositories, refuseRepositories } from '../../broker/policy/repos.ts';
 import { agent, facts, grant, NOW, parent } from './world.ts';
 

@@ -8,8 +8,8 @@ import {
   UnreadBody,
 } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
-import { intersectRefs, matchesRef, refPatternProblem } from '../../broker/policy/ref-patterns.ts';
-import { refuseRefs } from '../../broker/policy/refs.ts';
+import { intersectRefs, matchesRef, refPatternProblem } from '../../broker/policy/refs/patterns.ts';
+import { refuseRefs } from '../../broker/policy/refs/refs.ts';
 import { call } from './world.ts';
 
 const NOTHING_SAID = compilePlatformRules({ kind: 'rest', scopes: {}, graphql: { path: '/graphql' } });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { compileGuardrails, compilePolicy, ruleProblems } from '../../broker/policy/compile-rules.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import { compileGuardrails, compilePolicy, ruleProblems } from '../../broker/policy/rules/compile.ts';
 import { crmRules, policyOf } from './world.ts';
 
 describe('rules that do not compile', () => {

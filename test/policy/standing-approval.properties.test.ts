@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compileGuardrails, compilePolicy } from '../../broker/policy/compile-rules.ts';
 import { decide } from '../../broker/policy/decide.ts';
 import type { Ask, Facts, JsonObject, JsonValue, Repeat, RuleSource, Verdict } from '../../broker/policy/facts.ts';
 import { offeredMembers } from '../../broker/policy/free-members.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import { compileGuardrails, compilePolicy } from '../../broker/policy/rules/compile.ts';
 import type { Free, StandingApproval, Written } from '../../broker/policy/standing-terms.ts';
 import { sized } from '../world/thorough.ts';
 import { agent, grant, NOW, parent } from './world.ts';

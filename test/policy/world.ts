@@ -1,6 +1,5 @@
 /** Plain facts for the tests of decisions: an agent with one grant on a small CRM, which may read and write contacts. */
 
-import { compileGuardrails, compilePolicy } from '../../broker/policy/compile-rules.ts';
 import type {
   AgentFacts,
   Ask,
@@ -13,6 +12,7 @@ import type {
   Verdict,
 } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import { compileGuardrails, compilePolicy } from '../../broker/policy/rules/compile.ts';
 
 export const NOW = Date.UTC(2026, 0, 15, 12);
 

@@ -6,7 +6,7 @@ import { type CelInput, celEnv, celList, celMap, parse, plan } from '@bufbuild/c
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { compileCondition, conditionInput } from '../../../broker/policy/condition.ts';
+import { compileCondition, conditionInput } from '../../../broker/policy/conditions/condition.ts';
 import type { JsonObject, JsonValue } from '../../../broker/policy/facts.ts';
 import { agent, call, NOW } from '../../policy/world.ts';
 import { type Count, type Fuzzed, usually } from '../fuzz.ts';

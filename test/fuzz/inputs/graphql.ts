@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { buildSchema, execute, parse } from 'graphql';
 import { expect } from 'vitest';
-import { readGraphqlCall } from '../../../broker/policy/graphql-call.ts';
+import { readGraphqlCall } from '../../../broker/policy/graphql/call.ts';
 import { type Count, type Fuzzed, usually } from '../fuzz.ts';
 
 /** Accepts anything, like servers without validation. */

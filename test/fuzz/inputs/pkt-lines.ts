@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { CommandListReader, type CommandListState } from '../../../broker/git/command-list.ts';
-import { refNameProblem } from '../../../broker/policy/ref-name.ts';
+import { refNameProblem } from '../../../broker/policy/refs/name.ts';
 import { commandList, pktLine, ZERO } from '../../world/git-bytes.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 

@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Constraints } from '../../../broker/policy/facts.ts';
-import { intersectRefs } from '../../../broker/policy/ref-patterns.ts';
+import { intersectRefs } from '../../../broker/policy/refs/patterns.ts';
 import { intersectRepositories } from '../../../broker/policy/repos.ts';
 import { deleteGrant, listGrants, putGrant } from '../../../broker/store/agents.ts';
 import type { GrantTable } from '../../../broker/store/tables/rules.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { simulateCall } from '../../../admin/simulate.ts';
 import { Guardrails, PolicyRules } from '../../../config-file/schema.ts';
 import { CONCRETE_CHECKS, DENY_REASONS, EFFECTS, REF_CHANGES, STANDING_CHECKS } from '../../../policy/facts.ts';
-import type { Mask } from '../../../policy/mask.ts';
+import type { Mask } from '../../../policy/masks/mask.ts';
 import { VALUE_KINDS } from '../../../policy/value-kinds.ts';
 import { Action, text } from '../../../wire/action.ts';
 import { AgentId } from '../../owned/agent.ts';
