@@ -19,7 +19,7 @@ const ENTRIES = {
   'quick-mcp': 'bin/quick-mcp.ts',
   'broker/audit/recording-thread': 'broker/audit/recording-thread.ts',
   'broker/config-file/parse-thread': 'broker/config-file/parse-thread.ts',
-  'broker/egress/answer-thread': 'broker/egress/answer-thread.ts',
+  'broker/egress/answers/answer-thread': 'broker/egress/answers/answer-thread.ts',
   'broker/egress/hash-thread': 'broker/egress/hash-thread.ts',
   'mcp/client/connect-agent': 'mcp/client/connect-agent.ts',
 };

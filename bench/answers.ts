@@ -1,9 +1,9 @@
 /** Measures the search for the credential in an answer. It runs on the main thread, so it adds to the time of each call. */
 import { randomBytes } from 'node:crypto';
 import { Secret } from '../broker/crypto/secret.ts';
-import { readAnswer } from '../broker/egress/answer.ts';
-import { makeCredentialPatterns } from '../broker/egress/credential-patterns.ts';
-import { StreamedCredential } from '../broker/egress/credential-stream.ts';
+import { readAnswer } from '../broker/egress/answers/answer.ts';
+import { makeCredentialPatterns } from '../broker/egress/credential-search/patterns.ts';
+import { StreamedCredential } from '../broker/egress/credential-search/stream.ts';
 
 /** One kind of answer: its size in bytes, and for each run the CPU microseconds to read one. */
 export type AnswerCost = { name: string; bytes: number; micros: number[] };

@@ -1,5 +1,5 @@
 import { Secret } from '../crypto/secret.ts';
-import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/credential-search/patterns.ts';
 import { whyUnsendable } from '../egress/rest.ts';
 import { isSigning } from '../egress/sign-request.ts';
 import type { Manifest } from '../platforms/manifest.ts';

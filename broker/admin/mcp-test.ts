@@ -4,8 +4,8 @@ import { readBuild } from '../build.ts';
 import { restPlatform } from '../calls/forward.ts';
 import { listOnce } from '../calls/mcp-list.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { makeMcpClient } from '../egress/mcp-client.ts';
-import type { McpAnswer } from '../egress/mcp-protocol.ts';
+import { makeMcpClient } from '../egress/mcp/client.ts';
+import type { McpAnswer } from '../egress/mcp/protocol.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { remedyOf } from './fresh-credential.ts';
 

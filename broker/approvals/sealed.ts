@@ -3,7 +3,7 @@ import { memberTexts } from '../../json/member-texts.ts';
 import { maskedIn } from '../audit/answer-notes.ts';
 import type { OutcomeOf, UpstreamAnswer } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
-import type { RawAnswer } from '../egress/answer.ts';
+import type { RawAnswer } from '../egress/answers/answer.ts';
 import type { Basis, JsonObject } from '../policy/facts.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';

@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { Uses } from '../broker.ts';
-import { isTextType } from '../egress/answer.ts';
+import { isTextType } from '../egress/answers/answer.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { parseEndpoint } from '../policy/endpoint.ts';
 import type { CallAsk, JsonObject, JsonValue } from '../policy/facts.ts';

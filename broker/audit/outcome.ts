@@ -1,6 +1,6 @@
 /** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from them. */
 
-import type { BlockedCause, RawAnswer } from '../egress/answer.ts';
+import type { BlockedCause, RawAnswer } from '../egress/answers/answer.ts';
 import type { Followed } from '../egress/redirect.ts';
 import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';

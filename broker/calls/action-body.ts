@@ -2,7 +2,7 @@
  * The body of a call written as JSON whose operation takes another kind of body than its platform does (`bodies` of the manifest): a list,
  * text, bytes, parts, or an object in the other form. The encoded body is judged as /proxy judges the same bytes.
  */
-import { formProblem } from '../egress/form.ts';
+import { formProblem } from '../egress/credential-search/form.ts';
 import { partsProblem } from '../egress/parts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { isBase64 } from '../policy/base64.ts';

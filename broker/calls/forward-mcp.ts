@@ -3,10 +3,10 @@
 import type { Recording } from '../audit/recorder.ts';
 import type { Broker, Uses } from '../broker.ts';
 import { readBuild } from '../build.ts';
-import type { Received } from '../egress/answer.ts';
+import type { Received } from '../egress/answers/answer.ts';
 import { readBearerChallenge } from '../egress/bearer-challenge.ts';
-import { type McpClient, makeMcpClient } from '../egress/mcp-client.ts';
-import { isOwnFailure, type McpAnswer } from '../egress/mcp-protocol.ts';
+import { type McpClient, makeMcpClient } from '../egress/mcp/client.ts';
+import { isOwnFailure, type McpAnswer } from '../egress/mcp/protocol.ts';
 import { unreachable } from '../egress/unreachable.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';

@@ -1,9 +1,9 @@
 /** Sends an allowed call and streams its answer. */
 
 import { sha256Hex } from '../crypto/canonical.ts';
-import type { Received } from '../egress/answer.ts';
-import { bytesOfHeader } from '../egress/answer-headers.ts';
-import type { CredentialPatterns } from '../egress/credential-patterns.ts';
+import type { Received } from '../egress/answers/answer.ts';
+import { bytesOfHeader } from '../egress/answers/answer-headers.ts';
+import type { CredentialPatterns } from '../egress/credential-search/patterns.ts';
 import type { Answer, Outbound, StreamedAnswer } from '../egress/dispatcher.ts';
 import { STREAM_IDLE_MS, type StreamRequest } from '../egress/outbound-request.ts';
 import { type Followed, type FollowRule, sendFollowing } from '../egress/redirect.ts';

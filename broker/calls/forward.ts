@@ -1,7 +1,7 @@
 import type { Destination } from '../approvals/held-request.ts';
 import type { Broker } from '../broker.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
-import { bytesOfHeader } from '../egress/answer-headers.ts';
+import { bytesOfHeader } from '../egress/answers/answer-headers.ts';
 import type { ExchangeLimits } from '../egress/buffered-exchange.ts';
 import { type OutboundRequest, type StreamRequest, WHOLE_TOTAL_MS } from '../egress/outbound-request.ts';
 import { encodeParts } from '../egress/parts.ts';

@@ -1,6 +1,6 @@
 /** Result of a call that was sent, or was about to be. */
 import type { Decided, NotPassedOn } from '../audit/outcome.ts';
-import type { RawAnswer, ReadAnswer } from '../egress/answer.ts';
+import type { RawAnswer, ReadAnswer } from '../egress/answers/answer.ts';
 import type { Followed } from '../egress/redirect.ts';
 import type { Transferred } from '../egress/streamed-body.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';

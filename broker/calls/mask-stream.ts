@@ -1,8 +1,8 @@
 /** Masks streamed answers: events and JSON lines as they arrive, anything else as a whole. */
 import { createHash } from 'node:crypto';
-import { inUtf8, type ReadAnswer, type Received } from '../egress/answer.ts';
-import { maskedHeaders, maskingOf } from '../egress/mask-answer.ts';
-import { PieceMasker, piecesOf } from '../egress/mask-lines.ts';
+import { inUtf8, type ReadAnswer, type Received } from '../egress/answers/answer.ts';
+import { maskedHeaders, maskingOf } from '../egress/answers/mask-answer.ts';
+import { PieceMasker, piecesOf } from '../egress/answers/mask-lines.ts';
 import { StreamBroken, type Transferred } from '../egress/streamed-body.ts';
 import type { Mask } from '../policy/masks/mask.ts';
 import { essenceOf, isUtf8Name } from '../wire/media-type.ts';

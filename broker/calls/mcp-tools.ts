@@ -8,7 +8,7 @@ import { eventRow } from '../audit/event-row.ts';
 import type { Recording } from '../audit/recorder.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
-import type { CredentialPatterns } from '../egress/credential-patterns.ts';
+import type { CredentialPatterns } from '../egress/credential-search/patterns.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../policy/tool.ts';
 import { lockOrganisation } from '../store/governance.ts';

@@ -1,7 +1,7 @@
 /**
  * Parses a form (`application/x-www-form-urlencoded`) into an object, nested as Stripe and others write it: the inverse of `encodeForm`.
  */
-import { namesCharset } from '../egress/form.ts';
+import { namesCharset } from '../egress/credential-search/form.ts';
 import { MAX_PARAMETERS } from '../policy/endpoint.ts';
 import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts';
 

@@ -1,8 +1,8 @@
 /** Stores the answer of an approved raw call, until its client fetches it, as /proxy would have passed it on. */
 import { MAX_RESULT_BYTES } from '../approvals/sealed.ts';
-import { inUtf8, type RawAnswer, type ReadAnswer, type Received } from '../egress/answer.ts';
-import type { CredentialPatterns } from '../egress/credential-patterns.ts';
-import { maskedHeaders } from '../egress/mask-answer.ts';
+import { inUtf8, type RawAnswer, type ReadAnswer, type Received } from '../egress/answers/answer.ts';
+import { maskedHeaders } from '../egress/answers/mask-answer.ts';
+import type { CredentialPatterns } from '../egress/credential-search/patterns.ts';
 import type { Mask } from '../policy/masks/mask.ts';
 import { passedOn } from './forward-stream.ts';
 

@@ -1,6 +1,6 @@
 /** Parses a request into a call, in the same way for every entry point and for simulations. */
 import { namedByManifest, sentHeaders } from '../egress/client-headers.ts';
-import { formProblem } from '../egress/form.ts';
+import { formProblem } from '../egress/credential-search/form.ts';
 import { namedHeaders, refusedHeader, withheldHeaders } from '../egress/refused-headers.ts';
 import { type FilteredHeaders, filterAgentHeaders } from '../egress/request-headers.ts';
 import { platformHeaderNames } from '../egress/rest.ts';

@@ -6,7 +6,7 @@
 import dns from 'node:dns';
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
-import { type AnswerReader, makeAnswerReader } from './answer-reader.ts';
+import { type AnswerReader, makeAnswerReader } from './answers/answer-reader.ts';
 import { BUDGET } from './budget-limits.ts';
 import { type Answer, BufferedExchange, type ExchangeLimits } from './buffered-exchange.ts';
 import type { ConnectorOptions, Lookup } from './connector.ts';

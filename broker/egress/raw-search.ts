@@ -1,5 +1,5 @@
 /** Finds the literal credential, without encodings, at several times the speed of form-windows.ts. */
-import type { FindForms, Found, Span } from './form-search.ts';
+import type { FindForms, Found, Span } from './credential-search/form-search.ts';
 
 /** Prepares the search. `secrets`: not empty. */
 export function rawSearch(secrets: readonly Buffer[]): FindForms {

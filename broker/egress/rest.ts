@@ -10,7 +10,7 @@ import { isParted, readSecretParts } from '../platforms/secret-parts.ts';
 import { joinUpstreamUrl } from '../policy/endpoint.ts';
 import type { Instant, JsonObject, Method } from '../policy/facts.ts';
 import { foldName, parameterNames } from '../policy/names.ts';
-import { encodeForm } from './form.ts';
+import { encodeForm } from './credential-search/form.ts';
 import { isHeaderValue, type OutboundRequest } from './outbound-request.ts';
 import { isSigning, signatureHeaders, signRequest } from './sign-request.ts';
 import type { SigningAuth } from './signable.ts';

@@ -4,9 +4,9 @@
  */
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { isTextType } from './answer.ts';
+import { isTextType } from './answers/answer.ts';
 import type { CallLease } from './call-lease.ts';
-import type { CredentialSearch, SearchForms, StreamedCredential } from './credential-stream.ts';
+import type { CredentialSearch, SearchForms, StreamedCredential } from './credential-search/stream.ts';
 import { Exchange, type ResponseHeaders } from './exchange.ts';
 import { contentCodings } from './inflate.ts';
 import { type Inflater, inflateStream } from './inflate-stream.ts';

@@ -3,7 +3,7 @@ import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import { clientSecretBasic } from '../egress/client-basic.ts';
-import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/credential-search/patterns.ts';
 import { providerFetch } from '../egress/provider-fetch.ts';
 import { present } from '../runtime/present.ts';
 import { accountOf } from './account.ts';

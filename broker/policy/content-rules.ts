@@ -162,7 +162,7 @@ function applies({ pointer, paths, unless, isNull }: ContentRule, subject: JsonO
   return found;
 }
 
-/** Returns a value as a form encodes it (broker/egress/form.ts). */
+/** Returns a value as a form encodes it (broker/egress/credential-search/form.ts). */
 const textOf = (value: JsonValue): JsonValue =>
   typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
 

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
-import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/credential-search/patterns.ts';
 import { isHeaderValue } from '../egress/outbound-request.ts';
 import { MARGIN_MS } from './access-token.ts';
 import { refusalOf } from './app-refusal.ts';

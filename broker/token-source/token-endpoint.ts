@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Answer } from '../egress/buffered-exchange.ts';
-import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/credential-search/patterns.ts';
 import { isHeaderValue } from '../egress/outbound-request.ts';
 import type { Instant } from '../policy/facts.ts';
 import { lifeOf } from './access-token.ts';

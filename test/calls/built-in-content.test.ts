@@ -1,6 +1,6 @@
 /** Members of a body, and names in a query, with which an operation of a built-in platform needs another scope. */
 import { describe, expect, test } from 'vitest';
-import { encodeForm } from '../../broker/egress/form.ts';
+import { encodeForm } from '../../broker/egress/credential-search/form.ts';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { manifestOf } from '../platforms/classified.ts';

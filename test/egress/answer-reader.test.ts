@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
-import { readAnswer } from '../../broker/egress/answer.ts';
-import { makeAnswerReader } from '../../broker/egress/answer-reader.ts';
-import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
+import { readAnswer } from '../../broker/egress/answers/answer.ts';
+import { makeAnswerReader } from '../../broker/egress/answers/answer-reader.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-search/patterns.ts';
 
 const SECRET = 'ghp_0123456789abcdefghijklmnopqrstuvwxyz';
 const patterns = makeCredentialPatterns(new Secret(SECRET));

@@ -2,8 +2,8 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
-import { readAnswer } from '../../broker/egress/answer.ts';
-import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
+import { readAnswer } from '../../broker/egress/answers/answer.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-search/patterns.ts';
 import { sized } from '../world/thorough.ts';
 
 const CANARY = 'CANARY-7f3a+9/b&c d"e\\f=';

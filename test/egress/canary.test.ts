@@ -2,8 +2,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
-import { readAnswer } from '../../broker/egress/answer.ts';
-import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
+import { readAnswer } from '../../broker/egress/answers/answer.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-search/patterns.ts';
 import { type Answer, makeOutbound, type Outbound } from '../../broker/egress/dispatcher.ts';
 import { type AuthPlacement, buildRequest } from '../../broker/egress/rest.ts';
 import { certificateFor } from './certificate.ts';

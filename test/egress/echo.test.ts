@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
-import { readAnswer } from '../../broker/egress/answer.ts';
-import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
+import { readAnswer } from '../../broker/egress/answers/answer.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-search/patterns.ts';
 import { publicJson } from '../world/public-json.ts';
 import { sized } from '../world/thorough.ts';
 

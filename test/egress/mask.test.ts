@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
-import { type AnswerMask, readAnswer } from '../../broker/egress/answer.ts';
-import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
-import { maskedHeaders, maskingOf, maskText } from '../../broker/egress/mask-answer.ts';
-import { maskJson } from '../../broker/egress/mask-json.ts';
-import { PieceMasker } from '../../broker/egress/mask-lines.ts';
+import { type AnswerMask, readAnswer } from '../../broker/egress/answers/answer.ts';
+import { maskedHeaders, maskingOf, maskText } from '../../broker/egress/answers/mask-answer.ts';
+import { maskJson } from '../../broker/egress/answers/mask-json.ts';
+import { PieceMasker } from '../../broker/egress/answers/mask-lines.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-search/patterns.ts';
 import { VALUE_KINDS, type ValueKind, valuesOf } from '../../broker/policy/value-kinds.ts';
 
 const CARD = '4111 1111 1111 1111';

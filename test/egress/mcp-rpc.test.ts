@@ -1,8 +1,8 @@
 /** Reads of MCP server answers, with arbitrary content. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { mirrored, mirroredArguments, parameterHeaders } from '../../broker/egress/mcp-mirror.ts';
-import { readingRpc, readRpc, untilAnswered } from '../../broker/egress/mcp-rpc.ts';
+import { mirrored, mirroredArguments, parameterHeaders } from '../../broker/egress/mcp/mirror.ts';
+import { readingRpc, readRpc, untilAnswered } from '../../broker/egress/mcp/rpc.ts';
 import { runToEnd } from '../../broker/runtime/pace.ts';
 import { longestTurn, machineMs } from '../world/longest-turn.ts';
 import { scaledTimeout } from '../world/test-timeouts.ts';

@@ -1,8 +1,8 @@
 /** JSON of public APIs contains no credential, and none is found: in a thorough run, in a hundred megabytes of it. */
 import { expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
-import { readAnswer } from '../../broker/egress/answer.ts';
-import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
+import { readAnswer } from '../../broker/egress/answers/answer.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-search/patterns.ts';
 import { publicJson } from '../world/public-json.ts';
 import { sized } from '../world/thorough.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
-import { encodeForm } from '../../broker/egress/form.ts';
+import { encodeForm } from '../../broker/egress/credential-search/form.ts';
 import { filterAgentHeaders } from '../../broker/egress/request-headers.ts';
 import { buildRequest, platformHeaderNames, type RestCall, type RestPlatform } from '../../broker/egress/rest.ts';
 import { outboundTo, rawUpstream } from './upstream.ts';

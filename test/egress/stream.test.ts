@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
-import { StreamedCredential } from '../../broker/egress/credential-stream.ts';
+import { StreamedCredential } from '../../broker/egress/credential-search/stream.ts';
 import type { Outbound } from '../../broker/egress/dispatcher.ts';
 import type { StreamRequest } from '../../broker/egress/outbound-request.ts';
 import { StreamBroken } from '../../broker/egress/streamed-body.ts';

@@ -4,7 +4,7 @@ import { judgeBody } from '../../broker/calls/judge-body.ts';
 import { rawAction } from '../../broker/calls/raw-request.ts';
 import { inferScope } from '../../broker/calls/raw-scope.ts';
 import { askOf, readCall } from '../../broker/calls/read-call.ts';
-import { encodeForm } from '../../broker/egress/form.ts';
+import { encodeForm } from '../../broker/egress/credential-search/form.ts';
 import { partsProblem } from '../../broker/egress/parts.ts';
 import type { LoadedFacts } from '../../broker/facts/facts.ts';
 import { BUILTIN_NAMES, type BuiltinName } from '../../broker/platforms/builtin-names.ts';

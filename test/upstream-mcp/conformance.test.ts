@@ -6,7 +6,7 @@ import { beforeAll, test } from 'vitest';
 import { listAll } from '../../broker/calls/mcp-list.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
-import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
+import { makeMcpClient } from '../../broker/egress/mcp/client.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { type Expected, runAllScenarios } from '../world/conformance.ts';
 

@@ -1,6 +1,6 @@
 /** An organisation with an MCP server as its platform `tools`, and an agent that is granted all its scopes. */
 import { Secret } from '../../broker/crypto/secret.ts';
-import type { McpTarget } from '../../broker/egress/mcp-client.ts';
+import type { McpTarget } from '../../broker/egress/mcp/client.ts';
 import type { TestAgent } from '../world/agent.ts';
 import type { TestMcp } from '../world/mcp-server.ts';
 import type { Organisation, World } from '../world/world.ts';

@@ -9,7 +9,7 @@ import { type JSONRPCMessage, McpServer } from '@modelcontextprotocol/server';
 import { decodeJwt } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { resumeStream } from '../../broker/egress/mcp-resume.ts';
+import { resumeStream } from '../../broker/egress/mcp/resume.ts';
 import { unreachable } from '../../broker/egress/unreachable.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { listAll } from '../../broker/calls/mcp-list.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
-import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
+import { makeMcpClient } from '../../broker/egress/mcp/client.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
-import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
+import { makeMcpClient } from '../../broker/egress/mcp/client.ts';
 import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';

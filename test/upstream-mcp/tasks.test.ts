@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { decodeJwt } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
-import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
+import { makeMcpClient } from '../../broker/egress/mcp/client.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';

@@ -4,7 +4,7 @@ import { errorBody } from '../../../json/error-body.ts';
 import type { JsonValue } from '../../../json/json-value.ts';
 import { platformEffectOf } from '../../audit/effect.ts';
 import { BLOCKED_DETAILS, type StreamOutcome } from '../../audit/outcome.ts';
-import type { BlockedCause } from '../../egress/answer.ts';
+import type { BlockedCause } from '../../egress/answers/answer.ts';
 import { BODY_CUT } from '../../egress/unreachable.ts';
 import { hasSign } from '../../platforms/error-sign.ts';
 import type { Manifest } from '../../platforms/manifest.ts';

@@ -13,7 +13,7 @@ import {
 } from '../../calls/method-search.ts';
 import { bytesOf, isLong, type RawRequest } from '../../calls/raw-request.ts';
 import type { CallLease } from '../../egress/call-lease.ts';
-import type { FindForms } from '../../egress/form-search.ts';
+import type { FindForms } from '../../egress/credential-search/form-search.ts';
 import { rawSearch } from '../../egress/raw-search.ts';
 import type { BodySigning } from '../../egress/sign-request.ts';
 import { OutboundFault } from '../../egress/unreachable.ts';

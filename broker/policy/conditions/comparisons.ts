@@ -96,7 +96,7 @@ function numberIn(text: string, { isForm }: Meter): number {
   return Number(text);
 }
 
-/** Whether a text in a form is the encoding of a value that is not a text (broker/egress/form.ts); of a number, any of its forms. */
+/** Whether a text in a form is the encoding of a value that is not a text (broker/egress/credential-search/form.ts); of a number, any of its forms. */
 function isWrittenAs(text: string, value: CelValue): boolean {
   if (typeof value === 'boolean') return text === String(value);
   if (value === null) return text === '';

@@ -5,7 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { readingRpc, untilAnswered } from '../../../broker/egress/mcp-rpc.ts';
+import { readingRpc, untilAnswered } from '../../../broker/egress/mcp/rpc.ts';
 import { runToEnd } from '../../../broker/runtime/pace.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 

@@ -1,8 +1,8 @@
 /** Encodes JSON as `application/x-www-form-urlencoded`, nested as Stripe and others do. */
 
-import { MAX_PARAMETERS, namesMethod } from '../policy/endpoint.ts';
-import type { JsonObject, JsonValue } from '../policy/facts.ts';
-import { foldName } from '../policy/names.ts';
+import { MAX_PARAMETERS, namesMethod } from '../../policy/endpoint.ts';
+import type { JsonObject, JsonValue } from '../../policy/facts.ts';
+import { foldName } from '../../policy/names.ts';
 
 export type FormBody = { ok: true; body: string } | { ok: false; error: string };
 

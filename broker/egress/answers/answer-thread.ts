@@ -1,8 +1,8 @@
 /** Worker thread that reads large answers: on the main thread, an answer of 10 MiB would block all requests for a second. */
 import { parentPort } from 'node:worker_threads';
-import { recentlyUsed } from '../runtime/recently-used.ts';
+import { recentlyUsed } from '../../runtime/recently-used.ts';
+import { CredentialPatterns } from '../credential-search/patterns.ts';
 import { type AnswerMask, type ReadAnswer, type Received, readAnswer } from './answer.ts';
-import { CredentialPatterns } from './credential-patterns.ts';
 
 /** An answer to read. `secrets`: the texts to search for, from `CredentialPatterns.reveal`. */
 export type ToAnswerThread = {

@@ -3,12 +3,12 @@
  * 2025-11-25. Requested only when the server runs the call in no other way; the task is then followed until it ends, as if the call itself
  * had been answered.
  */
-import { objectMembers } from '../../json/member-texts.ts';
-import { LONG_BODY } from '../runtime/long-bodies.ts';
-import { inSlices, runToEnd } from '../runtime/pace.ts';
-import { type CallTime, mayPass } from './mcp-ask-again.ts';
-import type { RpcAnswer } from './mcp-rpc.ts';
-import { unreachable } from './unreachable.ts';
+import { objectMembers } from '../../../json/member-texts.ts';
+import { LONG_BODY } from '../../runtime/long-bodies.ts';
+import { inSlices, runToEnd } from '../../runtime/pace.ts';
+import { unreachable } from '../unreachable.ts';
+import { type CallTime, mayPass } from './ask-again.ts';
+import type { RpcAnswer } from './rpc.ts';
 
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 /** "Missing required client capability": returned before anything is done. */

@@ -1,6 +1,6 @@
 /** Body values that revision 2026-07-28 mirrors in headers, so that proxies need not parse it (Streamable HTTP, headers). */
-import type { JsonObject } from '../policy/facts.ts';
-import { isHeaderValue } from './outbound-request.ts';
+import type { JsonObject } from '../../policy/facts.ts';
+import { isHeaderValue } from '../outbound-request.ts';
 
 const MARK = 'x-mcp-header';
 /** RFC 9110 section 5.6.2. */

@@ -4,8 +4,9 @@
  * has a stretch of seven bytes without white space (`MIN_LINE`), so at least one aligned word lies wholly in it, and all possible words are
  * in a table.
  */
-import type { Form } from './credential-forms.ts';
+
 import { MAX_GAP, MIN_LINE } from './form-match.ts';
+import type { Form } from './forms.ts';
 
 const WORD = 4;
 

@@ -1,10 +1,10 @@
 /** Determines from a server's answers which protocol revision it supports. */
-import type { JsonObject } from '../policy/facts.ts';
-import type { RpcAnswer } from './mcp-rpc.ts';
-import { TASKS_EXTENSION } from './mcp-tasks.ts';
-import { isHeaderValue } from './outbound-request.ts';
-import type { BuiltRequest } from './rest.ts';
-import { type Unreachable, unreachable } from './unreachable.ts';
+import type { JsonObject } from '../../policy/facts.ts';
+import { isHeaderValue } from '../outbound-request.ts';
+import type { BuiltRequest } from '../rest.ts';
+import { type Unreachable, unreachable } from '../unreachable.ts';
+import type { RpcAnswer } from './rpc.ts';
+import { TASKS_EXTENSION } from './tasks.ts';
 
 export type McpAnswer = RpcAnswer | Extract<BuiltRequest, { ok: false }>;
 

@@ -1,10 +1,10 @@
 /** Reads answers: small ones on the calling thread, large ones on two worker threads: one of an organisation at a time, and in turns between organisations and their families. */
 import { Worker } from 'node:worker_threads';
-import type { Holder } from '../runtime/shared-limit.ts';
+import type { Holder } from '../../runtime/shared-limit.ts';
+import type { CredentialPatterns } from '../credential-search/patterns.ts';
+import { OrganisationsQueue } from '../fair-queue.ts';
 import { type AnswerMask, type ReadAnswer, type Received, readAnswer } from './answer.ts';
 import type { FromAnswerThread, ToAnswerThread } from './answer-thread.ts';
-import type { CredentialPatterns } from './credential-patterns.ts';
-import { OrganisationsQueue } from './fair-queue.ts';
 
 const THREAD = new URL(`./answer-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 

@@ -4,8 +4,8 @@
  * redaction as an oracle, character by character.
  */
 
-import type { Secret } from '../crypto/secret.ts';
-import { present } from '../runtime/present.ts';
+import type { Secret } from '../../crypto/secret.ts';
+import { present } from '../../runtime/present.ts';
 import { decodeBase64Runs, isBase64 } from './base64-runs.ts';
 import {
   type Classes,

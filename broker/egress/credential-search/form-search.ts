@@ -1,7 +1,8 @@
 /** Finds the forms of a credential in bytes, of which more may follow. */
-import type { Form } from './credential-forms.ts';
+
 import { matchForm, startsBefore } from './form-match.ts';
 import { FormWindows, MAX_UNSEEN } from './form-windows.ts';
+import type { Form } from './forms.ts';
 
 /** A range of bytes; `to` is exclusive. */
 export type Span = { from: number; to: number };

@@ -2,9 +2,9 @@
  * Polls an MCP server for the result of a tool call that was made: its task, or its resumed stream. Polling has no effect, so it is
  * retried.
  */
-import type { CallLease } from './call-lease.ts';
-import type { RpcAnswer } from './mcp-rpc.ts';
-import type { UnreachableCode } from './unreachable.ts';
+import type { CallLease } from '../call-lease.ts';
+import type { UnreachableCode } from '../unreachable.ts';
+import type { RpcAnswer } from './rpc.ts';
 
 /** The time limit of a call. */
 export type CallTime = {

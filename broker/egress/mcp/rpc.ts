@@ -5,14 +5,14 @@
 
 import { isUtf8 } from 'node:buffer';
 import { createParser } from 'eventsource-parser';
-import { objectMembers } from '../../json/member-texts.ts';
-import { JsonTokens } from '../../json/tokens.ts';
-import { LONG_BODY } from '../runtime/long-bodies.ts';
-import { inSlices, runToEnd } from '../runtime/pace.ts';
-import { essenceOf } from '../wire/media-type.ts';
-import type { Answer, Enough } from './buffered-exchange.ts';
-import { isHeaderValue } from './outbound-request.ts';
-import { type Unreachable, type UnreachableCode, unreachable } from './unreachable.ts';
+import { objectMembers } from '../../../json/member-texts.ts';
+import { JsonTokens } from '../../../json/tokens.ts';
+import { LONG_BODY } from '../../runtime/long-bodies.ts';
+import { inSlices, runToEnd } from '../../runtime/pace.ts';
+import { essenceOf } from '../../wire/media-type.ts';
+import type { Answer, Enough } from '../buffered-exchange.ts';
+import { isHeaderValue } from '../outbound-request.ts';
+import { type Unreachable, type UnreachableCode, unreachable } from '../unreachable.ts';
 
 type Received = Extract<Answer, { kind: 'answer' }>;
 

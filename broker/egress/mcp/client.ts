@@ -3,13 +3,16 @@
  * otherwise a handshake and, if the server issues one, a session id. Protocol fallback happens only on `tools/list`: a tool call is never
  * retried.
  */
-import type { Secret } from '../crypto/secret.ts';
-import type { Instant, JsonObject } from '../policy/facts.ts';
-import type { Answer } from './buffered-exchange.ts';
-import type { CallLease } from './call-lease.ts';
-import type { Outbound } from './dispatcher.ts';
-import { callTime } from './mcp-ask-again.ts';
-import { mirrored, parameterHeaders } from './mcp-mirror.ts';
+import type { Secret } from '../../crypto/secret.ts';
+import type { Instant, JsonObject } from '../../policy/facts.ts';
+import type { Answer } from '../buffered-exchange.ts';
+import type { CallLease } from '../call-lease.ts';
+import type { Outbound } from '../dispatcher.ts';
+import { WHOLE_TOTAL_MS } from '../outbound-request.ts';
+import { type BuiltRequest, buildRequest, type RestPlatform } from '../rest.ts';
+import { unreachable } from '../unreachable.ts';
+import { callTime } from './ask-again.ts';
+import { mirrored, parameterHeaders } from './mirror.ts';
 import {
   isInconsistentRefusal,
   isServerError,
@@ -22,13 +25,10 @@ import {
   sessionHeaders,
   statelessMeta,
   wasAbandoned,
-} from './mcp-protocol.ts';
-import { resumeStream } from './mcp-resume.ts';
-import { type RpcAnswer, readRpc, type StreamPlace, untilAnswered } from './mcp-rpc.ts';
-import { followTask, isTaskOnly, wantsTasks } from './mcp-tasks.ts';
-import { WHOLE_TOTAL_MS } from './outbound-request.ts';
-import { type BuiltRequest, buildRequest, type RestPlatform } from './rest.ts';
-import { unreachable } from './unreachable.ts';
+} from './protocol.ts';
+import { resumeStream } from './resume.ts';
+import { type RpcAnswer, readRpc, type StreamPlace, untilAnswered } from './rpc.ts';
+import { followTask, isTaskOnly, wantsTasks } from './tasks.ts';
 
 export type McpTarget = {
   /** Its base URL is the server's complete address. */

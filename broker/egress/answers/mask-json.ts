@@ -1,7 +1,7 @@
 /** Masks members and values in JSON text. Unmasked parts keep their original text, so that numbers keep their digits. */
-import { JsonTokens, type Token } from '../../json/tokens.ts';
-import type { MatchState, MemberMask } from '../policy/masks/members.ts';
-import { type ValueKind, valuesOf } from '../policy/value-kinds.ts';
+import { JsonTokens, type Token } from '../../../json/tokens.ts';
+import type { MatchState, MemberMask } from '../../policy/masks/members.ts';
+import { type ValueKind, valuesOf } from '../../policy/value-kinds.ts';
 
 /** Replaces a masked text; any other masked value becomes null. */
 export const MASKED = '[masked]';

@@ -1,10 +1,10 @@
 /** Searches for a credential in an answer that arrives in pieces. */
-import type { Secret } from '../crypto/secret.ts';
-import { recentlyUsed } from '../runtime/recently-used.ts';
-import { formsOf, rawForms } from './credential-forms.ts';
-import { type MadeOf, textsToFind } from './credential-patterns.ts';
+import type { Secret } from '../../crypto/secret.ts';
+import { recentlyUsed } from '../../runtime/recently-used.ts';
+import { rawSearch } from '../raw-search.ts';
 import { type FindForms, formSearch, type Span } from './form-search.ts';
-import { rawSearch } from './raw-search.ts';
+import { formsOf, rawForms } from './forms.ts';
+import { type MadeOf, textsToFind } from './patterns.ts';
 
 /** Replaces each byte of a credential in a text (`*`). */
 const MASK = 0x2a;

@@ -1,10 +1,10 @@
 /** Turns an upstream's response into the agent's answer: always JSON, never with the credential (BD-15, CX-*). */
 import { isUtf8 } from 'node:buffer';
-import { isJsonWithin } from '../../json/member-texts.ts';
-import type { Mask } from '../policy/masks/mask.ts';
-import { charsetsOf, essenceOf, isUtf8Name } from '../wire/media-type.ts';
+import { isJsonWithin } from '../../../json/member-texts.ts';
+import type { Mask } from '../../policy/masks/mask.ts';
+import { charsetsOf, essenceOf, isUtf8Name } from '../../wire/media-type.ts';
+import type { CredentialPatterns } from '../credential-search/patterns.ts';
 import { bytesOfHeader, readAnswerHeaders } from './answer-headers.ts';
-import type { CredentialPatterns } from './credential-patterns.ts';
 import { maskedHeaders, maskingOf, maskText } from './mask-answer.ts';
 import { type Masking, maskValues } from './mask-json.ts';
 

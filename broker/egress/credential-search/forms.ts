@@ -3,7 +3,7 @@
  * JSON-escaped, in hexadecimal, and in base64 at three alignments, the latter also across line breaks. Nested encodings are decoded in
  * buffered answers only (escapes.ts): on a stream they have no bound.
  */
-import { SHORTEST_CREDENTIAL } from './credential-patterns.ts';
+import { SHORTEST_CREDENTIAL } from './patterns.ts';
 
 /** A form: for each of its characters, the byte strings that may represent it. */
 export type Form = {

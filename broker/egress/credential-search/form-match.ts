@@ -1,6 +1,6 @@
 /** Matches a form of a credential at a position, also when its end has not arrived yet. */
-import { present } from '../runtime/present.ts';
-import type { Form } from './credential-forms.ts';
+import { present } from '../../runtime/present.ts';
+import type { Form } from './forms.ts';
 
 /**
  * A form has at least this many characters between two stretches of white space: encoders break lines after 60 or more. The search

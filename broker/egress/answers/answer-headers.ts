@@ -2,7 +2,7 @@
  * Allow-list of response headers that an agent gets: paging, retry time, validators, rate limits, and request ids for the
  * platform's support. All others are dropped.
  */
-import type { CredentialPatterns } from './credential-patterns.ts';
+import type { CredentialPatterns } from '../credential-search/patterns.ts';
 
 const NAMES = new Set(['link', 'retry-after', 'etag', 'last-modified', 'ratelimit']);
 const PREFIXES = ['x-ratelimit-', 'x-rate-limit-', 'ratelimit-'];

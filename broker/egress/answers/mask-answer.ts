@@ -1,6 +1,6 @@
 /** Masks answers, and withholds those that cannot be masked (docs/decisions/28-masks.md). */
-import type { Mask } from '../policy/masks/mask.ts';
-import { memberMask } from '../policy/masks/members.ts';
+import type { Mask } from '../../policy/masks/mask.ts';
+import { memberMask } from '../../policy/masks/members.ts';
 import { looksLikeJson, type MaskedText, type Masking, maskJson, maskValues } from './mask-json.ts';
 import { PieceMasker, piecesOf } from './mask-lines.ts';
 

@@ -3,9 +3,10 @@
  * (Streamable HTTP of 2025-03-26 to 2025-11-25, "Resumability and Redelivery"; servers of 2026-07-28 give none). Resuming fetches the
  * answer of the existing call and makes no new one, so servers may close the connection while a tool works.
  */
-import { type CallTime, mayPass } from './mcp-ask-again.ts';
-import { NO_ANSWER, type RpcAnswer, type StreamPlace } from './mcp-rpc.ts';
-import { unreachable } from './unreachable.ts';
+
+import { unreachable } from '../unreachable.ts';
+import { type CallTime, mayPass } from './ask-again.ts';
+import { NO_ANSWER, type RpcAnswer, type StreamPlace } from './rpc.ts';
 
 export type StreamRequests = CallTime & {
   /** Requests the events after this one. */
