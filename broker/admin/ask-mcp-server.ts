@@ -3,8 +3,8 @@
 import type { Recording } from '../audit/recorder.ts';
 import { readBuild } from '../build.ts';
 import { restPlatform } from '../calls/forward.ts';
-import { listOnce } from '../calls/mcp-list.ts';
-import { compareTools } from '../calls/mcp-tools.ts';
+import { listOnce } from '../calls/mcp/list.ts';
+import { compareTools } from '../calls/mcp/tools.ts';
 import type { TokenServices } from '../calls/token-renewal.ts';
 import { makeMcpClient } from '../egress/mcp/client.ts';
 import type { McpAnswer } from '../egress/mcp/protocol.ts';

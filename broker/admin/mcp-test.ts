@@ -2,7 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import { restPlatform } from '../calls/forward.ts';
-import { listOnce } from '../calls/mcp-list.ts';
+import { listOnce } from '../calls/mcp/list.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { makeMcpClient } from '../egress/mcp/client.ts';
 import type { McpAnswer } from '../egress/mcp/protocol.ts';

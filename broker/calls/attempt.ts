@@ -25,14 +25,14 @@ import { withPast } from './earlier-calls.ts';
 import type { EntryPointInput } from './entry-point-input.ts';
 import { destinationOf } from './forward.ts';
 import { makeCall, recordOutcome } from './make-call.ts';
+import { refuseTool, type ToolOnFile, toolOnFile, whyAbsent, whyQuarantined, withEffect } from './mcp/tool-on-file.ts';
+import { toolPreflight } from './mcp/tool-preflight.ts';
 import { misread } from './misread.ts';
 import { isLong } from './raw-request.ts';
 import { type InferredScope, inferScope, naming } from './raw-scope.ts';
 import { askOf, readCall } from './read-call.ts';
 import { notAsApproved, refuse, tooFewApproved, tooLong } from './refusal.ts';
 import { sentenceOfCall } from './sentence-of-call.ts';
-import { refuseTool, type ToolOnFile, toolOnFile, whyAbsent, whyQuarantined, withEffect } from './tool-on-file.ts';
-import { toolPreflight } from './tool-preflight.ts';
 
 /** `joined`: the same request is already held and nothing was recorded; the caller waits for the held one. */
 export type Acted = Recorded<Outcome> | 'joined';

@@ -13,10 +13,10 @@ import type { KeysToRelease } from '../store/keys-to-release.ts';
 import type { IssuedTokens } from '../token-source/issued-tokens.ts';
 import type { Credentials } from './credentials.ts';
 import type { EarlierCalls } from './earlier-calls.ts';
-import type { McpSessions } from './mcp-sessions.ts';
+import type { McpSessions } from './mcp/sessions.ts';
+import type { ToolChecks } from './mcp/tool-checks.ts';
 import type { AgentSeenValues } from './seen-values.ts';
 import type { FreshRefusals } from './token-renewal.ts';
-import type { ToolChecks } from './tool-checks.ts';
 
 export type CallServices = Changing &
   Uses<'config' | 'did' | 'keysRestoredAt' | 'metrics' | 'tracing' | 'vault' | 'keys' | 'outbound'> & {

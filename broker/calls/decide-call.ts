@@ -11,9 +11,9 @@ import { type Call, decidedBy } from './call.ts';
 import type { EarlierCalls } from './earlier-calls.ts';
 import type { Forwarded } from './forwarded.ts';
 import { usesTheSame } from './limits.ts';
+import type { ToolOnFile } from './mcp/tool-on-file.ts';
 import { reloadPrincipal } from './reload.ts';
 import { repeatOf } from './repeat.ts';
-import type { ToolOnFile } from './tool-on-file.ts';
 
 /**
  * Decides the call. The body is compared with standing approvals only when something holds the call, because that needs the whole body.

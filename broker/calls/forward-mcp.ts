@@ -18,10 +18,10 @@ import { type Call, familyOf, holderOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { restPlatform, traceHeaders } from './forward.ts';
 import type { Forwarded } from './forwarded.ts';
-import { listAll } from './mcp-list.ts';
-import type { McpSessions } from './mcp-sessions.ts';
-import { compareTools, type OfferedTools } from './mcp-tools.ts';
-import { quarantine } from './tool-on-file.ts';
+import { listAll } from './mcp/list.ts';
+import type { McpSessions } from './mcp/sessions.ts';
+import { quarantine } from './mcp/tool-on-file.ts';
+import { compareTools, type OfferedTools } from './mcp/tools.ts';
 
 const { version } = readBuild();
 

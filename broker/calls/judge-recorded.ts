@@ -15,11 +15,11 @@ import { findAuditRows } from '../store/audit-search.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { findHeldCall } from '../store/held-calls.ts';
+import { toolOnFile, withEffect } from './mcp/tool-on-file.ts';
 import { heldRaw } from './raw-request.ts';
 import { askOf, readCall } from './read-call.ts';
 import { type CallRow, isWhole, recordedAsk } from './recorded-ask.ts';
 import { seenCalls } from './seen-calls.ts';
-import { toolOnFile, withEffect } from './tool-on-file.ts';
 
 type Services = Uses<'clock' | 'log' | 'store' | 'vault'> & { facts: FactsReader; loadFacts: FactsLoader };
 

@@ -21,9 +21,9 @@ import { consentHelps } from './consent-helps.ts';
 import { asStopped } from './forwarded.ts';
 import { isReadStep } from './git-request.ts';
 import { chargeLimits } from './limits.ts';
+import { refuseTool } from './mcp/tool-on-file.ts';
 import { refuse } from './refusal.ts';
 import { sendCall } from './send.ts';
-import { refuseTool } from './tool-on-file.ts';
 import { answerAttributes, requestAttributes } from './trace-attributes.ts';
 
 type Cleared = {

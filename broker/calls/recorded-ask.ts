@@ -3,7 +3,7 @@ import type { Uses } from '../broker.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { type Ask, METHODS, type Method } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
-import { toolOnFile, withEffect } from './tool-on-file.ts';
+import { toolOnFile, withEffect } from './mcp/tool-on-file.ts';
 
 export type CallRow = AuditRow & {
   agent_public_id: string;

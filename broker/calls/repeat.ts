@@ -3,8 +3,8 @@ import { type JsonObject, type Repeat, UnreadBody } from '../policy/facts.ts';
 import type { WrittenBody } from '../policy/standing-terms.ts';
 import type { Call } from './call.ts';
 import { isFormType } from './judge-body.ts';
+import type { ToolOnFile } from './mcp/tool-on-file.ts';
 import { isLong } from './raw-request.ts';
-import type { ToolOnFile } from './tool-on-file.ts';
 
 /** Undefined for git requests, which are never held. */
 export function repeatOf(

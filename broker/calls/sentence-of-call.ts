@@ -6,7 +6,7 @@ import { present } from '../runtime/present.ts';
 import type { Sentence } from '../sentences/part.ts';
 import { sentenceOf } from '../sentences/sentences.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
-import type { ToolOnFile } from './tool-on-file.ts';
+import type { ToolOnFile } from './mcp/tool-on-file.ts';
 
 const Titled = z.object({ title: z.string() });
 

@@ -11,10 +11,17 @@ import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';
 import { type EarlierCalls, withPast } from './earlier-calls.ts';
+import {
+  type ToolOnFile,
+  toolOnFile,
+  unlikeAccepted,
+  whyAbsent,
+  whyQuarantined,
+  withEffect,
+} from './mcp/tool-on-file.ts';
 import { inferScope, naming } from './raw-scope.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
 import type { AgentSeenValues } from './seen-values.ts';
-import { type ToolOnFile, toolOnFile, unlikeAccepted, whyAbsent, whyQuarantined, withEffect } from './tool-on-file.ts';
 
 /** Rules to decide by instead of those in force; already accepted by `readRules`. */
 export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };

@@ -1,7 +1,7 @@
 /** Sessions at MCP servers when the broker stops, with servers that do not answer. */
 import { expect, test } from 'vitest';
 import type { Credential } from '../../broker/calls/credentials.ts';
-import { mcpSessions } from '../../broker/calls/mcp-sessions.ts';
+import { mcpSessions } from '../../broker/calls/mcp/sessions.ts';
 
 test('ending sessions does not wait for servers that do not answer, and ends each session once', async () => {
   const sessions = mcpSessions();

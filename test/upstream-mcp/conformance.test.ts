@@ -3,7 +3,7 @@
  * with the reason; any other failure fails here, and so does a listed scenario that passes.
  */
 import { beforeAll, test } from 'vitest';
-import { listAll } from '../../broker/calls/mcp-list.ts';
+import { listAll } from '../../broker/calls/mcp/list.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp/client.ts';

@@ -1,7 +1,7 @@
 /** MCP servers that hang, flood, lie or send requests are contained: 502, recorded in the audit, and nothing of their response reaches the agent. */
 import type { ServerResponse } from 'node:http';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { listAll } from '../../broker/calls/mcp-list.ts';
+import { listAll } from '../../broker/calls/mcp/list.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp/client.ts';
 import { afterFile } from '../world/after-file.ts';

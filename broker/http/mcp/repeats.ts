@@ -2,7 +2,7 @@
 import { type PersonKey, textKey } from '../../../mcp/tools/person-key.ts';
 import { newRepeat, type Repeats } from '../../../mcp/tools/repeats.ts';
 import type { AgentPrincipal } from '../../auth/principal.ts';
-import { agentRepeats } from '../../calls/mcp-repeats.ts';
+import { agentRepeats } from '../../calls/mcp/repeats.ts';
 import type { Services } from '../../services.ts';
 import { CallerIdentity } from '../../wire/action.ts';
 

@@ -1,12 +1,12 @@
 /** Reads the whole list of an MCP server's tools, page by page, within bounds. */
 
-import { jsonWithin } from '../../json/member-texts.ts';
-import type { McpClient } from '../egress/mcp/client.ts';
-import { mirroredArguments } from '../egress/mcp/mirror.ts';
-import type { McpAnswer } from '../egress/mcp/protocol.ts';
-import { unreachable } from '../egress/unreachable.ts';
-import type { JsonObject } from '../policy/facts.ts';
-import { inSlices } from '../runtime/pace.ts';
+import { jsonWithin } from '../../../json/member-texts.ts';
+import type { McpClient } from '../../egress/mcp/client.ts';
+import { mirroredArguments } from '../../egress/mcp/mirror.ts';
+import type { McpAnswer } from '../../egress/mcp/protocol.ts';
+import { unreachable } from '../../egress/unreachable.ts';
+import type { JsonObject } from '../../policy/facts.ts';
+import { inSlices } from '../../runtime/pace.ts';
 
 const MAX_TOOLS = 1_000;
 const MAX_PAGES = 50;

@@ -1,7 +1,7 @@
 /** When servers were last asked about a changed tool, whose definition may match the accepted one again, or about one that is not stored. */
-import type { Instant } from '../policy/facts.ts';
-import { recentlyUsed } from '../runtime/recently-used.ts';
-import type { ToolPlace } from '../store/mcp-tools.ts';
+import type { Instant } from '../../policy/facts.ts';
+import { recentlyUsed } from '../../runtime/recently-used.ts';
+import type { ToolPlace } from '../../store/mcp-tools.ts';
 
 export type ToolChecks = {
   /** Returns whether the server may be asked now, and if so notes the time. */

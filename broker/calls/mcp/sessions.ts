@@ -1,8 +1,8 @@
 /** MCP sessions and protocol versions of servers: per process, for one credential and one agent. */
-import type { McpSession } from '../egress/mcp/protocol.ts';
-import { type RecentlyUsed, recentlyUsed } from '../runtime/recently-used.ts';
-import { withTimeout } from '../runtime/waits.ts';
-import type { Credential } from './credentials.ts';
+import type { McpSession } from '../../egress/mcp/protocol.ts';
+import { type RecentlyUsed, recentlyUsed } from '../../runtime/recently-used.ts';
+import { withTimeout } from '../../runtime/waits.ts';
+import type { Credential } from '../credentials.ts';
 
 /** Ends one session at its server. Never throws. */
 type End = () => Promise<void>;

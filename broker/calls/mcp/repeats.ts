@@ -1,8 +1,8 @@
 /** Deduplicates the calls of an MCP client; in the store, because the retry may reach another replica. */
-import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
-import { beginMcpRepeat, endMcpRepeat, findMcpRepeat, holdMcpRepeat } from '../store/mcp-repeats.ts';
-import type { McpRepeatTable } from '../store/tables/calls.ts';
+import type { AgentPrincipal } from '../../auth/principal.ts';
+import type { Broker } from '../../broker.ts';
+import { beginMcpRepeat, endMcpRepeat, findMcpRepeat, holdMcpRepeat } from '../../store/mcp-repeats.ts';
+import type { McpRepeatTable } from '../../store/tables/calls.ts';
 
 /** As long as an Idempotency-Key is kept. */
 const RETENTION_MS = 24 * 3600 * 1000;

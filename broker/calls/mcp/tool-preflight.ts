@@ -1,20 +1,20 @@
 /** Asks an MCP server for its tools before a call is decided, when the called tool is unknown or changed. */
-import type { Replay } from '../approvals/replay.ts';
-import type { CallRecord, Outcome } from '../audit/outcome.ts';
-import { intentRow } from '../audit/row.ts';
-import type { AgentPrincipal } from '../auth/principal.ts';
-import { unreachable } from '../egress/unreachable.ts';
-import type { LoadedFacts } from '../facts/facts.ts';
-import { decide } from '../policy/decide.ts';
-import type { Ask, Instant } from '../policy/facts.ts';
-import { beginCall, type Call, decidedBy, withRecord } from './call.ts';
-import type { CallServices } from './call-services.ts';
-import { concludeCall } from './conclude.ts';
-import { type Connected, connect } from './connect.ts';
-import { type McpRequest, whyUnlisted } from './forward-mcp.ts';
-import { type Concluded, type Forwarded, isConcluded } from './forwarded.ts';
-import { reloadPrincipal } from './reload.ts';
-import { forwardFresh } from './send.ts';
+import type { Replay } from '../../approvals/replay.ts';
+import type { CallRecord, Outcome } from '../../audit/outcome.ts';
+import { intentRow } from '../../audit/row.ts';
+import type { AgentPrincipal } from '../../auth/principal.ts';
+import { unreachable } from '../../egress/unreachable.ts';
+import type { LoadedFacts } from '../../facts/facts.ts';
+import { decide } from '../../policy/decide.ts';
+import type { Ask, Instant } from '../../policy/facts.ts';
+import { beginCall, type Call, decidedBy, withRecord } from '../call.ts';
+import type { CallServices } from '../call-services.ts';
+import { concludeCall } from '../conclude.ts';
+import { type Connected, connect } from '../connect.ts';
+import { type McpRequest, whyUnlisted } from '../forward-mcp.ts';
+import { type Concluded, type Forwarded, isConcluded } from '../forwarded.ts';
+import { reloadPrincipal } from '../reload.ts';
+import { forwardFresh } from '../send.ts';
 import { isAbsent, mayBeAccepted, type ToolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 
 /** `listed`: the tools are stored now; `who` and `now` are as of after listing. */

@@ -1,14 +1,14 @@
 /** What is stored of the tool that a call names: its effect, for the decision, and whether it may be called at all. */
 
-import type { OutcomeOf } from '../audit/outcome.ts';
-import type { Uses } from '../broker.ts';
-import type { CompiledPlatform } from '../facts/compiled.ts';
-import type { Ask, Verdict } from '../policy/facts.ts';
-import { actsAs, type ToolState, toolOf, toolState } from '../policy/tool.ts';
-import { present } from '../runtime/present.ts';
-import { findTool, hasTools, type ToolPlace } from '../store/mcp-tools.ts';
-import type { McpToolTable } from '../store/tables/platforms.ts';
-import type { Call } from './call.ts';
+import type { OutcomeOf } from '../../audit/outcome.ts';
+import type { Uses } from '../../broker.ts';
+import type { CompiledPlatform } from '../../facts/compiled.ts';
+import type { Ask, Verdict } from '../../policy/facts.ts';
+import { actsAs, type ToolState, toolOf, toolState } from '../../policy/tool.ts';
+import { present } from '../../runtime/present.ts';
+import { findTool, hasTools, type ToolPlace } from '../../store/mcp-tools.ts';
+import type { McpToolTable } from '../../store/tables/platforms.ts';
+import type { Call } from '../call.ts';
 
 export type ToolOnFile = {
   tool: string;

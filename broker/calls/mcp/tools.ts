@@ -4,14 +4,14 @@
  * or other arguments under an accepted name (MC-04).
  */
 
-import { eventRow } from '../audit/event-row.ts';
-import type { Recording } from '../audit/recorder.ts';
-import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
-import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
-import type { CredentialPatterns } from '../egress/credential-search/patterns.ts';
-import type { JsonObject } from '../policy/facts.ts';
-import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../policy/tool.ts';
-import { lockOrganisation } from '../store/governance.ts';
+import { eventRow } from '../../audit/event-row.ts';
+import type { Recording } from '../../audit/recorder.ts';
+import { canonicalJson, sha256Hex } from '../../crypto/canonical.ts';
+import { correlationId as newCorrelationId, uuidv7 } from '../../crypto/ids.ts';
+import type { CredentialPatterns } from '../../egress/credential-search/patterns.ts';
+import type { JsonObject } from '../../policy/facts.ts';
+import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../../policy/tool.ts';
+import { lockOrganisation } from '../../store/governance.ts';
 import {
   forgetTools,
   hasTools,
@@ -19,9 +19,9 @@ import {
   listKnownTools,
   putOffered,
   type ToolPlace,
-} from '../store/mcp-tools.ts';
-import type { McpToolTable } from '../store/tables/platforms.ts';
-import { rollback } from '../store/transaction.ts';
+} from '../../store/mcp-tools.ts';
+import type { McpToolTable } from '../../store/tables/platforms.ts';
+import { rollback } from '../../store/transaction.ts';
 
 /**
  * Limit of known tools per server: further new ones are not stored, so that a server cannot fill the store. Tools that were never accepted
