@@ -1,6 +1,6 @@
 /**
  * The fleet run begins with the first process on a store and ends when no process is alive any more. Passkey challenges are bound to it
- * (approvals/passkey-challenge.ts), so a full restart invalidates them and a rolling restart does not.
+ * (approvals/passkeys/challenge.ts), so a full restart invalidates them and a rolling restart does not.
  *
  * After a crash the dead processes are still listed. Whether one of them is alive shows at its next heartbeat. A starting process does not wait for
  * that: until then challenges are issued in the existing run, and only operations that depend on the result wait.

@@ -1,8 +1,8 @@
 /** Shared by decisions on held calls with a session and with a passkey: schemas and refusals. */
 import { z } from 'zod';
 import { afterReplay, type Decided } from '../approvals/decide.ts';
-import type { DecidedByPasskey } from '../approvals/passkey-decision.ts';
-import type { AssertionRefused } from '../approvals/passkey-verify.ts';
+import type { DecidedByPasskey } from '../approvals/passkeys/decision.ts';
+import type { AssertionRefused } from '../approvals/passkeys/verify.ts';
 import { platformMessage } from '../approvals/platform-message.ts';
 import type { Services } from '../services.ts';
 import { text } from '../wire/action.ts';

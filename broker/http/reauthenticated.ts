@@ -1,6 +1,6 @@
 /** Operations that need more than a session: the owner has to authenticate again. */
 import type { z } from 'zod';
-import { assertOnce } from '../approvals/passkey-once.ts';
+import { assertOnce } from '../approvals/passkeys/once.ts';
 import { RECENT_SIGN_IN_SECONDS, signedInRecently } from '../auth/recent-sign-in.ts';
 import { assertionRefused } from './decision-answers.ts';
 import { type ErrorCode, Refusal } from './errors.ts';

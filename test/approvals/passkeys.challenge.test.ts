@@ -6,7 +6,7 @@ import {
   issueChallenge,
   judgeChallenge,
   subjectOf,
-} from '../../broker/approvals/passkey-challenge.ts';
+} from '../../broker/approvals/passkeys/challenge.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { makeVault } from '../../broker/vault.ts';

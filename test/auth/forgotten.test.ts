@@ -1,7 +1,7 @@
 /** Forgetting an owner's identity, because the address now belongs to somebody else: the former person keeps no access. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { addOwner } from '../../broker/admin/owners.ts';
-import { enrolPasskey } from '../../broker/approvals/passkey-enrolment.ts';
+import { enrolPasskey } from '../../broker/approvals/passkeys/enrolment.ts';
 import { AuthorNotAllowed } from '../../broker/audit/author-role.ts';
 import { authenticateSession, beginSession } from '../../broker/auth/owner-session.ts';
 import { correlationId as newCorrelationId } from '../../broker/crypto/ids.ts';

@@ -7,7 +7,7 @@ import { longFiles } from '../long-files.ts';
 import { ROOT } from '../world/root.ts';
 
 test('lists the faults that the given tests do not notice, also tests that take long, and changes nothing in the checkout', async () => {
-  const name = 'broker/approvals/passkey-counter.ts';
+  const name = 'broker/approvals/passkeys/counter.ts';
   const tests = 'test/approvals/passkeys.counter.test.ts';
   expect(longFiles()).toContain(tests);
   const text = readFileSync(join(ROOT, name), 'utf8');

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { connectionNote } from '../../approvals/connection-note.ts';
 import { sentenceOfHeld } from '../../approvals/held-sentence.ts';
-import { passkeysFor } from '../../approvals/passkey-approval.ts';
+import { passkeysFor } from '../../approvals/passkeys/approval.ts';
 import { askedOf, findHeldById, openHeld } from '../../approvals/read-held.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { storedUuid } from '../../crypto/ids.ts';

@@ -1,9 +1,9 @@
 /** Passkeys: enrolment by owners, and approval by the holder of the owner's authenticator (specification, Passkeys). */
 import { z } from 'zod';
 import { afterReplay } from '../../approvals/decide.ts';
-import { approveByPasskey, beginSigning } from '../../approvals/passkey-approval.ts';
-import { UNKNOWN_PERSON } from '../../approvals/passkey-challenge.ts';
-import { beginEnrolment, enrolPasskey, MAX_PASSKEYS } from '../../approvals/passkey-enrolment.ts';
+import { approveByPasskey, beginSigning } from '../../approvals/passkeys/approval.ts';
+import { UNKNOWN_PERSON } from '../../approvals/passkeys/challenge.ts';
+import { beginEnrolment, enrolPasskey, MAX_PASSKEYS } from '../../approvals/passkeys/enrolment.ts';
 import {
   ApprovalId,
   assertionRefused,

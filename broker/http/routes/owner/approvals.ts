@@ -5,7 +5,7 @@ import { connectionNote } from '../../../approvals/connection-note.ts';
 import { decideHeld } from '../../../approvals/decide.ts';
 import { denyWaiting, MAX_DENIED } from '../../../approvals/deny-waiting.ts';
 import { prepareStanding } from '../../../approvals/make-standing.ts';
-import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
+import { decideByPasskey } from '../../../approvals/passkeys/decision.ts';
 import { platformMessage } from '../../../approvals/platform-message.ts';
 import { askedOf, findHeld, isCorrectable, listHeld, openHeld } from '../../../approvals/read-held.ts';
 import { storedUuid } from '../../../crypto/ids.ts';

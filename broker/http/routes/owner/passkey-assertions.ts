@@ -1,9 +1,9 @@
 /** Signs owners in by passkey, and decides held calls by passkey without a session. */
 import { z } from 'zod';
-import { type AssertionAsk, beginAssertion } from '../../../approvals/passkey-assertion.ts';
-import { UNKNOWN_PERSON } from '../../../approvals/passkey-challenge.ts';
-import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
-import { assertOnce } from '../../../approvals/passkey-once.ts';
+import { type AssertionAsk, beginAssertion } from '../../../approvals/passkeys/assertion.ts';
+import { UNKNOWN_PERSON } from '../../../approvals/passkeys/challenge.ts';
+import { decideByPasskey } from '../../../approvals/passkeys/decision.ts';
+import { assertOnce } from '../../../approvals/passkeys/once.ts';
 import { hashOfStanding } from '../../../approvals/standing-request.ts';
 import { foreignOrigin } from '../../../auth/session-cookie.ts';
 import { storedUuid } from '../../../crypto/ids.ts';

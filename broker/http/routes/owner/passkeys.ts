@@ -1,6 +1,6 @@
 /** An owner's own passkeys. */
 import { z } from 'zod';
-import { listPasskeys, type ReadPasskey, removePasskey, renamePasskey } from '../../../approvals/passkeys.ts';
+import { listPasskeys, type ReadPasskey, removePasskey, renamePasskey } from '../../../approvals/passkeys/passkeys.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { Refusal } from '../../errors.ts';
 import { changingOwner } from '../../owner-change.ts';

@@ -7,12 +7,12 @@
  */
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Broker } from '../broker.ts';
-import { sha256Hex } from '../crypto/canonical.ts';
-import { deriveKey, type MasterKey } from '../crypto/master-key.ts';
-import { decodeBase64url } from '../crypto/strict-decoding.ts';
-import type { FleetRun } from '../fleet-run.ts';
-import { present } from '../runtime/present.ts';
+import type { Broker } from '../../broker.ts';
+import { sha256Hex } from '../../crypto/canonical.ts';
+import { deriveKey, type MasterKey } from '../../crypto/master-key.ts';
+import { decodeBase64url } from '../../crypto/strict-decoding.ts';
+import type { FleetRun } from '../../fleet-run.ts';
+import { present } from '../../runtime/present.ts';
 
 /**
  * What a challenge is for: enrolment by an owner; approval of exactly one request by a passkey of its agent's owner (`sign`); signing in by any

@@ -1,9 +1,9 @@
 /** Verifies responses of authenticators (WebAuthn sections 7.1 and 7.2). Callers check the owner of the credential. */
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
-import { decodeBase64url } from '../crypto/strict-decoding.ts';
-import type { PasskeyTable } from '../store/tables/approvals.ts';
-import type { RelyingParty } from './passkey-client-data.ts';
-import { ALGORITHMS, loadWebAuthn, userHandleOf } from './passkey-options.ts';
+import { decodeBase64url } from '../../crypto/strict-decoding.ts';
+import type { PasskeyTable } from '../../store/tables/approvals.ts';
+import type { RelyingParty } from './client-data.ts';
+import { ALGORITHMS, loadWebAuthn, userHandleOf } from './options.ts';
 
 type Refused = { ok: false; detail: string };
 

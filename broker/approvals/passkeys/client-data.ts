@@ -1,8 +1,8 @@
 /** Client data of a WebAuthn ceremony (WebAuthn section 5.8.1). */
 import { isUtf8 } from 'node:buffer';
-import { parseStrictJson } from '../../json/strict.ts';
-import type { Broker } from '../broker.ts';
-import { decodeBase64url } from '../crypto/strict-decoding.ts';
+import { parseStrictJson } from '../../../json/strict.ts';
+import type { Broker } from '../../broker.ts';
+import { decodeBase64url } from '../../crypto/strict-decoding.ts';
 
 /** The relying party: the host name, and the only accepted origin. */
 export type RelyingParty = { id: string; name: string; origin: string };

@@ -1,17 +1,17 @@
 /** Authenticates a person by passkey, to sign in or to change their passkeys. */
 
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
-import type { Recording } from '../audit/recorder.ts';
-import type { Uses } from '../broker.ts';
-import { sha256Hex } from '../crypto/canonical.ts';
-import { usePasskey } from '../store/passkeys.ts';
-import type { OwnerTable } from '../store/tables/organisations.ts';
-import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
-import { useChallenge } from '../store/used-challenges.ts';
-import { NOT_VERIFIED, verifyAnybody } from './passkey-assertion.ts';
-import { CHALLENGE_LIFETIME_MS, type ChallengeSubject, judgeChallenge } from './passkey-challenge.ts';
-import { disableCloned, noteRestoredCounter } from './passkey-counter.ts';
-import type { AssertionRefused } from './passkey-verify.ts';
+import type { Recording } from '../../audit/recorder.ts';
+import type { Uses } from '../../broker.ts';
+import { sha256Hex } from '../../crypto/canonical.ts';
+import { usePasskey } from '../../store/passkeys.ts';
+import type { OwnerTable } from '../../store/tables/organisations.ts';
+import { inTransaction, RolledBack, rollback } from '../../store/transaction.ts';
+import { useChallenge } from '../../store/used-challenges.ts';
+import { NOT_VERIFIED, verifyAnybody } from './assertion.ts';
+import { CHALLENGE_LIFETIME_MS, type ChallengeSubject, judgeChallenge } from './challenge.ts';
+import { disableCloned, noteRestoredCounter } from './counter.ts';
+import type { AssertionRefused } from './verify.ts';
 
 export type Asserted = { kind: 'asserted'; owner: OwnerTable } | AssertionRefused;
 

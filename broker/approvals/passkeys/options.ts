@@ -3,10 +3,10 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from '@simplewebauthn/server';
-import { readStored, Texts } from '../store/stored-json.ts';
-import type { PasskeyTable } from '../store/tables/approvals.ts';
-import type { OwnerTable } from '../store/tables/organisations.ts';
-import type { RelyingParty } from './passkey-client-data.ts';
+import { readStored, Texts } from '../../store/stored-json.ts';
+import type { PasskeyTable } from '../../store/tables/approvals.ts';
+import type { OwnerTable } from '../../store/tables/organisations.ts';
+import type { RelyingParty } from './client-data.ts';
 
 /**
  * ES256, EdDSA and RS256 (RFC 9053, RFC 8812). Explicit, because the library's default depends on the

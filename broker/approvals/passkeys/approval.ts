@@ -1,21 +1,21 @@
 /** Approving a held call by passkey (specification, Passkeys, sign/finish). */
 
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
-import { evidenceOfPasskey, statusAt } from '../audit/approval-state.ts';
-import type { Changing } from '../audit/record-change.ts';
-import { mustSignInAgain } from '../auth/roles-by-groups.ts';
-import type { Broker, Uses } from '../broker.ts';
-import type { PasskeyDeciders } from '../policy/passkey-deciders.ts';
-import { findSignableApproval, listSigningPasskeys, type SignableApproval, usePasskey } from '../store/passkeys.ts';
-import type { PasskeyTable } from '../store/tables/approvals.ts';
-import { type Decided, decideHeldIf } from './decide.ts';
-import type { AssertionBegun } from './passkey-assertion.ts';
-import { issueChallenge, judgeChallenge, subjectOf } from './passkey-challenge.ts';
-import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
-import { disableCloned, isUsed, noteRestoredCounter } from './passkey-counter.ts';
-import { requestOptions } from './passkey-options.ts';
-import { type Asserted, type AssertionRefused, verifyAssertion } from './passkey-verify.ts';
-import type { Replays } from './replay.ts';
+import { evidenceOfPasskey, statusAt } from '../../audit/approval-state.ts';
+import type { Changing } from '../../audit/record-change.ts';
+import { mustSignInAgain } from '../../auth/roles-by-groups.ts';
+import type { Broker, Uses } from '../../broker.ts';
+import type { PasskeyDeciders } from '../../policy/passkey-deciders.ts';
+import { findSignableApproval, listSigningPasskeys, type SignableApproval, usePasskey } from '../../store/passkeys.ts';
+import type { PasskeyTable } from '../../store/tables/approvals.ts';
+import { type Decided, decideHeldIf } from '../decide.ts';
+import type { Replays } from '../replay.ts';
+import type { AssertionBegun } from './assertion.ts';
+import { issueChallenge, judgeChallenge, subjectOf } from './challenge.ts';
+import { readClientData, relyingPartyOf } from './client-data.ts';
+import { disableCloned, isUsed, noteRestoredCounter } from './counter.ts';
+import { requestOptions } from './options.ts';
+import { type Asserted, type AssertionRefused, verifyAssertion } from './verify.ts';
 
 export type Signed =
   | Exclude<Decided, { kind: 'changed' | 'already_decided' }>

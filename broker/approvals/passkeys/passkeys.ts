@@ -1,12 +1,12 @@
 /** Lists, renames and removes an owner's own passkeys. */
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
-import { listPasskeys as listStored, removePasskey as remove, renamePasskey as rename } from '../store/passkeys.ts';
-import type { PasskeyTable } from '../store/tables/approvals.ts';
-import type { OwnerTable } from '../store/tables/organisations.ts';
-import { RolledBack, rollback } from '../store/transaction.ts';
-import { passkeyFacts } from './passkey-enrolment.ts';
-import { transportsOf } from './passkey-options.ts';
+import { type Changing, type ChangingOwner, recordChange } from '../../audit/record-change.ts';
+import type { Broker } from '../../broker.ts';
+import { listPasskeys as listStored, removePasskey as remove, renamePasskey as rename } from '../../store/passkeys.ts';
+import type { PasskeyTable } from '../../store/tables/approvals.ts';
+import type { OwnerTable } from '../../store/tables/organisations.ts';
+import { RolledBack, rollback } from '../../store/transaction.ts';
+import { passkeyFacts } from './enrolment.ts';
+import { transportsOf } from './options.ts';
 
 type PasskeyOwner = Pick<OwnerTable, 'id' | 'organisation_id'>;
 

@@ -1,22 +1,22 @@
 /** Approves or denies a held call by passkey: everybody who may decide in the console may use their passkey. */
 
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
-import { evidenceOfPasskey } from '../audit/approval-state.ts';
-import type { Changing } from '../audit/record-change.ts';
-import { mustSignInAgain } from '../auth/roles-by-groups.ts';
-import type { Uses } from '../broker.ts';
-import { passkeyDecidersIn } from '../policy/passkey-deciders.ts';
-import { DECIDING, findSignableApproval, usePasskey } from '../store/passkeys.ts';
-import type { OwnerTable } from '../store/tables/organisations.ts';
-import { type Decided, decideHeldIf } from './decide.ts';
-import { type PreparedStanding, prepareStanding } from './make-standing.ts';
-import { NOT_VERIFIED, verifyAnybody } from './passkey-assertion.ts';
-import { judgeChallenge } from './passkey-challenge.ts';
-import { disableCloned, isUsed, noteRestoredCounter } from './passkey-counter.ts';
-import type { AssertionRefused } from './passkey-verify.ts';
-import type { Replays } from './replay.ts';
-import type { Offering } from './standing-offer.ts';
-import { hashOfStanding, type StandingRequest } from './standing-request.ts';
+import { evidenceOfPasskey } from '../../audit/approval-state.ts';
+import type { Changing } from '../../audit/record-change.ts';
+import { mustSignInAgain } from '../../auth/roles-by-groups.ts';
+import type { Uses } from '../../broker.ts';
+import { passkeyDecidersIn } from '../../policy/passkey-deciders.ts';
+import { DECIDING, findSignableApproval, usePasskey } from '../../store/passkeys.ts';
+import type { OwnerTable } from '../../store/tables/organisations.ts';
+import { type Decided, decideHeldIf } from '../decide.ts';
+import { type PreparedStanding, prepareStanding } from '../make-standing.ts';
+import type { Replays } from '../replay.ts';
+import type { Offering } from '../standing-offer.ts';
+import { hashOfStanding, type StandingRequest } from '../standing-request.ts';
+import { NOT_VERIFIED, verifyAnybody } from './assertion.ts';
+import { judgeChallenge } from './challenge.ts';
+import { disableCloned, isUsed, noteRestoredCounter } from './counter.ts';
+import type { AssertionRefused } from './verify.ts';
 
 export type DecidedByPasskey =
   | (Extract<Decided, { kind: 'decided' }> & { owner: OwnerTable })

@@ -1,12 +1,12 @@
 /** Handles a passkey whose signature counter did not increase, or cannot be compared with its full history. */
-import { AuditUnavailable } from '../audit/audit-unavailable.ts';
-import { type AuditEvent, eventRow } from '../audit/event-row.ts';
-import type { Recording } from '../audit/recorder.ts';
-import { uuidv7 } from '../crypto/ids.ts';
-import { clearRestoredCounter, disableRegressed } from '../store/passkeys.ts';
-import type { PasskeyTable } from '../store/tables/approvals.ts';
-import { RolledBack, rollback } from '../store/transaction.ts';
-import type { Decided } from './decide.ts';
+import { AuditUnavailable } from '../../audit/audit-unavailable.ts';
+import { type AuditEvent, eventRow } from '../../audit/event-row.ts';
+import type { Recording } from '../../audit/recorder.ts';
+import { uuidv7 } from '../../crypto/ids.ts';
+import { clearRestoredCounter, disableRegressed } from '../../store/passkeys.ts';
+import type { PasskeyTable } from '../../store/tables/approvals.ts';
+import { RolledBack, rollback } from '../../store/transaction.ts';
+import type { Decided } from '../decide.ts';
 
 /**
  * Permanently disables a passkey that seems to be cloned (WebAuthn section 7.2, step 22), although the operation it was used for was rolled back.

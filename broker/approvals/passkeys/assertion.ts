@@ -3,16 +3,16 @@
  * options do not reveal who has enrolled one. The passkey has to be discoverable, and its authenticator has to verify its user.
  */
 import type { AuthenticationResponseJSON, PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
-import { statusAt } from '../audit/approval-state.ts';
-import type { Broker } from '../broker.ts';
-import { findOwner } from '../store/organisations.ts';
-import { findActivePasskey, findSignableApproval } from '../store/passkeys.ts';
-import type { ApprovalTable, PasskeyTable } from '../store/tables/approvals.ts';
-import type { OwnerTable } from '../store/tables/organisations.ts';
-import { issueChallenge, subjectOf, UNKNOWN_PERSON } from './passkey-challenge.ts';
-import { type RelyingParty, readClientData, relyingPartyOf } from './passkey-client-data.ts';
-import { requestOptions, userHandleOf } from './passkey-options.ts';
-import { type Asserted, verifyAssertion } from './passkey-verify.ts';
+import { statusAt } from '../../audit/approval-state.ts';
+import type { Broker } from '../../broker.ts';
+import { findOwner } from '../../store/organisations.ts';
+import { findActivePasskey, findSignableApproval } from '../../store/passkeys.ts';
+import type { ApprovalTable, PasskeyTable } from '../../store/tables/approvals.ts';
+import type { OwnerTable } from '../../store/tables/organisations.ts';
+import { issueChallenge, subjectOf, UNKNOWN_PERSON } from './challenge.ts';
+import { type RelyingParty, readClientData, relyingPartyOf } from './client-data.ts';
+import { requestOptions, userHandleOf } from './options.ts';
+import { type Asserted, verifyAssertion } from './verify.ts';
 
 /** `note`: the owner's note to the agent; the challenge is bound to it. `requestHash`: hash of the request that was shown. */
 export type AssertionAsk =

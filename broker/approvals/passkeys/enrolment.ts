@@ -1,22 +1,22 @@
 /** Enrolling passkeys (specification, Passkeys, register/begin and register/finish). */
 
 import type { PublicKeyCredentialCreationOptionsJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
-import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
-import type { Broker, Uses } from '../broker.ts';
-import { sha256Hex } from '../crypto/canonical.ts';
-import { uuidv4 } from '../crypto/ids.ts';
-import type { JsonObject } from '../policy/facts.ts';
-import { putNotice } from '../store/notice-outbox.ts';
-import { findOrganisation } from '../store/organisations.ts';
-import { listPasskeys, putPasskey } from '../store/passkeys.ts';
-import type { PasskeyTable } from '../store/tables/approvals.ts';
-import type { OwnerTable } from '../store/tables/organisations.ts';
-import { RolledBack, rollback } from '../store/transaction.ts';
-import { useChallenge } from '../store/used-challenges.ts';
-import { CHALLENGE_LIFETIME_MS, issueChallenge, judgeChallenge } from './passkey-challenge.ts';
-import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
-import { creationOptions } from './passkey-options.ts';
-import { verifyRegistration } from './passkey-verify.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../../audit/record-change.ts';
+import type { Broker, Uses } from '../../broker.ts';
+import { sha256Hex } from '../../crypto/canonical.ts';
+import { uuidv4 } from '../../crypto/ids.ts';
+import type { JsonObject } from '../../policy/facts.ts';
+import { putNotice } from '../../store/notice-outbox.ts';
+import { findOrganisation } from '../../store/organisations.ts';
+import { listPasskeys, putPasskey } from '../../store/passkeys.ts';
+import type { PasskeyTable } from '../../store/tables/approvals.ts';
+import type { OwnerTable } from '../../store/tables/organisations.ts';
+import { RolledBack, rollback } from '../../store/transaction.ts';
+import { useChallenge } from '../../store/used-challenges.ts';
+import { CHALLENGE_LIFETIME_MS, issueChallenge, judgeChallenge } from './challenge.ts';
+import { readClientData, relyingPartyOf } from './client-data.ts';
+import { creationOptions } from './options.ts';
+import { verifyRegistration } from './verify.ts';
 
 /** Limit per owner, disabled passkeys included. */
 export const MAX_PASSKEYS = 20;
