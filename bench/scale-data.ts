@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { present } from '../broker/runtime/present.ts';
 import { makeAuditPartitions } from '../broker/store/audit-partitions.ts';
-import { openPostgres } from '../broker/store/postgres.ts';
+import { openPostgres } from '../broker/store/postgres/postgres.ts';
 
 export const MONTHS = 24;
 const MONTH_MS = 30 * 24 * 3600 * 1000;

@@ -8,7 +8,7 @@ import { readConfig } from '../broker/environment/config.ts';
 import { present } from '../broker/runtime/present.ts';
 import { dropEmptyAuditPartitions, listAuditPartitions } from '../broker/store/audit-partitions.ts';
 import { deleteRowsOf } from '../broker/store/audit-purges.ts';
-import { openPostgres } from '../broker/store/postgres.ts';
+import { openPostgres } from '../broker/store/postgres/postgres.ts';
 import { wholeNumber } from './bench-options.ts';
 import { ownerTokenOf, serveBroker } from './broker-target.ts';
 import { cleanupStack, keeper } from './cleanup.ts';

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getCACertificates } from 'node:tls';
-import type { PostgresPrograms } from '../broker/store/postgres-backup.ts';
-import { libpqUrl } from '../broker/store/postgres-url.ts';
+import type { PostgresPrograms } from '../broker/store/postgres/backup.ts';
+import { libpqUrl } from '../broker/store/postgres/url.ts';
 
 type Ended = { code: number | null; stdout: string; stderr: string };
 

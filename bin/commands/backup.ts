@@ -18,8 +18,8 @@ export function addBackupCommand(program: Command): void {
       const { writeBackup } = await import('../../broker/store/backup.ts');
       const { manifestOf } = await import('../../broker/store/backup-manifest.ts');
       const { noteBackup } = await import('../../broker/store/last-backup.ts');
-      const { dumpPostgres } = await import('../../broker/store/postgres-backup.ts');
-      const { copySqlite } = await import('../../broker/store/sqlite-backup.ts');
+      const { dumpPostgres } = await import('../../broker/store/postgres/backup.ts');
+      const { copySqlite } = await import('../../broker/store/sqlite/backup.ts');
       const config = readConfig(process.env);
       const to = resolve(file);
       const about = { version: readBuild().version, now: Date.now() };

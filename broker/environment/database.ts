@@ -1,6 +1,6 @@
 /** The address of PostgreSQL, and the connections that a process may use. */
 import { z } from 'zod';
-import { readPostgresUrl } from '../store/postgres-url.ts';
+import { readPostgresUrl } from '../store/postgres/url.ts';
 import { decimal } from './forms.ts';
 
 /** The address, in the form that `pg` accepts. */

@@ -13,9 +13,9 @@ import { findGeneration, markRestore, settleGeneration, unmarkRestore } from '..
 import { refuseLiveInstances } from '../store/instances.ts';
 import { lockFolder } from '../store/lock.ts';
 import { isMigrated, migrate } from '../store/migrate.ts';
-import { loadDump, type PostgresPrograms } from '../store/postgres-backup.ts';
-import { refuseOtherEncoding } from '../store/postgres-encoding.ts';
-import { openSqlite } from '../store/sqlite.ts';
+import { loadDump, type PostgresPrograms } from '../store/postgres/backup.ts';
+import { refuseOtherEncoding } from '../store/postgres/encoding.ts';
+import { openSqlite } from '../store/sqlite/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { postgresTime } from '../store/store-time.ts';
 import { newestSeen, rememberGeneration, restoringPlace } from './generation.ts';

@@ -3,9 +3,9 @@
 import type { Config } from '../environment/config.ts';
 import type { Log } from '../log/log.ts';
 import { findMeta, putMeta } from '../store/meta.ts';
-import { settingsThatLoseCommits } from '../store/postgres-durability.ts';
-import { otherEncoding } from '../store/postgres-encoding.ts';
-import { isUnverified } from '../store/postgres-url.ts';
+import { settingsThatLoseCommits } from '../store/postgres/durability.ts';
+import { otherEncoding } from '../store/postgres/encoding.ts';
+import { isUnverified } from '../store/postgres/url.ts';
 import type { Store } from '../store/store.ts';
 
 /** Warns of an opened and migrated store that may lose commits, cannot store all characters, or is connected without verifying it. */

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { type MigrationResultSet, Migrator } from 'kysely/migration';
 import { migrations } from './migrations/all.ts';
-import { refuseTransactionPooler } from './pooler.ts';
-import { refuseOtherEncoding } from './postgres-encoding.ts';
+import { refuseOtherEncoding } from './postgres/encoding.ts';
+import { refuseTransactionPooler } from './postgres/pooler.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 

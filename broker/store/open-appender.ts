@@ -1,7 +1,7 @@
 /** Appends rows to SQLite and to PostgreSQL. */
 import type { Appender, AppendTo } from './appender.ts';
-import { openPreparedStatements } from './postgres-statements.ts';
-import { APPENDER_LOG_BYTES, asInputs, openWriter, statementCache } from './sqlite-connection.ts';
+import { openPreparedStatements } from './postgres/statements.ts';
+import { APPENDER_LOG_BYTES, asInputs, openWriter, statementCache } from './sqlite/connection.ts';
 
 const UNIQUE_VIOLATION = '23505';
 

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { CompactEncrypt, importJWK } from 'jose';
 import { sql } from 'kysely';
 import { describe, expect, test, vi } from 'vitest';
-import { openPostgres } from '../../broker/store/postgres.ts';
+import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import { expectStatus, jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { childOf } from '../world/child.ts';

@@ -15,8 +15,8 @@ import { generateSigningKey, importSigningKey } from '../../broker/crypto/key-se
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
 import { migrate } from '../../broker/store/migrate.ts';
 import { derivedReceipts } from '../../broker/store/migrations/0019-derived-receipts.ts';
-import { openPostgres } from '../../broker/store/postgres.ts';
-import { openSqlite } from '../../broker/store/sqlite.ts';
+import { openPostgres } from '../../broker/store/postgres/postgres.ts';
+import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { afterFile } from '../world/after-file.ts';
 import { auditIdOf, verifyReceipt } from '../world/evidence.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { listPlatforms } from '../../broker/store/platforms.ts';
-import { openSqlite } from '../../broker/store/sqlite.ts';
+import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
 import { startCliWorld } from '../world/cli-world.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 import { shared } from '../world/world.ts';

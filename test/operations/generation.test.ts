@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { makeLog } from '../../broker/log/log.ts';
 import { nextGeneration, refuseOlderStore } from '../../broker/process/generation.ts';
 import { migrate } from '../../broker/store/migrate.ts';
-import { openSqlite } from '../../broker/store/sqlite.ts';
+import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
 import { newFolder } from '../world/stores.ts';
 
 test('a start is not refused while other processes start and store their generations', async () => {

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { sealedWith } from '../../broker/crypto/seal.ts';
-import { openPostgres } from '../../broker/store/postgres.ts';
+import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import { listSealed, SEALED } from '../../broker/store/sealed.ts';
 import { TestAgent } from '../world/agent.ts';
 import { type Balanced, BalancedLoad, startBehind } from '../world/balanced-load.ts';

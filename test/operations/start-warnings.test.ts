@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../broker/environment/config.ts';
 import type { Log } from '../../broker/log/log.ts';
 import { warnOfOtherAddress } from '../../broker/process/start-warnings.ts';
-import { openSqlite } from '../../broker/store/sqlite.ts';
+import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
 import { copyMigratedStore, newFolder } from '../world/stores.ts';
 
 test('a changed or lost BASE_URL, or one that differs between replicas, is a warning', async () => {

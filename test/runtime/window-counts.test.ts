@@ -10,7 +10,7 @@ import {
   windowCounts,
 } from '../../broker/runtime/window-counts.ts';
 import { migrate } from '../../broker/store/migrate.ts';
-import { openPostgres } from '../../broker/store/postgres.ts';
+import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import { postgresCounter, purgeRateCounts } from '../../broker/store/rate-counts.ts';
 import { afterFile } from '../world/after-file.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';

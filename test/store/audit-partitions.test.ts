@@ -15,7 +15,7 @@ import {
 import { migrate, migratorOf } from '../../broker/store/migrate.ts';
 import { auditPartitions } from '../../broker/store/migrations/0048-audit-partitions.ts';
 import { openAppender } from '../../broker/store/open-appender.ts';
-import { openPostgres } from '../../broker/store/postgres.ts';
+import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { afterFile } from '../world/after-file.ts';
 import { auditRow } from '../world/rows.ts';

@@ -8,7 +8,7 @@ import { prepareFacts } from '../../broker/store/facts.ts';
 import { factsReaders } from '../../broker/store/facts-reader.ts';
 import { changeInBulk, findGovernanceVersion } from '../../broker/store/governance.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
-import { openPostgres } from '../../broker/store/postgres.ts';
+import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { afterFile } from '../world/after-file.ts';
 import { postgresNote, STORES } from '../world/stores.ts';

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { postgresPrograms } from '../../bin/postgres-programs.ts';
-import { dumpPostgres, loadDump } from '../../broker/store/postgres-backup.ts';
+import { dumpPostgres, loadDump } from '../../broker/store/postgres/backup.ts';
 import { query } from '../world/store-contents.ts';
 import { newDatabase, newFolder, newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { copyText } from '../../broker/store/postgres-copy.ts';
+import { copyText } from '../../broker/store/postgres/copy.ts';
 
 test('rows are lines, values are separated by tabs, and missing values are null', () => {
   const rows = [

@@ -2,8 +2,8 @@
 import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { openPostgres } from '../../broker/store/postgres.ts';
-import { openPreparedStatements } from '../../broker/store/postgres-statements.ts';
+import { openPostgres } from '../../broker/store/postgres/postgres.ts';
+import { openPreparedStatements } from '../../broker/store/postgres/statements.ts';
 import { inTransaction } from '../../broker/store/transaction.ts';
 import { administer, nameOf, newDatabase, postgresNote, STORES } from '../world/stores.ts';
 

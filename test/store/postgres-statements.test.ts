@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openPreparedStatements, type PreparedStatements } from '../../broker/store/postgres-statements.ts';
+import { openPreparedStatements, type PreparedStatements } from '../../broker/store/postgres/statements.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 
 const PID = { name: 'pid', text: 'select pg_backend_pid()', values: [] };

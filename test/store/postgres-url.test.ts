@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { isUnverified, libpqUrl, readPostgresUrl } from '../../broker/store/postgres-url.ts';
+import { isUnverified, libpqUrl, readPostgresUrl } from '../../broker/store/postgres/url.ts';
 import { newFolder } from '../world/stores.ts';
 
 const AT = 'postgres://u:p%40@db.example:5432/b';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { openSqlite } from '../../broker/store/sqlite.ts';
+import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
 import { inTransaction } from '../../broker/store/transaction.ts';
 import { afterFile } from '../world/after-file.ts';
 import { newFolder } from '../world/stores.ts';

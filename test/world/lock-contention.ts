@@ -1,7 +1,7 @@
 /** Creates real races: concurrent requests wait in the database until several contend for the same row. */
 import { sql } from 'kysely';
 import { vi } from 'vitest';
-import { openPostgres } from '../../broker/store/postgres.ts';
+import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import type { Db } from '../../broker/store/store.ts';
 import type { World } from './world.ts';
 

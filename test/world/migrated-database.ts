@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { migrate } from '../../broker/store/migrate.ts';
-import { openPostgres } from '../../broker/store/postgres.ts';
-import { openSqlite } from '../../broker/store/sqlite.ts';
+import { openPostgres } from '../../broker/store/postgres/postgres.ts';
+import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { administer, databaseUrl, nameOf } from './stores.ts';
 

@@ -1,7 +1,7 @@
 /** Rotating the master key of replicas with an operator's key file: both keys are set, and the process that re-encrypts is killed. */
 import { dropPreviousKeys, rotateKeyFile } from '../../../broker/crypto/master-key-file.ts';
 import { sealedWith } from '../../../broker/crypto/seal.ts';
-import { openPostgres } from '../../../broker/store/postgres.ts';
+import { openPostgres } from '../../../broker/store/postgres/postgres.ts';
 import { listSealed, SEALED } from '../../../broker/store/sealed.ts';
 import { runCommand } from '../../world/command.ts';
 import { ALLOW_ALL } from '../../world/world.ts';

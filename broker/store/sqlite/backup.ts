@@ -1,8 +1,8 @@
 /** Online backup of the SQLite store. */
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import type { CopiedState } from './backup-manifest.ts';
-import { PAGE_BYTES } from './sqlite-connection.ts';
+import type { CopiedState } from '../backup-manifest.ts';
+import { PAGE_BYTES } from './connection.ts';
 
 /**
  * Copies the database at `path` into the empty file `to`, as a consistent snapshot, and checks the copy. Throws on failure. Uses one read

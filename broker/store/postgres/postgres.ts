@@ -1,14 +1,14 @@
 /** The shared store: PostgreSQL 15 or later through `pg`, for any number of replicas. */
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult } from 'kysely';
 import type pg from 'pg';
-import { makeNotices } from './notices.ts';
-import { openPool, STATEMENT_TIMEOUT_MS } from './postgres-pool.ts';
-import { openPreparedStatements } from './postgres-statements.ts';
-import { RowFault } from './row-fault.ts';
-import type { Schema } from './schema.ts';
-import { type Side, type StandbyWatch, standbyReads } from './standby.ts';
-import { bind, type Store } from './store.ts';
-import { connectionFault, isReadOnlySession, withFault } from './store-fault.ts';
+import { makeNotices } from '../notices.ts';
+import { RowFault } from '../row-fault.ts';
+import type { Schema } from '../schema.ts';
+import { type Side, type StandbyWatch, standbyReads } from '../standby.ts';
+import { bind, type Store } from '../store.ts';
+import { connectionFault, isReadOnlySession, withFault } from '../store-fault.ts';
+import { openPool, STATEMENT_TIMEOUT_MS } from './pool.ts';
+import { openPreparedStatements } from './statements.ts';
 
 /** With fewer connections, one is used for facts instead of two. */
 const MIN_FOR_TWO_FACTS_CONNECTIONS = 6;

@@ -1,6 +1,6 @@
 /** Poolers in front of PostgreSQL, such as PgBouncer. */
 import { sql } from 'kysely';
-import type { Db, Store } from './store.ts';
+import type { Db, Store } from '../store.ts';
 
 const ROUNDS = 3;
 

@@ -1,8 +1,8 @@
 /** Connections to the SQLite database file, and their prepared statements. */
 import { chmodSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import { recentlyUsed } from '../runtime/recently-used.ts';
-import { makePrivate } from './lock.ts';
+import { recentlyUsed } from '../../runtime/recently-used.ts';
+import { makePrivate } from '../lock.ts';
 
 /**
  * Page size of a new database; it cannot be changed later. Except for its entry in the index by agent, a row goes to the same few pages as the

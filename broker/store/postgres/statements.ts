@@ -1,8 +1,8 @@
 /** Prepared statements on PostgreSQL, on dedicated connections. */
 import type pg from 'pg';
-import { CopyIn, copyText } from './postgres-copy.ts';
-import { openPool, STATEMENT_TIMEOUT_MS } from './postgres-pool.ts';
-import { connectionFault, StoreUnavailable, withFault } from './store-fault.ts';
+import { connectionFault, StoreUnavailable, withFault } from '../store-fault.ts';
+import { CopyIn, copyText } from './copy.ts';
+import { openPool, STATEMENT_TIMEOUT_MS } from './pool.ts';
 
 export type PreparedStatements = {
   /**

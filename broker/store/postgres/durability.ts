@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Db } from './store.ts';
+import type { Db } from '../store.ts';
 
 /** Returns the PostgreSQL settings for durable commits that are switched off. */
 export async function settingsThatLoseCommits(db: Db): Promise<string[]> {

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { CopiedState } from './backup-manifest.ts';
-import { RESTORE_MARK } from './generation.ts';
+import type { CopiedState } from '../backup-manifest.ts';
+import { RESTORE_MARK } from '../generation.ts';
 
 /** PostgreSQL's client programs on this machine. */
 export type PostgresPrograms = {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Store } from './store.ts';
+import type { Store } from '../store.ts';
 
 /** Returns the encoding of the PostgreSQL database unless it is UTF-8. Characters that an encoding lacks cannot be stored. */
 export async function otherEncoding({ dialect, db }: Pick<Store, 'db' | 'dialect'>): Promise<string | undefined> {

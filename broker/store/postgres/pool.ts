@@ -1,6 +1,6 @@
 /** Connection pools for PostgreSQL. */
 import pg from 'pg';
-import { StoreUnavailable } from './store-fault.ts';
+import { StoreUnavailable } from '../store-fault.ts';
 
 const INT8 = 20;
 

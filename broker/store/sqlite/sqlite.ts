@@ -12,10 +12,10 @@ import {
   SqliteDriver,
   type SqliteStatement,
 } from 'kysely';
-import { lockFolder } from './lock.ts';
-import type { Schema } from './schema.ts';
-import { asInputs, MAIN_LOG_BYTES, openReader, openWriter, statementCache } from './sqlite-connection.ts';
-import { bind, type Store } from './store.ts';
+import { lockFolder } from '../lock.ts';
+import type { Schema } from '../schema.ts';
+import { bind, type Store } from '../store.ts';
+import { asInputs, MAIN_LOG_BYTES, openReader, openWriter, statementCache } from './connection.ts';
 
 /** Milliseconds for which statements have blocked this thread since it last yielded. */
 type Blocked = { ms: number };
