@@ -1,7 +1,7 @@
 /** The demo. Everything in it is real: listeners on loopback, signed tokens, the store on disk. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { sandboxProfile } from '../broker/admin/demo.ts';
+import { sandboxProfile } from '../broker/admin/organisations/demo.ts';
 import { verifyReceipt } from '../broker/audit/verify-receipt.ts';
 import { readConfig } from '../broker/environment/config.ts';
 import { firstStart } from '../broker/process/first-start.ts';

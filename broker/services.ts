@@ -3,9 +3,9 @@
  */
 
 import { join } from 'node:path';
-import { type Demo, makeDemo } from './admin/demo.ts';
-import { endLifetime } from './admin/end-lifetime.ts';
-import { type StatsReader, statsReader } from './admin/stats-reader.ts';
+import { type StatsReader, statsReader } from './admin/activity/stats-reader.ts';
+import { endLifetime } from './admin/agents/end-lifetime.ts';
+import { type Demo, makeDemo } from './admin/organisations/demo.ts';
 import { type InboxFeed, makeInboxFeed } from './approvals/inbox.ts';
 import { makeReplays, type Replays } from './approvals/replay.ts';
 import { makeApprovalChanges } from './audit/changes.ts';

@@ -253,7 +253,7 @@ describe('the modules', () => {
       importsOf(file).some(({ to }) => to.startsWith('broker/store/')) ||
       /\b(recordChange|transaction)\(/.test(readFileSync(join(ROOT, file), 'utf8'));
     expect(broker.filter((file) => file.startsWith('broker/http/routes/') && asksTheStore(file))).toEqual([]);
-    expect(asksTheStore('broker/admin/policies.ts')).toBe(true);
+    expect(asksTheStore('broker/admin/policies/policies.ts')).toBe(true);
   });
 
   test('broker/http imports only helpers for stored values from broker/store', () => {

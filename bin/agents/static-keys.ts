@@ -18,7 +18,7 @@ export type StaticKeyOptions = ConnectionOptions & {
   expires?: Lasting;
 };
 
-/** The broker's own limit (broker/admin/static-keys.ts). */
+/** The broker's own limit (broker/admin/agents/static-keys.ts). */
 const MAX_DAYS = 90;
 
 const pathOf = (agentId: string) => `/owner/agents/${encodeURIComponent(agentId)}/static-keys` as const;

@@ -8,7 +8,7 @@ import { endMcpAuthorisation, type ListedAuthorisation, listMcpAuthorisations } 
 import type { Db } from '../store/store.ts';
 import { readScopes } from '../store/stored-terms.ts';
 import type { GrantTable } from '../store/tables/rules.ts';
-import { mergeScopes } from './new-agent.ts';
+import { mergeScopes } from './agents/new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** The current state, with the current grants of its agent. */

@@ -14,7 +14,14 @@ import type { Db } from '../store/store.ts';
 import type { AgentTable, McpAuthorisationTable } from '../store/tables/agents.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import type { ScopesOn } from '../store/tables/registrations.ts';
-import { choosePolicy, makeAgent, newIds, refuseDuplicateName, refuseUnknownScopes, splitScopes } from './new-agent.ts';
+import {
+  choosePolicy,
+  makeAgent,
+  newIds,
+  refuseDuplicateName,
+  refuseUnknownScopes,
+  splitScopes,
+} from './agents/new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** The client's request, as the authorization server stores it. */

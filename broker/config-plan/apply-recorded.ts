@@ -1,6 +1,6 @@
 /** Applies a governance file with an audit row: the only way in which the broker applies one, whoever requests it. */
 
-import { endTokens, type FormerConnection } from '../admin/end-tokens.ts';
+import { endTokens, type FormerConnection } from '../admin/agents/end-tokens.ts';
 import { listedChanges, MAX_LISTED } from '../admin/listed-changes.ts';
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';

@@ -1,7 +1,7 @@
 /** Exports the present state as a governance file. */
 
 import { Document, isMap, isScalar, type Node, Scalar, visit } from 'yaml';
-import { readOrganisationRow } from '../admin/organisation.ts';
+import { readOrganisationRow } from '../admin/organisations/organisation.ts';
 import type { Broker } from '../broker.ts';
 import { sameJson } from '../config-file/differences.ts';
 import type { GovernanceDocumentInput } from '../config-file/schema.ts';

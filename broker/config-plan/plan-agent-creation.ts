@@ -1,6 +1,6 @@
 /** Plans a new agent of a governance file. */
 
-import { agentRow, newIds } from '../admin/new-agent.ts';
+import { agentRow, newIds } from '../admin/agents/new-agent.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { inOrder, storedLabels } from '../policy/labels.ts';
 import type { AgentTable } from '../store/tables/agents.ts';

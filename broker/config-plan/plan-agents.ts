@@ -1,6 +1,6 @@
 /** Plans agents: created, assigned another owner or policy, given another key, revoked when the file no longer names them. */
 
-import { setAgentStatus } from '../admin/change-agent-status.ts';
+import { setAgentStatus } from '../admin/agents/change-agent-status.ts';
 import { difference } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import type { AgentEntry } from '../config-file/schema.ts';

@@ -1,7 +1,7 @@
 /** Plans connections: credentials are compared in memory and stored sealed; plans never contain anything of them. */
 
-import { credentialOf, whyNotCredential } from '../admin/connection-credential.ts';
-import type { FormerConnection } from '../admin/end-tokens.ts';
+import type { FormerConnection } from '../admin/agents/end-tokens.ts';
+import { credentialOf, whyNotCredential } from '../admin/connections/connection-credential.ts';
 import { documentConnections } from '../config-file/check-references.ts';
 import { difference } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';

@@ -1,6 +1,6 @@
 /** Plans grants of one agent: compared by platform and connection, so that changed terms are an update of the same grant. */
 
-import { limitsReposFirst } from '../admin/grant-terms.ts';
+import { limitsReposFirst } from '../admin/grants/grant-terms.ts';
 import { difference, listDifference } from '../config-file/differences.ts';
 import { expiryOf } from '../config-file/expiry.ts';
 import { entriesOf, termsOf } from '../config-file/governance.ts';

@@ -1,6 +1,6 @@
 /** Plans how an agent gets its key: from the file, or by a token with which it binds its own. */
 
-import { bindAgentKey } from '../admin/bind.ts';
+import { bindAgentKey } from '../admin/agents/bind.ts';
 import { mintBootstrapToken } from '../auth/bootstrap-token.ts';
 import { difference } from '../config-file/differences.ts';
 import type { AgentEntry } from '../config-file/schema.ts';

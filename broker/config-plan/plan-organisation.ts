@@ -1,7 +1,7 @@
 /** Plans the organisation's own settings, and its owners. */
 
-import { readOrganisationRow, writeSettings } from '../admin/organisation.ts';
-import { endOwner } from '../admin/owners.ts';
+import { readOrganisationRow, writeSettings } from '../admin/organisations/organisation.ts';
+import { endOwner } from '../admin/organisations/owners.ts';
 import { difference, listDifference } from '../config-file/differences.ts';
 import { listNames } from '../config-file/problems.ts';
 import { uuidv4 } from '../crypto/ids.ts';

@@ -1,6 +1,6 @@
 /** Plans client ids, client secrets and private keys that platforms reference: compared in memory, stored sealed, and never shown. */
 
-import { whyNotPlatformSecret, writePlatformSecrets } from '../admin/platform-secrets.ts';
+import { whyNotPlatformSecret, writePlatformSecrets } from '../admin/platforms/platform-secrets.ts';
 import { platformReferences, type Reference, referenceKey } from '../config-file/secrets.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { PlatformSecretTable } from '../store/tables/platforms.ts';

@@ -1,7 +1,7 @@
 /** Plans platforms: a new version of a manifest whenever its content changes. */
 
-import { credentialWarnings, manifestDifference } from '../admin/manifest-difference.ts';
-import { keptEntry } from '../admin/platform-entry.ts';
+import { credentialWarnings, manifestDifference } from '../admin/platforms/manifest-difference.ts';
+import { keptEntry } from '../admin/platforms/platform-entry.ts';
 import { difference, sameJson } from '../config-file/differences.ts';
 import { listNames } from '../config-file/problems.ts';
 import type { Manifest } from '../platforms/manifest.ts';

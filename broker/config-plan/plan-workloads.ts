@@ -1,6 +1,6 @@
 /** Plans workloads of agents: the issuer and subject by whose tokens an agent without a key authenticates. */
 
-import { assignWorkload, newWorkload } from '../admin/workloads.ts';
+import { assignWorkload, newWorkload } from '../admin/agents/workloads.ts';
 import { difference } from '../config-file/differences.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { revokeChildren } from '../store/revoke-agent.ts';

@@ -1,6 +1,6 @@
 /** The state of a plan: changes for people to read, and the steps that make them. */
 
-import type { FormerConnection } from '../admin/end-tokens.ts';
+import type { FormerConnection } from '../admin/agents/end-tokens.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Finding, Path, Problem } from '../config-file/problems.ts';
 import type { Resolved } from '../config-file/secrets.ts';

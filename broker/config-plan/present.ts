@@ -1,6 +1,6 @@
 /** Loads the data of an organisation that a governance file describes. */
 
-import { guardrailsOf } from '../admin/guardrails.ts';
+import { guardrailsOf } from '../admin/policies/guardrails.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant, RuleSource } from '../policy/facts.ts';

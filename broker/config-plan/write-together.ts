@@ -1,5 +1,5 @@
 /** Writes equal changes of many agents and grants in batches: thousands of single statements would block the store for a second. */
-import { REVOCABLE } from '../admin/change-agent-status.ts';
+import { REVOCABLE } from '../admin/agents/change-agent-status.ts';
 import { deleteGrant, updateAgent } from '../store/agents.ts';
 import { revokeAgents } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';

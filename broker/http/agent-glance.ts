@@ -1,6 +1,6 @@
 /** Lists of agents for owners: query parameters, cursor, and the summary of each agent. */
 import { z } from 'zod';
-import type { GlancedAgent, SoughtAgents, WholeAgent } from '../admin/agent-pages.ts';
+import type { GlancedAgent, SoughtAgents, WholeAgent } from '../admin/agents/agent-pages.ts';
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
 import { PERIODS } from '../policy/limit.ts';
 import { MAX_COUNTED } from '../store/agent-activity.ts';

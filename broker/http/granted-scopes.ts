@@ -1,6 +1,6 @@
 /** The grants of a new agent as owners give them: scopes on platforms, with the limits of governance files. */
 import { z } from 'zod';
-import type { GrantedOn } from '../admin/granted-terms.ts';
+import type { GrantedOn } from '../admin/grants/granted-terms.ts';
 import { GrantTerms } from '../config-file/terms.ts';
 import { LastsSeconds } from './owned/grant.ts';
 import { ScopesOnPlatform } from './registration-request.ts';

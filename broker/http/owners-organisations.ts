@@ -1,6 +1,6 @@
 /** The organisation of a signed-in owner, and the others of the same person, by id and name. */
 import { z } from 'zod';
-import { readOrganisation } from '../admin/organisation.ts';
+import { readOrganisation } from '../admin/organisations/organisation.ts';
 import { otherOrganisations } from '../auth/invited-owner.ts';
 import type { OwnerPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';

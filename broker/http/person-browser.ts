@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
-import type { PersonSignIn } from '../admin/person-sign-in.ts';
+import type { PersonSignIn } from '../admin/people/person-sign-in.ts';
 import { cookieNameAt, foreignOrigin, readCookie } from '../auth/session-cookie.ts';
 import type { Broker } from '../broker.ts';
 import { openFromBrowser, sealForBrowser } from '../crypto/browser-seal.ts';

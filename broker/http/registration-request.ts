@@ -1,6 +1,6 @@
 /** Schemas shared by registrations and invites. */
 import { z } from 'zod';
-import { mergeScopes } from '../admin/new-agent.ts';
+import { mergeScopes } from '../admin/agents/new-agent.ts';
 import { text } from '../wire/action.ts';
 
 export const REGISTRATION_STATUSES = ['pending', 'approved', 'rejected', 'expired'] as const;

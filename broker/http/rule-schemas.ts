@@ -1,7 +1,7 @@
 /** Schemas of rules in the bodies of owners' requests. */
 import { z } from 'zod';
-import { rulesRefused } from '../admin/check-rules.ts';
-import type { RuleVersion } from '../admin/rule-versions.ts';
+import { rulesRefused } from '../admin/policies/check-rules.ts';
+import type { RuleVersion } from '../admin/policies/rule-versions.ts';
 import { shapeProblems } from '../config-file/rules.ts';
 import { Refusal } from './errors.ts';
 import { pageSize, wholeNumber } from './query.ts';

@@ -1,6 +1,6 @@
 /** Schemas of standing approvals: what is requested with an approval, what can be selected, and what exists. */
 import { z } from 'zod';
-import type { ReadStandingApproval } from '../admin/standing-approvals.ts';
+import type { ReadStandingApproval } from '../admin/policies/standing-approvals.ts';
 import type { PreparedStanding } from '../approvals/make-standing.ts';
 import { type StandingOffer, standingOffer } from '../approvals/standing-offer.ts';
 import { MAX_DURATION_MS, MAX_SESSION_MS, MAX_USES, type StandingRequest } from '../approvals/standing-request.ts';

@@ -1,6 +1,6 @@
 /** The workload of an agent, as owners write and read it. */
 import { z } from 'zod';
-import type { ReadWorkload } from '../admin/workloads.ts';
+import type { ReadWorkload } from '../admin/agents/workloads.ts';
 import { audienceOfAgent } from '../auth/authenticate-workload.ts';
 import { ISSUED_BY } from '../config-file/issued-by.ts';
 import { ISSUED_BY_SHOWN, issuedByShown } from './issued-by.ts';

@@ -1,6 +1,6 @@
 /** Initialises an empty store: one organisation, one owner, the policy `default`. */
 
-import { createOrganisation } from '../admin/organisations.ts';
+import { createOrganisation } from '../admin/organisations/organisations.ts';
 import { operatorAtStart, recordChange } from '../audit/record-change.ts';
 import { signInLink } from '../auth/sign-in-link.ts';
 import type { Broker } from '../broker.ts';

@@ -2,11 +2,11 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
-import { countActivity } from '../admin/count-activity.ts';
-import { expireRegistrations } from '../admin/registration.ts';
+import { countActivity } from '../admin/activity/count-activity.ts';
+import { revokeUncollected } from '../admin/agents/revoke-uncollected.ts';
+import { revokeUndecidedTokens } from '../admin/connections/revoke-undecided-tokens.ts';
+import { expireRegistrations } from '../admin/registrations/registration.ts';
 import { noteRestored } from '../admin/restored.ts';
-import { revokeUncollected } from '../admin/revoke-uncollected.ts';
-import { revokeUndecidedTokens } from '../admin/revoke-undecided-tokens.ts';
 import { expireRequests } from '../approvals/access-requests.ts';
 import { expireHeld } from '../approvals/expiry.ts';
 import { keepAuditPartitions } from '../audit/keep-partitions.ts';

@@ -1,4 +1,4 @@
-/** Counts of calls for charts: a small table that a background job fills from audit rows (admin/count-activity.ts). */
+/** Counts of calls for charts: a small table that a background job fills from audit rows (admin/activity/count-activity.ts). */
 import { sql } from 'kysely';
 import type { AuditRow } from './audit.ts';
 import { firstIdOf } from './audit-search.ts';

@@ -1,6 +1,6 @@
 /** The operator closes one organisation of a broker: nothing of it acts any more, no credential is left, and its record stays. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { closeOrganisation } from '../../broker/admin/close-organisation.ts';
+import { closeOrganisation } from '../../broker/admin/organisations/close-organisation.ts';
 import { readConfig } from '../../broker/environment/config.ts';
 import { SEALED } from '../../broker/store/sealed.ts';
 import { expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';

@@ -2,7 +2,7 @@
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { sandboxProfile } from '../../broker/admin/demo.ts';
+import { sandboxProfile } from '../../broker/admin/organisations/demo.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';

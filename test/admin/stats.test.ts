@@ -1,8 +1,8 @@
 /** Statistics of calls: counted in the background, exactly once, including new calls, and read from the counters. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { countActivity, outcomeOf } from '../../broker/admin/count-activity.ts';
-import { bucketsOf } from '../../broker/admin/time-buckets.ts';
+import { countActivity, outcomeOf } from '../../broker/admin/activity/count-activity.ts';
+import { bucketsOf } from '../../broker/admin/activity/time-buckets.ts';
 import { momentOf, uuidv7 } from '../../broker/crypto/ids.ts';
 import { decisionTimes } from '../../broker/store/activity-counts.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';

@@ -1,7 +1,7 @@
 /** Built-in platforms after an upgrade: they keep the manifest of the release that created them until an admin updates them. */
 import { describe, expect, test } from 'vitest';
-import { manifestDifference } from '../../broker/admin/manifest-difference.ts';
-import { hasNewerManifest, newestEntry } from '../../broker/admin/newest-manifest.ts';
+import { manifestDifference } from '../../broker/admin/platforms/manifest-difference.ts';
+import { hasNewerManifest, newestEntry } from '../../broker/admin/platforms/newest-manifest.ts';
 import { readManifest } from '../../broker/facts/stored-manifests.ts';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { Manifest } from '../../broker/platforms/manifest.ts';

@@ -1,6 +1,6 @@
 /** The limit of fifty live children per agent, under concurrency (specification, Child identity). */
 import { describe, expect, test } from 'vitest';
-import { MAX_LIVE_CHILDREN } from '../../broker/admin/children.ts';
+import { MAX_LIVE_CHILDREN } from '../../broker/admin/agents/children.ts';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import type { Answer } from '../world/agent.ts';
 import { childOf, issue, type TestChild } from '../world/child.ts';

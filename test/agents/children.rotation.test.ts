@@ -1,6 +1,6 @@
 /** Children of an agent whose key or workload is replaced, or removed by a governance file: whoever had the former credential may have made them. */
 import { describe, expect, test } from 'vitest';
-import { issueChild } from '../../broker/admin/children.ts';
+import { issueChild } from '../../broker/admin/agents/children.ts';
 import { ALL_PLATFORMS } from '../../broker/policy/facts.ts';
 import { findWorkloadOf } from '../../broker/store/workloads.ts';
 import { expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';

@@ -1,8 +1,8 @@
 /** An agent between its approval and the collection of its key (specification, Agent status): it cannot be used yet. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openPrivateKey } from '../../broker/admin/registration-key.ts';
-import { revokeUncollected } from '../../broker/admin/revoke-uncollected.ts';
+import { revokeUncollected } from '../../broker/admin/agents/revoke-uncollected.ts';
+import { openPrivateKey } from '../../broker/admin/registrations/registration-key.ts';
 import { findAgent, moveAgent } from '../../broker/store/agents.ts';
 import { destroyUncollectedKey, purgeRegistrations } from '../../broker/store/registrations.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';

@@ -2,7 +2,7 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { expireRegistrations } from '../../broker/admin/registration.ts';
+import { expireRegistrations } from '../../broker/admin/registrations/registration.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 

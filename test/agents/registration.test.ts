@@ -1,7 +1,7 @@
 /** Registration (specification, Registration and binding): requested by anybody, decided by an owner, the key handed out once. */
 import { createPrivateKey, createPublicKey, randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { expireRegistrations, openRegistration } from '../../broker/admin/registration.ts';
+import { expireRegistrations, openRegistration } from '../../broker/admin/registrations/registration.ts';
 import { clientKey } from '../../broker/auth/client-address.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { mintToken } from '../../broker/crypto/one-time-token.ts';

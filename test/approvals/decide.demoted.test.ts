@@ -1,6 +1,6 @@
 /** Whoever loses the role while their decision waits in the store decides nothing. */
 import { describe, expect, test } from 'vitest';
-import { endOwner } from '../../broker/admin/owners.ts';
+import { endOwner } from '../../broker/admin/organisations/owners.ts';
 import { findHeldCall } from '../../broker/store/held-calls.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { forgetIdentity } from '../../broker/store/owner-identities.ts';

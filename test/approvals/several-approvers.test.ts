@@ -1,6 +1,6 @@
 /** Calls that several people have to approve (`approvers` of a rule). */
 import { describe, expect, test } from 'vitest';
-import { endOwner } from '../../broker/admin/owners.ts';
+import { endOwner } from '../../broker/admin/organisations/owners.ts';
 import { type Decided, decideHeld } from '../../broker/approvals/decide.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putOwner } from '../../broker/store/organisations.ts';

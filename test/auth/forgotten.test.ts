@@ -1,6 +1,6 @@
 /** Forgetting an owner's identity, because the address now belongs to somebody else: the former person keeps no access. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { addOwner } from '../../broker/admin/owners.ts';
+import { addOwner } from '../../broker/admin/organisations/owners.ts';
 import { enrolPasskey } from '../../broker/approvals/passkeys/enrolment.ts';
 import { AuthorNotAllowed } from '../../broker/audit/author-role.ts';
 import { authenticateSession, beginSession } from '../../broker/auth/owner-session.ts';

@@ -1,6 +1,6 @@
 /** A broker for governance tests: a real store, a real vault, and one organisation; without a network. */
 import { expect } from 'vitest';
-import { createOrganisation } from '../../broker/admin/organisations.ts';
+import { createOrganisation } from '../../broker/admin/organisations/organisations.ts';
 import type { Broker } from '../../broker/broker.ts';
 import type { Governance } from '../../broker/config-file/governance.ts';
 import { parseGovernance } from '../../broker/config-file/parse.ts';

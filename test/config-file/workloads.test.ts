@@ -1,6 +1,6 @@
 /** Workloads in a governance file: agents that need neither a key nor a bootstrap token. */
 import { describe, expect, test } from 'vitest';
-import { assignWorkload, newWorkload } from '../../broker/admin/workloads.ts';
+import { assignWorkload, newWorkload } from '../../broker/admin/agents/workloads.ts';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { findGovernanceVersion } from '../../broker/store/governance.ts';
 import { setWorkloadsUsed } from '../../broker/store/workloads.ts';

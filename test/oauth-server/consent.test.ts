@@ -1,7 +1,7 @@
 /** The consent of an owner: in the browser that began the request, by that owner, and limited to what the page shows. */
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { consentOffer } from '../../broker/admin/consent-offer.ts';
+import { consentOffer } from '../../broker/admin/people/consent-offer.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { endSession } from '../../broker/store/ended-sessions.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';

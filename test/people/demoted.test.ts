@@ -1,6 +1,6 @@
 /** An admin who loses the role while a confirmation waits in the store confirms no account of a person. */
 import { describe, expect, test } from 'vitest';
-import { endOwner } from '../../broker/admin/owners.ts';
+import { endOwner } from '../../broker/admin/organisations/owners.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { addPersonTokens, listGivenTokens, lockPerson, putPerson } from '../../broker/store/people.ts';

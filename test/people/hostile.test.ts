@@ -1,7 +1,7 @@
 /** Forged callers, links in the wrong hands, and ended tokens: no token is ever used for another person. */
 import { importPKCS8, SignJWT } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { revokeUndecidedTokens } from '../../broker/admin/revoke-undecided-tokens.ts';
+import { revokeUndecidedTokens } from '../../broker/admin/connections/revoke-undecided-tokens.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { leaksOf } from '../world/canary.ts';

@@ -1,6 +1,6 @@
 /** The owners' view of agents. */
 import { z } from 'zod';
-import type { ListedAgent as Listed } from '../../admin/list-agents.ts';
+import type { ListedAgent as Listed } from '../../admin/agents/list-agents.ts';
 import { AGENT_STATUSES, HALT_CAUSES, type Instant } from '../../policy/facts.ts';
 import { readLabels } from '../../store/stored-terms.ts';
 import type { AgentTable } from '../../store/tables/agents.ts';

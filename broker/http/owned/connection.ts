@@ -1,8 +1,8 @@
 /** The owners' view of connections, and the form of a credential that owners give. */
 
 import { z } from 'zod';
-import type { ConnectionUse } from '../../admin/connection-use.ts';
-import type { ReadConnection } from '../../admin/find-connection.ts';
+import type { ConnectionUse } from '../../admin/connections/connection-use.ts';
+import type { ReadConnection } from '../../admin/connections/find-connection.ts';
 import type { Broker } from '../../broker.ts';
 import { lacksConsent } from '../../calls/connect.ts';
 import { IdleSeconds, WaitSeconds } from '../../config-file/schema.ts';

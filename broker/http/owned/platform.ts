@@ -1,7 +1,7 @@
 /** The owners' view of a platform. */
 import { z } from 'zod';
-import { hasNewerManifest } from '../../admin/newest-manifest.ts';
-import type { ReadPlatform } from '../../admin/platforms.ts';
+import { hasNewerManifest } from '../../admin/platforms/newest-manifest.ts';
+import type { ReadPlatform } from '../../admin/platforms/platforms.ts';
 import { BUILTIN_NAMES } from '../../platforms/builtin-names.ts';
 import { builtinOf, presetsOf } from '../../platforms/presets.ts';
 import { SecretParts, secretPartsShown } from '../secret-parts-shown.ts';

@@ -1,7 +1,7 @@
 /** The owners' view of registrations, found by id or by token. */
 
 import { z } from 'zod';
-import type { ReadRegistration } from '../../admin/read-registration.ts';
+import type { ReadRegistration } from '../../admin/registrations/read-registration.ts';
 import { siteOf } from '../../auth/client-address.ts';
 import type { Instant } from '../../policy/facts.ts';
 import { AgentName, REGISTRATION_STATUSES, ScopesOn, ScopesOnPlatforms } from '../registration-request.ts';

@@ -1,6 +1,6 @@
 /** The pages on which people see and withdraw what they gave. No script: times are in UTC. */
-import type { Given } from '../../admin/my-connections.ts';
-import type { SignInPlaces } from '../../admin/person-sign-in.ts';
+import type { Given } from '../../admin/people/my-connections.ts';
+import type { SignInPlaces } from '../../admin/people/person-sign-in.ts';
 import type { Instant } from '../../policy/facts.ts';
 import { FORM_PAGE_HEADERS, formButton, type Html, html, linkButton, paragraph, statusLine } from '../../small-page.ts';
 import type { Reply } from '../reply.ts';

@@ -1,5 +1,5 @@
 /** Pages for a person who is asked for a consent: the request, and its result. */
-import type { ConsentShown } from '../../admin/person-consent.ts';
+import type { ConsentShown } from '../../admin/people/person-consent.ts';
 import { FORM_PAGE_HEADERS, type FormButton, formButton, linkButton, paragraph } from '../../small-page.ts';
 import type { Refusal } from '../errors.ts';
 import type { Reply } from '../reply.ts';

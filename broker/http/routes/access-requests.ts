@@ -1,8 +1,8 @@
 /** Access requests of agents to their owners (specification, Approvals and access requests). */
 
 import { z } from 'zod';
-import type { ReasonCode } from '../../admin/access.ts';
-import { askAccess } from '../../admin/ask-access.ts';
+import type { ReasonCode } from '../../admin/grants/access.ts';
+import { askAccess } from '../../admin/grants/ask-access.ts';
 import { findRequestOf, type Opened, pollUrlOf } from '../../approvals/access-requests.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { text } from '../../wire/action.ts';

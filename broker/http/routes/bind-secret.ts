@@ -1,7 +1,7 @@
 /** Receives sealed secrets from senders who need no other access (specification, Registration and binding). */
 import { z } from 'zod';
-import { openSentSecret, SecretRefused, storeSecret } from '../../admin/bind-secret.ts';
-import { checkCredential } from '../../admin/connection-credential.ts';
+import { openSentSecret, SecretRefused, storeSecret } from '../../admin/connections/bind-secret.ts';
+import { checkCredential } from '../../admin/connections/connection-credential.ts';
 import type { Broker } from '../../broker.ts';
 import { SealError } from '../../crypto/seal.ts';
 import { publishedSecretKeys } from '../../secret-keys.ts';

@@ -1,7 +1,7 @@
 /** Binds an agent's own public key (specification, Registration and binding). The private half never leaves the agent. */
 import { z } from 'zod';
-import { bindAgent as bind } from '../../admin/bind.ts';
-import { bindInvite as claim } from '../../admin/invites.ts';
+import { bindAgent as bind } from '../../admin/agents/bind.ts';
+import { bindInvite as claim } from '../../admin/agents/invites.ts';
 import type { Broker } from '../../broker.ts';
 import { type AgentPublicKey, MAX_PEM, parsePublicKey } from '../../crypto/public-key.ts';
 import { AGENT_STATUSES } from '../../policy/facts.ts';

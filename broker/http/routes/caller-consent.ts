@@ -1,6 +1,6 @@
 /** Consents of people, started by agents (specification, Per-person consent). */
 import { z } from 'zod';
-import { startConsent } from '../../admin/start-consent.ts';
+import { startConsent } from '../../admin/people/start-consent.ts';
 import { readCaller } from '../../calls/caller.ts';
 import { CallerIdentity, text } from '../../wire/action.ts';
 import { consentStatusReply, hasConsentEnded, readConsent, settledConsent } from '../consent-wait.ts';

@@ -1,7 +1,7 @@
 /** POST /v1/agents/children (specification, Child identity). */
 import { z } from 'zod';
-import type { ChildGrantRequest } from '../../admin/child-grants.ts';
-import { CHILD_TTL, issueChild } from '../../admin/children.ts';
+import type { ChildGrantRequest } from '../../admin/agents/child-grants.ts';
+import { CHILD_TTL, issueChild } from '../../admin/agents/children.ts';
 import { GrantTerms } from '../../config-file/terms.ts';
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { ALL_PLATFORMS, REF_CHANGES } from '../../policy/facts.ts';

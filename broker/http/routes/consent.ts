@@ -1,8 +1,8 @@
 /** The consent of an owner to an MCP client: the request, and the decision. */
 
 import { z } from 'zod';
-import { consentOffer } from '../../admin/consent-offer.ts';
 import { consentToMcpClient, refuseMcpClient } from '../../admin/mcp-consent.ts';
+import { consentOffer } from '../../admin/people/consent-offer.ts';
 import { AUTHORISATION_SECONDS, MCP_SCOPES, OAUTH_PATHS } from '../../oauth-server/metadata.ts';
 import { loadConsentRequest, reportConsentRefused, storeConsentGrant } from '../consent-request.ts';
 import { Refusal } from '../errors.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { listReports, MAX_REPORTS_PER_DAY, storeReport } from '../../admin/diagnostics.ts';
+import { listReports, MAX_REPORTS_PER_DAY, storeReport } from '../../admin/agents/diagnostics.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
 import { pageSize, uuid } from '../query.ts';

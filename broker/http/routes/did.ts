@@ -1,7 +1,7 @@
 /** Public identity documents (specification, DID document; Discovery and health). */
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { type DidDocument, resolveAgent, rootDocument } from '../../admin/did-document.ts';
+import { type DidDocument, resolveAgent, rootDocument } from '../../admin/agents/did-document.ts';
 import { AGENT_ID_PATTERN } from '../../crypto/ids.ts';
 import { Refusal } from '../errors.ts';
 import { matchesEtag } from '../etag.ts';

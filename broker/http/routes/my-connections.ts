@@ -1,7 +1,7 @@
 /** The pages on which people see and withdraw what they gave. */
 import { z } from 'zod';
-import { listMine, withdraw } from '../../admin/my-connections.ts';
-import { beginPersonSignIn, finishPersonSignIn, signInPlaces } from '../../admin/person-sign-in.ts';
+import { listMine, withdraw } from '../../admin/people/my-connections.ts';
+import { beginPersonSignIn, finishPersonSignIn, signInPlaces } from '../../admin/people/person-sign-in.ts';
 import { storedUuid } from '../../crypto/ids.ts';
 import { leave, type PersonSession, sessionsOf } from '../../people/sessions.ts';
 import { Refusal } from '../errors.ts';

@@ -1,8 +1,8 @@
 /** The pages of a person's consent (specification, Per-person consent; `consent_url`). */
 import { z } from 'zod';
-import { discardByPerson, keep } from '../../admin/keep-consent.ts';
-import { authorised, consentOfCallback, consentOfState, signedIn } from '../../admin/person-callback.ts';
-import { givenIn, goOn, isBrowserOf, showConsent } from '../../admin/person-consent.ts';
+import { discardByPerson, keep } from '../../admin/people/keep-consent.ts';
+import { authorised, consentOfCallback, consentOfState, signedIn } from '../../admin/people/person-callback.ts';
+import { givenIn, goOn, isBrowserOf, showConsent } from '../../admin/people/person-consent.ts';
 import { type Consent, consentStatusAt, findConsent } from '../../people/consents.ts';
 import { OWN_SIGNED_IN_PATH, SIGNED_IN_PATH } from '../../people/sign-in.ts';
 import { Refusal } from '../errors.ts';

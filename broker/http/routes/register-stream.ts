@@ -1,5 +1,5 @@
-import { followRegistration, type RegistrationState } from '../../admin/follow-registration.ts';
-import { loadRegistrationByToken } from '../../admin/read-registration.ts';
+import { followRegistration, type RegistrationState } from '../../admin/registrations/follow-registration.ts';
+import { loadRegistrationByToken } from '../../admin/registrations/read-registration.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { eventStream } from '../event-stream.ts';
 import { PRIVATE, Token } from '../registration-request.ts';

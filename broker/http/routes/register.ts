@@ -2,9 +2,9 @@
 
 import { z } from 'zod';
 import { mcpConfig } from '../../admin/mcp-config.ts';
-import { loadRegistrationByToken } from '../../admin/read-registration.ts';
-import { openRegistration, REGISTRATION_MS } from '../../admin/registration.ts';
-import { claimKey as claim } from '../../admin/registration-key.ts';
+import { loadRegistrationByToken } from '../../admin/registrations/read-registration.ts';
+import { openRegistration, REGISTRATION_MS } from '../../admin/registrations/registration.ts';
+import { claimKey as claim } from '../../admin/registrations/registration-key.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { Refusal } from '../errors.ts';
 import { PRIVATE, REGISTRATION_STATUSES, Registering, Token } from '../registration-request.ts';

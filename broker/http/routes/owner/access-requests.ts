@@ -1,7 +1,7 @@
 /** Access requests of agents, for owners: view and decide. */
 import { z } from 'zod';
-import { decideRequest, type RequestDecision } from '../../../admin/decide-access-request.ts';
-import { listRequests, readRequest } from '../../../admin/list-access-requests.ts';
+import { decideRequest, type RequestDecision } from '../../../admin/grants/decide-access-request.ts';
+import { listRequests, readRequest } from '../../../admin/grants/list-access-requests.ts';
 import type { Broker } from '../../../broker.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
 import { type NameOfPlatform, platformNames } from '../../../facts/platform-names.ts';

@@ -1,7 +1,7 @@
 /** Hands agents over to another owner, and sets the labels by which agents are found. */
 import { z } from 'zod';
-import { handOver } from '../../../admin/hand-over.ts';
-import { countLabels, labelAgent as label } from '../../../admin/label-agent.ts';
+import { handOver } from '../../../admin/agents/hand-over.ts';
+import { countLabels, labelAgent as label } from '../../../admin/agents/label-agent.ts';
 import { Labels } from '../../../policy/labels.ts';
 import { Agent, AgentId, agentShown } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { assignPolicy as assign } from '../../../admin/assign-policy.ts';
+import { assignPolicy as assign } from '../../../admin/agents/assign-policy.ts';
 import { Agent, AgentId, agentShown } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';

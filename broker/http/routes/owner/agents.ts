@@ -1,8 +1,8 @@
 /** Agents, for owners: view and stop. */
 import { z } from 'zod';
-import { findAgentPage, readAgent } from '../../../admin/agent-pages.ts';
-import { type AgentVerb, changeAgentStatus } from '../../../admin/change-agent-status.ts';
-import { listAgents } from '../../../admin/list-agents.ts';
+import { findAgentPage, readAgent } from '../../../admin/agents/agent-pages.ts';
+import { type AgentVerb, changeAgentStatus } from '../../../admin/agents/change-agent-status.ts';
+import { listAgents } from '../../../admin/agents/list-agents.ts';
 import { text } from '../../../wire/action.ts';
 import {
   AGENTS_SOUGHT,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { makeBootstrapToken } from '../../../admin/make-bootstrap-token.ts';
+import { makeBootstrapToken } from '../../../admin/agents/make-bootstrap-token.ts';
 import { AgentId } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';

@@ -1,7 +1,7 @@
 /** Issuers whose assertions about people the organisation trusts. */
 import { z } from 'zod';
-import { distrustIssuer, trustIssuer } from '../../../admin/caller-issuers.ts';
-import { readOrganisation } from '../../../admin/organisation.ts';
+import { readOrganisation } from '../../../admin/organisations/organisation.ts';
+import { distrustIssuer, trustIssuer } from '../../../admin/people/caller-issuers.ts';
 import { CallerIssuer } from '../../../people/caller-issuer.ts';
 import { ownSignInUri } from '../../../people/sign-in.ts';
 import { changingOwner } from '../../owner-change.ts';

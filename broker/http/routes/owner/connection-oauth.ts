@@ -6,7 +6,7 @@ import {
   finishOAuth,
   mayFinishOAuth,
   STALE,
-} from '../../../admin/connection-oauth.ts';
+} from '../../../admin/connections/connection-oauth.ts';
 import type { OwnerPrincipal } from '../../../auth/principal.ts';
 import { foreignRequest, readSessionCookie } from '../../../auth/session-cookie.ts';
 import { storedUuid } from '../../../crypto/ids.ts';

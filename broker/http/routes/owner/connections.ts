@@ -1,10 +1,14 @@
 /** Connections. Their credentials are write-only. */
 import { z } from 'zod';
-import { tryConnection as test } from '../../../admin/connection-test.ts';
-import { changeConnectionTimeouts as change } from '../../../admin/connection-timeouts.ts';
-import { readUses } from '../../../admin/connection-use.ts';
-import { createConnection, removeConnection as remove, replaceSecret as replace } from '../../../admin/connections.ts';
-import { readConnections } from '../../../admin/find-connection.ts';
+import { tryConnection as test } from '../../../admin/connections/connection-test.ts';
+import { changeConnectionTimeouts as change } from '../../../admin/connections/connection-timeouts.ts';
+import { readUses } from '../../../admin/connections/connection-use.ts';
+import {
+  createConnection,
+  removeConnection as remove,
+  replaceSecret as replace,
+} from '../../../admin/connections/connections.ts';
+import { readConnections } from '../../../admin/connections/find-connection.ts';
 import { ConnectionName, IdleSeconds, WaitSeconds } from '../../../config-file/schema.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { text } from '../../../wire/action.ts';

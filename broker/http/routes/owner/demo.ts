@@ -1,6 +1,6 @@
 /** Example calls of the sandbox's agent, for empty pages of the console. */
 import { z } from 'zod';
-import { type DemoMade, SANDBOX_PLATFORM } from '../../../admin/demo.ts';
+import { type DemoMade, SANDBOX_PLATFORM } from '../../../admin/organisations/demo.ts';
 import { METHODS } from '../../../policy/facts.ts';
 import { RESULTS } from '../../audit-result.ts';
 import { changingOwner } from '../../owner-change.ts';

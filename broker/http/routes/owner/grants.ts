@@ -1,8 +1,8 @@
 /** Grants of an agent, for owners: view and change. */
 import { z } from 'zod';
-import { changeGrant } from '../../../admin/change-grant.ts';
-import { listGrantsOf } from '../../../admin/list-grants.ts';
-import { removeGrants } from '../../../admin/remove-grants.ts';
+import { changeGrant } from '../../../admin/grants/change-grant.ts';
+import { listGrantsOf } from '../../../admin/grants/list-grants.ts';
+import { removeGrants } from '../../../admin/grants/remove-grants.ts';
 import { GrantTerms } from '../../../config-file/terms.ts';
 import { AgentId } from '../../owned/agent.ts';
 import { Grant, grantShown, LastsSeconds, lasting, NextSteps } from '../../owned/grant.ts';

@@ -1,8 +1,12 @@
 /** Guardrails: rules for all agents of the organisation, which can only tighten. */
 
 import { z } from 'zod';
-import { changeGuardrails as change, listGuardrailVersions, readGuardrails } from '../../../admin/guardrails.ts';
-import { describeRules } from '../../../admin/rule-versions.ts';
+import {
+  changeGuardrails as change,
+  listGuardrailVersions,
+  readGuardrails,
+} from '../../../admin/policies/guardrails.ts';
+import { describeRules } from '../../../admin/policies/rule-versions.ts';
 import { Guardrails } from '../../../config-file/schema.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readInstallation } from '../../../admin/installation.ts';
+import { readInstallation } from '../../../admin/organisations/installation.ts';
 import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 

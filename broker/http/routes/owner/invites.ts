@@ -1,6 +1,6 @@
 /** Invites: an admin describes an agent, and whoever holds the secret binds its key. */
 import { z } from 'zod';
-import { createInvite, listInvites, type ReadInvite, removeInvite } from '../../../admin/invites.ts';
+import { createInvite, listInvites, type ReadInvite, removeInvite } from '../../../admin/agents/invites.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { Granted, GrantedShown, grantedShown } from '../../granted-scopes.ts';
 import { changingOwner } from '../../owner-change.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { keysInForce } from '../../../admin/keys-in-force.ts';
+import { keysInForce } from '../../../admin/agents/keys-in-force.ts';
 import { rotateMasterKey } from '../../../master-key-rotation.ts';
 import { rotateLogKey } from '../../../receipt-log/log-keys.ts';
 import { DECRYPTION_GRACE_MS, rotateSecretKey } from '../../../secret-keys.ts';

@@ -1,5 +1,5 @@
 /** Sign-in at the identity provider: redirects there, and handles the callback. */
-import { readOrganisation } from '../../../admin/organisation.ts';
+import { readOrganisation } from '../../../admin/organisations/organisation.ts';
 import { AuditUnavailable } from '../../../audit/audit-unavailable.ts';
 import type { IdentityProvider } from '../../../auth/identity-provider.ts';
 import { invitedOwner } from '../../../auth/invited-owner.ts';

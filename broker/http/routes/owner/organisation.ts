@@ -1,7 +1,11 @@
 /** The organisation's own settings. */
 
 import { z } from 'zod';
-import { changeOrganisation as change, type ReadOrganisation, readOrganisation } from '../../../admin/organisation.ts';
+import {
+  changeOrganisation as change,
+  type ReadOrganisation,
+  readOrganisation,
+} from '../../../admin/organisations/organisation.ts';
 import { CallerIssuer, CallerIssuers } from '../../../people/caller-issuer.ts';
 import { AutoSuspend } from '../../../policy/auto-suspend.ts';
 import { PasskeyDeciders } from '../../../policy/passkey-deciders.ts';

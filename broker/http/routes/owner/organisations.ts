@@ -1,7 +1,7 @@
 /** All organisations of the broker, for its operator. */
 import { z } from 'zod';
-import { closeOrganisation as close } from '../../../admin/close-organisation.ts';
-import { addOrganisation, listOrganisations, organisationWithId } from '../../../admin/organisations.ts';
+import { closeOrganisation as close } from '../../../admin/organisations/close-organisation.ts';
+import { addOrganisation, listOrganisations, organisationWithId } from '../../../admin/organisations/organisations.ts';
 import { OrganisationName } from '../../../config-file/schema.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { json } from '../../reply.ts';

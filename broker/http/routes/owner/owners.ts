@@ -1,14 +1,14 @@
 /** The owners of an organisation and their roles. */
 import { z } from 'zod';
-import { organisationNamed } from '../../../admin/organisations.ts';
-import { makeOwnerLink } from '../../../admin/owner-link.ts';
+import { organisationNamed } from '../../../admin/organisations/organisations.ts';
+import { makeOwnerLink } from '../../../admin/organisations/owner-link.ts';
 import {
   addOwner as add,
   listFormer,
   listOwners,
   passkeysByOwner,
   removeOwner as remove,
-} from '../../../admin/owners.ts';
+} from '../../../admin/organisations/owners.ts';
 import type { ChangingOwner } from '../../../audit/record-change.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { Refusal } from '../../errors.ts';

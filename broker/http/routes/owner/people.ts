@@ -1,7 +1,7 @@
 /** Tokens that people gave, for owners: counts and states, never identities. */
 import { z } from 'zod';
-import { confirmPerson, endPeople, listPeople } from '../../../admin/people.ts';
-import { peopleByPlatform } from '../../../admin/per-person.ts';
+import { confirmPerson, endPeople, listPeople } from '../../../admin/people/people.ts';
+import { peopleByPlatform } from '../../../admin/people/per-person.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { PerPersonFields } from '../../../platforms/manifest-fields.ts';
 import { CallerIdentity } from '../../../wire/action.ts';

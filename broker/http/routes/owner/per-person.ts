@@ -1,6 +1,6 @@
 /** The switch of a platform for one token per person. */
 import { z } from 'zod';
-import { setPerPerson } from '../../../admin/per-person.ts';
+import { setPerPerson } from '../../../admin/people/per-person.ts';
 import { PerPersonFields } from '../../../platforms/manifest-fields.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';

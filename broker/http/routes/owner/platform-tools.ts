@@ -1,7 +1,13 @@
 /** Tools of an MCP platform: those that an owner accepted, those that the server offers now, and the quarantined ones. */
 
 import { z } from 'zod';
-import { acceptTool, type ReadTool, readTools, refreshTools, type ToolsOfServer } from '../../../admin/mcp-tools.ts';
+import {
+  acceptTool,
+  type ReadTool,
+  readTools,
+  refreshTools,
+  type ToolsOfServer,
+} from '../../../admin/connections/mcp-tools.ts';
 import { TOOL_EFFECTS } from '../../../policy/tool.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { instant, json } from '../../reply.ts';

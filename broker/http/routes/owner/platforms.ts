@@ -4,9 +4,9 @@ import {
   type ChangedPlatform as Changed,
   changePlatform as change,
   updatePlatform as update,
-} from '../../../admin/change-platform.ts';
-import { makePlatform as make, removePlatform as remove } from '../../../admin/make-platform.ts';
-import { readPlatform, readPlatforms, switchPlatform } from '../../../admin/platforms.ts';
+} from '../../../admin/platforms/change-platform.ts';
+import { makePlatform as make, removePlatform as remove } from '../../../admin/platforms/make-platform.ts';
+import { readPlatform, readPlatforms, switchPlatform } from '../../../admin/platforms/platforms.ts';
 import { Secret } from '../../../crypto/secret.ts';
 import { PlatformId } from '../../../platforms/manifest-fields.ts';
 import { text } from '../../../wire/action.ts';

@@ -7,7 +7,7 @@ import {
   listPolicies,
   listPolicyVersions,
   readPolicy,
-} from '../../../admin/policies.ts';
+} from '../../../admin/policies/policies.ts';
 import { PolicyName, PolicyRules } from '../../../config-file/schema.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';

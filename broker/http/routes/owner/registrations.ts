@@ -5,8 +5,8 @@ import {
   loadRegistration,
   loadRegistrationByToken,
   readRegistration,
-} from '../../../admin/read-registration.ts';
-import { decideRegistration, MAX_REJECTED, rejectNetwork } from '../../../admin/registration-decision.ts';
+} from '../../../admin/registrations/read-registration.ts';
+import { decideRegistration, MAX_REJECTED, rejectNetwork } from '../../../admin/registrations/registration-decision.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import {
   ApprovedRegistration,

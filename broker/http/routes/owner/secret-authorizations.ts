@@ -5,7 +5,7 @@ import {
   listSecretAuthorizations,
   type ReadSecretAuthorization,
   removeSecretAuthorization,
-} from '../../../admin/secret-authorization.ts';
+} from '../../../admin/connections/secret-authorization.ts';
 import { ConnectionName } from '../../../config-file/schema.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { text } from '../../../wire/action.ts';

@@ -1,8 +1,8 @@
 /** Sign-in with the local issuer: a session for scripts, a link for the browser. */
 
 import { z } from 'zod';
-import { readOrganisation } from '../../../admin/organisation.ts';
-import { ownerNamed } from '../../../admin/owners.ts';
+import { readOrganisation } from '../../../admin/organisations/organisation.ts';
+import { ownerNamed } from '../../../admin/organisations/owners.ts';
 import { CHALLENGE, localProof } from '../../../auth/local-proof.ts';
 import { mintOwnerSession, ownerInBrowser, signOut } from '../../../auth/owner-session.ts';
 import type { OwnerPrincipal } from '../../../auth/principal.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { simulateRecorded } from '../../../admin/simulate-recorded.ts';
+import { simulateRecorded } from '../../../admin/policies/simulate-recorded.ts';
 import type { Change } from '../../../calls/judge-recorded.ts';
 import { Guardrails, PolicyName, PolicyRules } from '../../../config-file/schema.ts';
 import { METHODS } from '../../../policy/facts.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { simulateCall } from '../../../admin/simulate.ts';
+import { simulateCall } from '../../../admin/policies/simulate.ts';
 import { Guardrails, PolicyRules } from '../../../config-file/schema.ts';
 import { CONCRETE_CHECKS, DENY_REASONS, EFFECTS, REF_CHANGES, STANDING_CHECKS } from '../../../policy/facts.ts';
 import type { Mask } from '../../../policy/masks/mask.ts';

@@ -1,6 +1,6 @@
 /** Standing approvals: calls that an owner allowed in advance. */
 import { z } from 'zod';
-import { readStandingApprovals, revokeStandingApproval } from '../../../admin/standing-approvals.ts';
+import { readStandingApprovals, revokeStandingApproval } from '../../../admin/policies/standing-approvals.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { AUDIT_FILTER } from '../../audit-row.ts';
 import { changingOwner } from '../../owner-change.ts';

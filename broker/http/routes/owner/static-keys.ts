@@ -6,7 +6,7 @@ import {
   readStaticKeys,
   revokeStaticKey,
   STATIC_KEY_LIFETIME,
-} from '../../../admin/static-keys.ts';
+} from '../../../admin/agents/static-keys.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { clientUrlOf } from '../../../proxy/raw-target.ts';
 import { text } from '../../../wire/action.ts';

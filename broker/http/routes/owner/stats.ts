@@ -1,7 +1,7 @@
 /** Statistics of calls, for charts. */
 import { z } from 'zod';
-import { type ActivityStats, type Numbers, RANGES } from '../../../admin/activity-stats.ts';
-import { isZone } from '../../../admin/time-buckets.ts';
+import { type ActivityStats, type Numbers, RANGES } from '../../../admin/activity/stats.ts';
+import { isZone } from '../../../admin/activity/time-buckets.ts';
 import { instant, json } from '../../reply.ts';
 import { route } from '../../route.ts';
 

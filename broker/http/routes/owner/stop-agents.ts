@@ -1,6 +1,6 @@
 /** Stops and resumes all agents of an organisation. */
 import { z } from 'zod';
-import { resumeAllAgents, stopAllAgents } from '../../../admin/stop-agents.ts';
+import { resumeAllAgents, stopAllAgents } from '../../../admin/agents/stop-agents.ts';
 import { text } from '../../../wire/action.ts';
 import { AgentsStoppedShown, agentsStoppedShown } from '../../agents-stopped.ts';
 import { changingOwner } from '../../owner-change.ts';

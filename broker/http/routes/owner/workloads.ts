@@ -1,6 +1,6 @@
 /** Workloads of agents: the token issuer by which an agent without a key of its own is authenticated. */
 import { z } from 'zod';
-import { createWithWorkload, removeWorkload, setWorkload } from '../../../admin/workloads.ts';
+import { createWithWorkload, removeWorkload, setWorkload } from '../../../admin/agents/workloads.ts';
 import { Granted } from '../../granted-scopes.ts';
 import { Agent, AgentId, agentShown } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';
