@@ -102,7 +102,7 @@ async function oauthClient({ builtin, broker, platformId, options, say }: Adding
 }
 
 async function app({ place, platformId, options, say }: Adding): Promise<NewAuth> {
-  const { gitHubApp } = await import('./github-app.ts');
+  const { gitHubApp } = await import('./github-app/github-app.ts');
   const { app_id, key_file, installations, installation_url } = await gitHubApp(
     {
       host: place.site?.web ?? 'https://github.com',

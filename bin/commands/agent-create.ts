@@ -2,7 +2,9 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { bindLine, fileNameOf } from '../../broker/console/static/new-agent/lines.js';
-import { CLIENTS, type ClientId } from '../clients.ts';
+import { CLIENTS, type ClientId } from '../clients/clients.ts';
+import { manualEntry } from '../clients/manual-config.ts';
+import { mcpSnippets, type Snippet } from '../clients/mcp-snippets.ts';
 import { connectAsOwner, dataFolder, print } from '../connection.ts';
 import { describeGrants } from '../describe-grants.ts';
 import {
@@ -14,8 +16,6 @@ import {
   placeOfKey,
   withTerms,
 } from '../make-agent.ts';
-import { manualEntry } from '../manual-config.ts';
-import { mcpSnippets, type Snippet } from '../mcp-snippets.ts';
 import { PROGRAM } from '../program-name.ts';
 import { commandLine, ownLauncher, plainEntry } from '../server-entry.ts';
 

@@ -1,9 +1,9 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import { CLIENTS, type ClientId } from '../clients.ts';
-import type { ConnectOptions } from '../connect-client.ts';
+import { CLIENTS, type ClientId } from '../clients/clients.ts';
+import type { ConnectOptions } from '../clients/connect-client.ts';
+import { manualInstructions } from '../clients/manual-config.ts';
 import { print } from '../connection.ts';
 import { withTerms } from '../make-agent.ts';
-import { manualInstructions } from '../manual-config.ts';
 import { ownLauncher, plainEntry } from '../server-entry.ts';
 
 export function addConnectCommand(program: Command): void {
@@ -27,8 +27,8 @@ export function addConnectCommand(program: Command): void {
     .option('--undo', 'remove agent-broker from the client’s configuration')
     .option('--json', 'print JSON')
     .action(async (named: ClientId | undefined, options: ConnectOptions) => {
-      const { connectClient, describeConnected, isNewAgent } = await import('../connect-client.ts');
-      const { askClient, askTerms } = await import('../ask-connect.ts');
+      const { connectClient, describeConnected, isNewAgent } = await import('../clients/connect-client.ts');
+      const { askClient, askTerms } = await import('../clients/ask-connect.ts');
       const client = named ?? (await askClient());
       // Interactive questions are only for people who did not name a client.
       const asks = named === undefined && !options.undo && isNewAgent(client, options);

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import type { Command } from 'commander';
-import type { Check } from '../doctor-check.ts';
+import type { Check } from '../doctor/check.ts';
 import { WrongUsage } from '../failure.ts';
 import { PROGRAM } from '../program-name.ts';
 
@@ -44,7 +44,7 @@ async function tellExposure(words: readonly string[], { json, metadata }: Option
 
 async function examineAll(file: string | undefined): Promise<Check[]> {
   const { NoProfile, ProfileError, readProfile } = await import('../../mcp/profile.ts');
-  const { examine } = await import('../doctor-checks.ts');
+  const { examine } = await import('../doctor/checks.ts');
   try {
     const profile = readProfile(process.env, file);
     return [{ check: 'profile', result: 'ok', detail: `agent ${profile.agentId}` }, ...(await examine(profile))];

@@ -11,7 +11,7 @@ export function addGitCredentialCommand(program: Command): void {
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
     .option('--at <url>', 'address where the broker serves git, if that is a separate host')
     .action(async (operation: string, options: { profile?: string; at?: string }) => {
-      const { answerGit } = await import('../git-credential.ts');
+      const { answerGit } = await import('../git/credential.ts');
       const { ProfileError, readProfile } = await import('../../mcp/profile.ts');
       const { AgentKeyError, agentSigner } = await import('../../mcp/client/signer.ts');
       const { readFileSync } = await import('node:fs');

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { print } from '../connection.ts';
-import type { GitSetupOptions } from '../git-setup.ts';
+import type { GitSetupOptions } from '../git/setup.ts';
 
 export function addGitSetupCommand(program: Command): void {
   program
@@ -17,7 +17,7 @@ export function addGitSetupCommand(program: Command): void {
     .option('--undo', 'remove the settings')
     .option('--json', 'print JSON')
     .action(async (repositories: string[], options: GitSetupOptions & { json?: boolean }) => {
-      const { gitSetup, describeGitSetup } = await import('../git-setup.ts');
+      const { gitSetup, describeGitSetup } = await import('../git/setup.ts');
       const done = await gitSetup(repositories, options);
       print(options, done, () => describeGitSetup(done));
     });

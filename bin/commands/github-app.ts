@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { print } from '../connection.ts';
-import type { GitHubAppOptions } from '../github-app.ts';
+import type { GitHubAppOptions } from '../github-app/github-app.ts';
 
 export function addGitHubAppCommand(program: Command): void {
   program
@@ -20,8 +20,8 @@ export function addGitHubAppCommand(program: Command): void {
     .option('--no-wait', 'do not wait until it is installed')
     .option('--json', 'print JSON')
     .action(async (options: GitHubAppOptions & { json?: boolean }) => {
-      const { gitHubApp } = await import('../github-app.ts');
-      const { describeGitHubApp } = await import('../github-app-result.ts');
+      const { gitHubApp } = await import('../github-app/github-app.ts');
+      const { describeGitHubApp } = await import('../github-app/result.ts');
       const result = await gitHubApp(options, (text) => process.stderr.write(`${text}\n`));
       print(options, result, () => describeGitHubApp(result));
     });

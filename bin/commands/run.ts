@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { visible } from '../../broker/console/static/visible.js';
 import { wholeNumber } from '../duration.ts';
-import type { RunOptions } from '../run.ts';
+import type { RunOptions } from '../run/run.ts';
 
 /** The largest value that `X-Svc-Wait` accepts (broker/http/proxy/request.ts). */
 const MAX_WAIT_SECONDS = 120;
@@ -39,7 +39,7 @@ export function addRunCommand(program: Command): void {
       'say which connections are used, which variables may be credentials, and which hosts are not governed',
     )
     .action(async (command: string[], options: RunOptions) => {
-      const { run } = await import('../run.ts');
+      const { run } = await import('../run/run.ts');
       process.exitCode = await run(command, options, (line) => process.stderr.write(`${visible(line)}\n`));
     });
 }

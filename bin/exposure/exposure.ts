@@ -1,7 +1,7 @@
 /** `agent-broker doctor --exposure`: lists the credentials that a command could read without the broker. Changes nothing, and prints no values. */
 import { statSync } from 'node:fs';
 import { gitConfig, settingsIn } from '../../mcp/git-config.ts';
-import { isOwnHelper } from '../git-settings.ts';
+import { isOwnHelper } from '../git/settings.ts';
 import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { findFiles } from './files.ts';

@@ -4,8 +4,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync
 import { createServer, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { CLIENTS } from '../../bin/clients.ts';
-import { mcpSnippets } from '../../bin/mcp-snippets.ts';
+import { CLIENTS } from '../../bin/clients/clients.ts';
+import { mcpSnippets } from '../../bin/clients/mcp-snippets.ts';
 import { jsonPost } from '../world/agent.ts';
 import { commandHost, startServe } from '../world/command.ts';
 import { listenOnLoopback } from '../world/listen.ts';

@@ -14,8 +14,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { readClientFile, writeClientFile } from '../../bin/client-file.ts';
-import { connectClient } from '../../bin/connect-client.ts';
+import { readClientFile, writeClientFile } from '../../bin/clients/client-file.ts';
+import { connectClient } from '../../bin/clients/connect-client.ts';
 import { replaceFile } from '../../bin/replace-file.ts';
 import { makeKeyPair } from '../world/agent.ts';
 import { newFolder } from '../world/stores.ts';
@@ -114,7 +114,7 @@ test.skipIf(process.getuid?.() !== 0)(
     expect([statSync(path).uid, statSync(path).gid, modeOf(path)]).toEqual([65534, 65534, 0o644]);
     // As user nobody, in a folder of root.
     chmodSync(folder, 0o755);
-    const script = `import('${new URL('../../bin/client-file.ts', import.meta.url).pathname}').then(({ writeClientFile }) => {
+    const script = `import('${new URL('../../bin/clients/client-file.ts', import.meta.url).pathname}').then(({ writeClientFile }) => {
     process.setuid(65534);
     try { writeClientFile('${path}', { text: '{}', change: 'added' }, '{"a":1}'); } catch (error) { console.log(error.message); }
   })`;

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { parse as parseToml, stringify as toToml } from 'smol-toml';
 import { describe, expect, test } from 'vitest';
 import { parse as parseYaml, stringify as toYaml } from 'yaml';
-import { editToml } from '../../bin/edit-toml.ts';
-import { editYaml } from '../../bin/edit-yaml.ts';
+import { editToml } from '../../bin/clients/edit-toml.ts';
+import { editYaml } from '../../bin/clients/edit-yaml.ts';
 import { CommandFailed } from '../../bin/failure.ts';
 
 const ENTRY = { command: '/usr/bin/node', args: ['/b "x"', 'mcp'], env: { AGENT_BROKER_PROFILE: 'C:\\p\\é' } };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { answerGit } from '../../bin/git-credential.ts';
+import { answerGit } from '../../bin/git/credential.ts';
 import { PolicyRules } from '../../broker/config-file/schema.ts';
 import { commandHost, runCommand } from '../world/command.ts';
 import { fresh } from '../world/world.ts';

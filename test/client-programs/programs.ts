@@ -2,8 +2,8 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { configFile } from '../../bin/client-config.ts';
-import type { ClientId } from '../../bin/clients.ts';
+import { configFile } from '../../bin/clients/client-config.ts';
+import type { ClientId } from '../../bin/clients/clients.ts';
 import { afterFile } from '../world/after-file.ts';
 import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';

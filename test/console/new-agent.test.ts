@@ -1,6 +1,6 @@
 /** Inviting an agent from an empty organisation, with the mouse and with the keyboard alone, until it makes its first call. */
 import { expect, test } from 'vitest';
-import { clientNamed } from '../../bin/clients.ts';
+import { clientNamed } from '../../bin/clients/clients.ts';
 import { CLIENTS } from '../../broker/console/static/new-agent/lines.js';
 import { expectAccessible } from '../world/accessible.ts';
 import { jsonPost, send } from '../world/agent.ts';

@@ -15,7 +15,7 @@ import { parse as parseJson } from 'jsonc-parser';
 import { parse as parseToml } from 'smol-toml';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
-import { CLIENTS } from '../../bin/clients.ts';
+import { CLIENTS } from '../../bin/clients/clients.ts';
 import { ROOT } from '../world/checkout.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { commandHost } from '../world/command.ts';

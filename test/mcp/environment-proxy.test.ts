@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { unusedProxy } from '../../bin/doctor-checks.ts';
+import { unusedProxy } from '../../bin/doctor/checks.ts';
 import { environmentProxy } from '../../mcp/client/signed-send.ts';
 
 test('a proxy of the environment is used only with NODE_USE_ENV_PROXY, and otherwise mentioned in error messages', () => {

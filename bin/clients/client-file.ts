@@ -1,8 +1,8 @@
 /** Reads and writes a client's configuration file without losing bytes, links, permissions or concurrent changes of other programs. */
 import { readFileSync, statSync } from 'node:fs';
+import { CommandFailed } from '../failure.ts';
+import { replaceFile, tryReplacing } from '../replace-file.ts';
 import type { Edited } from './edit-config.ts';
-import { CommandFailed } from './failure.ts';
-import { replaceFile, tryReplacing } from './replace-file.ts';
 
 /** Large, because some clients keep their history in the same file. */
 const LARGEST_BYTES = 64 * 1024 * 1024;

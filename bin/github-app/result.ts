@@ -2,9 +2,9 @@
 
 import { isAbsolute, relative, resolve } from 'node:path';
 import { stringify } from 'yaml';
-import type { GitHubSite } from '../broker/platforms/github-site.ts';
-import type { AppInstallation } from './github-api.ts';
-import { PROGRAM } from './program-name.ts';
+import type { GitHubSite } from '../../broker/platforms/github-site.ts';
+import { PROGRAM } from '../program-name.ts';
+import type { AppInstallation } from './api.ts';
 
 /** `key_file`: path of the key. `governance`: the lines for the governance file, in YAML. */
 export type GitHubAppResult = {

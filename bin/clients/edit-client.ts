@@ -1,7 +1,8 @@
 /** Edits the entry of one server in a client's configuration, in the format of that client's file. */
+
+import { SERVER_NAME } from '../server-entry.ts';
 import { type ClientId, clientNamed } from './clients.ts';
 import { changedLines, type Edited, editEntry } from './edit-config.ts';
-import { SERVER_NAME } from './server-entry.ts';
 
 /** The members that Continue itself writes to a new file, without its default models. */
 const EMPTY_CONTINUE = { name: 'Local Config', version: '1.0.0', schema: 'v1', models: [] };

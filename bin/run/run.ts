@@ -4,13 +4,13 @@ import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import spawn from 'cross-spawn';
-import { CallerProblem } from '../mcp/caller-problem.ts';
-import { agentClient } from '../mcp/client/agent-client.ts';
-import { signedSend } from '../mcp/client/signed-send.ts';
-import { AgentKeyError, agentSigner } from '../mcp/client/signer.ts';
-import { type CallerOptions, callerHeader } from '../mcp/configured-caller.ts';
-import { ProfileError, readProfile } from '../mcp/profile.ts';
-import { withoutEnclosingRun } from '../mcp/sidecar/enclosing-run.ts';
+import { CallerProblem } from '../../mcp/caller-problem.ts';
+import { agentClient } from '../../mcp/client/agent-client.ts';
+import { signedSend } from '../../mcp/client/signed-send.ts';
+import { AgentKeyError, agentSigner } from '../../mcp/client/signer.ts';
+import { type CallerOptions, callerHeader } from '../../mcp/configured-caller.ts';
+import { ProfileError, readProfile } from '../../mcp/profile.ts';
+import { withoutEnclosingRun } from '../../mcp/sidecar/enclosing-run.ts';
 import {
   type Chosen,
   choose,
@@ -20,19 +20,19 @@ import {
   grantedOf,
   pathStartsOf,
   registryPathsOf,
-} from '../mcp/sidecar/environment.ts';
-import type { Broker } from '../mcp/sidecar/forward.ts';
-import { readGitRules } from '../mcp/sidecar/git-rules.ts';
-import { newPlaceholder } from '../mcp/sidecar/placeholder.ts';
-import { platformAddresses } from '../mcp/sidecar/platform-address.ts';
-import { startSidecar } from '../mcp/sidecar/sidecar.ts';
-import { isCredential } from './exposure/variables.ts';
-import { CommandFailed, WrongUsage } from './failure.ts';
-import { addressesOf } from './git-addresses.ts';
-import { PROGRAM } from './program-name.ts';
-import { proxyBaseUrl } from './proxy-base-url.ts';
-import { makeRunFolder, socketIn } from './run-folder.ts';
-import { describeUnusedConnections, makeProxy, readPorts, variablesOf } from './run-proxy.ts';
+} from '../../mcp/sidecar/environment.ts';
+import type { Broker } from '../../mcp/sidecar/forward.ts';
+import { readGitRules } from '../../mcp/sidecar/git-rules.ts';
+import { newPlaceholder } from '../../mcp/sidecar/placeholder.ts';
+import { platformAddresses } from '../../mcp/sidecar/platform-address.ts';
+import { startSidecar } from '../../mcp/sidecar/sidecar.ts';
+import { isCredential } from '../exposure/variables.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+import { addressesOf } from '../git/addresses.ts';
+import { PROGRAM } from '../program-name.ts';
+import { proxyBaseUrl } from '../proxy-base-url.ts';
+import { makeRunFolder, socketIn } from './folder.ts';
+import { describeUnusedConnections, makeProxy, readPorts, variablesOf } from './proxy.ts';
 
 export type RunOptions = CallerOptions & {
   connection: string[];

@@ -1,7 +1,7 @@
 /** Finds the settings file of Claude Desktop. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { appDataFolder, localAppDataFolder, type Machine } from './machine.ts';
+import { appDataFolder, localAppDataFolder, type Machine } from '../machine.ts';
 
 const FILE = ['Claude', 'claude_desktop_config.json'];
 

@@ -1,8 +1,8 @@
 /** Finds the configuration file of each MCP client on a machine, and builds its entry there. */
 import { posix, win32 } from 'node:path';
+import type { Machine } from '../machine.ts';
+import { plainEntry, type Started } from '../server-entry.ts';
 import { CLIENTS, type ClientId, clientNamed } from './clients.ts';
-import type { Machine } from './machine.ts';
-import { plainEntry, type Started } from './server-entry.ts';
 
 type Place = 'user' | 'project';
 

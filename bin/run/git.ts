@@ -1,7 +1,7 @@
 /** Runs `git config`, and `git` for the folder of a clone, with errors for people. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { CommandFailed } from './failure.ts';
+import { CommandFailed } from '../failure.ts';
 
 const run = promisify(execFile);
 /** Messages of git are recognised by their English text. */

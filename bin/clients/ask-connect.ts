@@ -1,17 +1,17 @@
 /** Asks at a terminal for what the options of `agent-broker connect` leave open: the client, and what its agent may do. */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
+import { connectAsOwner } from '../connection.ts';
+import { shortScope } from '../describe-grants.ts';
+import { WrongUsage } from '../failure.ts';
+import { hasTerms } from '../make-agent.ts';
+import { described, listPlatforms, readPlatform } from '../owner-platforms.ts';
+import { PROGRAM } from '../program-name.ts';
+import { hasRepositories } from '../resolve-grants.ts';
+import { ask, canAsk, choose } from '../terminal/prompt.ts';
 import { clientsFound } from './client-config.ts';
 import { CLIENTS, type ClientId, clientNamed } from './clients.ts';
 import type { ConnectOptions } from './connect-client.ts';
-import { connectAsOwner } from './connection.ts';
-import { shortScope } from './describe-grants.ts';
-import { WrongUsage } from './failure.ts';
-import { hasTerms } from './make-agent.ts';
-import { described, listPlatforms, readPlatform } from './owner-platforms.ts';
-import { PROGRAM } from './program-name.ts';
-import { hasRepositories } from './resolve-grants.ts';
-import { ask, canAsk, choose } from './terminal/prompt.ts';
 
 /** Asks for one of the clients found on this machine. Throws WrongUsage without a terminal. */
 export async function askClient(): Promise<ClientId> {

@@ -1,7 +1,8 @@
 /** The MCP clients that `connect` supports: where each keeps its list of servers, and in which format. */
+
+import { appDataFolder, type Machine, xdgConfigFolder } from '../machine.ts';
+import { SERVER_NAME, type ServerEntry } from '../server-entry.ts';
 import { claudeDesktopFile } from './claude-desktop-file.ts';
-import { appDataFolder, type Machine, xdgConfigFolder } from './machine.ts';
-import { SERVER_NAME, type ServerEntry } from './server-entry.ts';
 
 export const CLIENTS = [
   'claude-code',

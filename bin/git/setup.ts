@@ -1,9 +1,13 @@
 /** Configures git to send its requests for a code host to the broker, with a credential helper that signs for it. */
-import type { Setting } from '../mcp/git-config.ts';
-import { type Profile, ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
-import { CommandFailed, WrongUsage } from './failure.ts';
-import { addressesOf, hostOf } from './git-addresses.ts';
-import { bypasses, goesBefore, isRewrite, isSame, listedRewrites, readOtherRewrites } from './git-rewrites.ts';
+import type { Setting } from '../../mcp/git-config.ts';
+import { type Profile, ProfileError, profilePath, readProfile } from '../../mcp/profile.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+import { PROGRAM } from '../program-name.ts';
+import { proxyBaseUrl } from '../proxy-base-url.ts';
+import { commandLine } from '../server-entry.ts';
+import { addressesOf, hostOf } from './addresses.ts';
+import { requireGit } from './require-git.ts';
+import { bypasses, goesBefore, isRewrite, isSame, listedRewrites, readOtherRewrites } from './rewrites.ts';
 import {
   changeSettings,
   covers,
@@ -16,11 +20,7 @@ import {
   type Signed,
   sectionOf,
   writtenIn,
-} from './git-settings.ts';
-import { PROGRAM } from './program-name.ts';
-import { proxyBaseUrl } from './proxy-base-url.ts';
-import { requireGit } from './require-git.ts';
-import { commandLine } from './server-entry.ts';
+} from './settings.ts';
 
 export type GitSetupOptions = {
   local?: boolean;

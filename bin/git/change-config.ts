@@ -5,11 +5,11 @@
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Setting, settingsIn } from '../mcp/git-config.ts';
-import { CommandFailed } from './failure.ts';
-import { isSame } from './git-rewrites.ts';
-import { replaceFile } from './replace-file.ts';
-import { runGitConfig } from './run-git.ts';
+import { type Setting, settingsIn } from '../../mcp/git-config.ts';
+import { CommandFailed } from '../failure.ts';
+import { replaceFile } from '../replace-file.ts';
+import { runGitConfig } from '../run/git.ts';
+import { isSame } from './rewrites.ts';
 
 /**
  * Removes values from a file, with sections that become empty, and appends others at its end. Git cannot write the file meanwhile.

@@ -2,12 +2,12 @@
 import { existsSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { type Setting, settingsIn } from '../mcp/git-config.ts';
-import { changeGitConfig } from './change-git-config.ts';
-import { CommandFailed } from './failure.ts';
-import { isSame } from './git-rewrites.ts';
-import { commonGitFolder, runGitConfig } from './run-git.ts';
-import { commandLine, ownLauncher } from './server-entry.ts';
+import { type Setting, settingsIn } from '../../mcp/git-config.ts';
+import { CommandFailed } from '../failure.ts';
+import { commonGitFolder, runGitConfig } from '../run/git.ts';
+import { commandLine, ownLauncher } from '../server-entry.ts';
+import { changeGitConfig } from './change-config.ts';
+import { isSame } from './rewrites.ts';
 
 export type Scope = 'global' | 'local';
 

@@ -1,9 +1,10 @@
 /** Snippets that configure MCP clients by hand to start `agent-broker mcp` as one agent. */
+
+import type { Machine } from '../machine.ts';
+import { commandLine, type Launcher, plainEntry, SERVER_NAME } from '../server-entry.ts';
 import { configFile, serverEntry } from './client-config.ts';
 import { CLIENTS, type ClientId, clientNamed } from './clients.ts';
 import { entryText } from './edit-client.ts';
-import type { Machine } from './machine.ts';
-import { commandLine, type Launcher, plainEntry, SERVER_NAME } from './server-entry.ts';
 
 export type Snippet = {
   client: string;

@@ -4,7 +4,7 @@
  */
 
 import { createScanner, type Node, type SyntaxKind } from 'jsonc-parser';
-import { present } from '../broker/runtime/present.ts';
+import { present } from '../../broker/runtime/present.ts';
 
 // The library's names for these are a const enum without values at run time.
 const COMMA: SyntaxKind.CommaToken = 5;

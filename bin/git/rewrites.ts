@@ -1,7 +1,7 @@
 /** Rules of git that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`), and their precedence. */
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { baseOf, gitConfig, REWRITES, readRewrites, type Setting, settingsIn } from '../mcp/git-config.ts';
+import { baseOf, gitConfig, REWRITES, readRewrites, type Setting, settingsIn } from '../../mcp/git-config.ts';
 
 /** Whether a setting is such a rule. */
 export const isRewrite = ({ name }: Setting): boolean => /\.(?:push)?insteadof$/i.test(name);

@@ -1,6 +1,6 @@
 /** The configuration for an MCP client that `agent-broker connect` does not support. */
-import { PROGRAM } from './program-name.ts';
-import { SERVER_NAME, type ServerEntry } from './server-entry.ts';
+import { PROGRAM } from '../program-name.ts';
+import { SERVER_NAME, type ServerEntry } from '../server-entry.ts';
 
 /** Instructions for the person. `entry` has FILE as placeholder for the profile. */
 export const manualInstructions = (entry: ServerEntry): string =>

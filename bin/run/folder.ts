@@ -4,7 +4,7 @@ import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { CommandFailed } from './failure.ts';
+import { CommandFailed } from '../failure.ts';
 
 /** The beginning of the folder's name: of this host, because machines and containers may share a folder, and one cannot see whether a socket of another is in use. */
 const beginning = (): string =>

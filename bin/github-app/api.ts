@@ -1,8 +1,8 @@
 /** Requests of the command line to GitHub, or a GitHub Enterprise server, about an App. */
 import type { KeyObject } from 'node:crypto';
-import { type GitHubSite, gitHubSite } from '../broker/platforms/github-site.ts';
-import { signAppJwt } from '../broker/token-source/app-request.ts';
-import { CommandFailed } from './failure.ts';
+import { type GitHubSite, gitHubSite } from '../../broker/platforms/github-site.ts';
+import { signAppJwt } from '../../broker/token-source/app-request.ts';
+import { CommandFailed } from '../failure.ts';
 
 /** Returns the site of a URL. `url`: of the web site. Throws CommandFailed. */
 export function siteOf(url: string): GitHubSite {

@@ -4,21 +4,14 @@ import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { NoSuchScope, permissionsFor } from '../broker/platforms/app-permissions.ts';
-import type { GitHubSite } from '../broker/platforms/github-site.ts';
-import { APP_KEY, readRsaKey } from '../broker/token-source/rsa-key.ts';
-import { CommandFailed, WrongUsage } from './failure.ts';
-import {
-  type AppInstallation,
-  convertManifest,
-  listInstallations,
-  type MadeApp,
-  readApp,
-  siteOf,
-} from './github-api.ts';
-import { openManifestPage } from './github-app-page.ts';
-import { type GitHubAppResult, installationUrl, resultOf } from './github-app-result.ts';
-import { readText } from './read-text.ts';
+import { NoSuchScope, permissionsFor } from '../../broker/platforms/app-permissions.ts';
+import type { GitHubSite } from '../../broker/platforms/github-site.ts';
+import { APP_KEY, readRsaKey } from '../../broker/token-source/rsa-key.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+import { readText } from '../read-text.ts';
+import { type AppInstallation, convertManifest, listInstallations, type MadeApp, readApp, siteOf } from './api.ts';
+import { openManifestPage } from './page.ts';
+import { type GitHubAppResult, installationUrl, resultOf } from './result.ts';
 
 export type GitHubAppOptions = {
   appId?: string;

@@ -1,5 +1,5 @@
 /** The addresses of a code host that `git-setup` and `run` rewrite to the broker. */
-import { WrongUsage } from './failure.ts';
+import { WrongUsage } from '../failure.ts';
 
 /** Hosts that serve SSH at port 443, for networks that block port 22, by code host. */
 const SSH_AT_443: Readonly<Record<string, readonly string[]>> = {

@@ -3,9 +3,9 @@
  * parses the result, which must equal the old content except for this item.
  */
 import { isMap, isScalar, isSeq, parseDocument, stringify, type YAMLMap, type YAMLSeq } from 'yaml';
-import { canonicalJson } from '../broker/crypto/canonical.ts';
+import { canonicalJson } from '../../broker/crypto/canonical.ts';
+import { CommandFailed } from '../failure.ts';
 import type { Edited } from './edit-config.ts';
-import { CommandFailed } from './failure.ts';
 
 type Item = Readonly<Record<string, unknown>>;
 type Root = Record<string, unknown>;

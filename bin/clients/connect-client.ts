@@ -3,21 +3,21 @@
 import { existsSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
-import { fileNameOf } from '../broker/console/static/new-agent/lines.js';
-import type { PlatformPermissions } from '../mcp/client/permissions.ts';
-import { readProfile } from '../mcp/profile.ts';
+import { fileNameOf } from '../../broker/console/static/new-agent/lines.js';
+import type { PlatformPermissions } from '../../mcp/client/permissions.ts';
+import { readProfile } from '../../mcp/profile.ts';
+import { commandWith } from '../command-with.ts';
+import { connectAsOwner, dataFolder } from '../connection.ts';
+import { describeGrants, type ShownGrant, shortScope } from '../describe-grants.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+import { hasTerms, lookUpTerms, type MakeOptions, makeAgent, placeOfKey } from '../make-agent.ts';
+import { PROGRAM } from '../program-name.ts';
+import { commandLine, ownLauncher } from '../server-entry.ts';
 import { configFile, serverEntry } from './client-config.ts';
 import { readClientFile, refuseUnwritable, writeClientFile } from './client-file.ts';
 import { type ClientId, clientNamed } from './clients.ts';
-import { commandWith } from './command-with.ts';
-import { connectAsOwner, dataFolder } from './connection.ts';
-import { describeGrants, type ShownGrant, shortScope } from './describe-grants.ts';
 import { editClient, entryLines } from './edit-client.ts';
 import type { Edited } from './edit-config.ts';
-import { CommandFailed, WrongUsage } from './failure.ts';
-import { hasTerms, lookUpTerms, type MakeOptions, makeAgent, placeOfKey } from './make-agent.ts';
-import { PROGRAM } from './program-name.ts';
-import { commandLine, ownLauncher } from './server-entry.ts';
 
 export type ConnectOptions = MakeOptions & {
   name?: string;
@@ -87,7 +87,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
   if (there) {
     const own = readProfile({}, profile);
     agent_id = own.agentId;
-    const { standingOfAgent } = await import('./own-permissions.ts');
+    const { standingOfAgent } = await import('../own-permissions.ts');
     const instead = `Make another one: ${commandWith(options, commandLine(['connect', client, '--name', 'NAME']))}`;
     ({ warning } = await standingOfAgent(own, instead));
   } else if (!dry_run) ({ agent_id, grants } = await makeAgent(name, options, profile));
@@ -108,7 +108,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
   const agent = there ? 'there already' : 'made';
   const isInvited = options.invite !== undefined;
   if (isInvited && !dry_run) {
-    const { ownPermissions } = await import('./own-permissions.ts');
+    const { ownPermissions } = await import('../own-permissions.ts');
     permissions = (await ownPermissions(readProfile({}, profile)))?.platforms;
   }
   return {

@@ -3,8 +3,8 @@
  * result, which must equal the old content except for this table.
  */
 import { parse } from 'smol-toml';
+import { CommandFailed } from '../failure.ts';
 import type { Edited } from './edit-config.ts';
-import { CommandFailed } from './failure.ts';
 
 type Table = Record<string, unknown>;
 

@@ -1,9 +1,9 @@
 /** The checks of `doctor` on the agent's credential: its key, or the token of its workload. */
 import { createPrivateKey } from 'node:crypto';
-import { agentSigner } from '../mcp/client/signer.ts';
-import type { Profile } from '../mcp/profile.ts';
-import type { Answer, Check } from './doctor-check.ts';
-import { PROGRAM } from './program-name.ts';
+import { agentSigner } from '../../mcp/client/signer.ts';
+import type { Profile } from '../../mcp/profile.ts';
+import { PROGRAM } from '../program-name.ts';
+import type { Answer, Check } from './check.ts';
 
 const NEW_KEY = `Let an owner run "${PROGRAM} agent bootstrap --rotate" for a token, and bind a new key with it: ${PROGRAM} agent create NAME --invite abt_…`;
 

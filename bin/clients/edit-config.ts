@@ -1,8 +1,8 @@
 /** Edits one entry of a client's configuration and preserves the rest of the text: comments, order, other servers. */
 
 import { findNodeAtLocation, type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
-import { present } from '../broker/runtime/present.ts';
-import { CommandFailed } from './failure.ts';
+import { present } from '../../broker/runtime/present.ts';
+import { CommandFailed } from '../failure.ts';
 import { insertMember, removeMember, replaceValue, type Style } from './jsonc-member.ts';
 
 export type Edited = {

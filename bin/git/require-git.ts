@@ -1,9 +1,9 @@
 /** Checks with the broker whether the agent can use git. */
-import type { Profile } from '../mcp/profile.ts';
-import { CommandFailed } from './failure.ts';
-import { standingOfAgent } from './own-permissions.ts';
-import { PROGRAM } from './program-name.ts';
-import { commandLine } from './server-entry.ts';
+import type { Profile } from '../../mcp/profile.ts';
+import { CommandFailed } from '../failure.ts';
+import { standingOfAgent } from '../own-permissions.ts';
+import { PROGRAM } from '../program-name.ts';
+import { commandLine } from '../server-entry.ts';
 
 const PLATFORM = 'codehost';
 const SCOPES = [`${PLATFORM}:contents.read`, `${PLATFORM}:contents.write`];

@@ -2,11 +2,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getCACertificates } from 'node:tls';
-import type { Environment, Granted } from '../mcp/sidecar/environment.ts';
-import { originOf, type PlatformAddress } from '../mcp/sidecar/platform-address.ts';
-import { otherProxyIn, proxyVariables } from '../mcp/sidecar/proxy-variables.ts';
-import type { ConnectProxy } from '../mcp/sidecar/tunnel.ts';
-import { CommandFailed, WrongUsage } from './failure.ts';
+import type { Environment, Granted } from '../../mcp/sidecar/environment.ts';
+import { originOf, type PlatformAddress } from '../../mcp/sidecar/platform-address.ts';
+import { otherProxyIn, proxyVariables } from '../../mcp/sidecar/proxy-variables.ts';
+import type { ConnectProxy } from '../../mcp/sidecar/tunnel.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
 
 /** Creates the proxy. Throws CommandFailed where there is no address that a proxy could serve, or where another proxy would be bypassed. */
 export async function makeProxy(
@@ -24,7 +24,7 @@ export async function makeProxy(
       'No platform of this agent has a known https address, so --proxy has nothing to do. A broker of an earlier version does not send the addresses of platforms.',
     );
   // Loaded on demand: this module is a third of the sidecar's size.
-  const { makeAuthority } = await import('../mcp/sidecar/authority.ts');
+  const { makeAuthority } = await import('../../mcp/sidecar/authority.ts');
   return { addresses: opened, authority: makeAuthority([...new Set(opened.map(({ host }) => host))]), isStrict, tell };
 }
 

@@ -5,7 +5,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { CommandFailed } from './failure.ts';
+import { CommandFailed } from '../failure.ts';
 
 /** GitHub's code is valid for an hour. */
 const TIMEOUT_MS = 3600_000;

@@ -1,10 +1,10 @@
 /** Checks what an agent needs to call the broker, in order; each failed check includes advice. */
-import { formatDuration } from '../broker/console/static/shell/duration.js';
-import { addressWarning } from '../broker/reach.ts';
-import { agentSigner } from '../mcp/client/signer.ts';
-import type { Profile } from '../mcp/profile.ts';
-import type { Answer, Check } from './doctor-check.ts';
-import { examineKey, examineKeyItself } from './doctor-key.ts';
+import { formatDuration } from '../../broker/console/static/shell/duration.js';
+import { addressWarning } from '../../broker/reach.ts';
+import { agentSigner } from '../../mcp/client/signer.ts';
+import type { Profile } from '../../mcp/profile.ts';
+import type { Answer, Check } from './check.ts';
+import { examineKey, examineKeyItself } from './key.ts';
 
 const TIMEOUT_MS = 10_000;
 /** A clock that is further ahead makes tokens that are refused (docs/agents.md, The agent token). */
