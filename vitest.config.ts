@@ -1,8 +1,8 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { commitHere, leftOutInCi, longFiles } from './test/long-files.ts';
-import { LongestFirst } from './test/world/longest-first.ts';
-import { SecondAttempts } from './test/world/second-attempts.ts';
-import { SkippedTests } from './test/world/skipped-tests.ts';
+import { LongestFirst } from './test/world/runner/longest-first.ts';
+import { SecondAttempts } from './test/world/runner/second-attempts.ts';
+import { SkippedTests } from './test/world/runner/skipped-tests.ts';
 
 /** Pictures are for people to look at, and the client programs are 2 GB: they run where the variable is set, or by their own command (CONTRIBUTING.md). */
 const ON_DEMAND = [
@@ -24,10 +24,10 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // Nothing is mutable at module level, so files share what they import: a fifth of the time went into importing.
     isolate: false,
-    globalSetup: ['test/world/build-programs.ts', 'test/world/migrated-database.ts'],
-    setupFiles: ['test/world/each-file.ts'],
+    globalSetup: ['test/world/runner/build-programs.ts', 'test/world/runner/migrated-database.ts'],
+    setupFiles: ['test/world/runner/each-file.ts'],
     reporters: ['default', new SkippedTests(long), new SecondAttempts()],
-    // A rare race is listed at the end of the run, to be fixed, and stops nobody's landing. The last attempt begins with its setup (test/world/each-file.ts).
+    // A rare race is listed at the end of the run, to be fixed, and stops nobody's landing. The last attempt begins with its setup (test/world/runner/each-file.ts).
     retry: process.env.CI ? 2 : 0,
     ...(process.env.CI && { sequence: { sequencer: LongestFirst } }),
     exclude: [...configDefaults.exclude, ...ON_DEMAND, ...long],

@@ -10,8 +10,8 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { auditRow } from '../world/rows.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { CANARY, givenWorld, type Organisation, READ, shared, startWorld, type World } from '../world/world.ts';
 

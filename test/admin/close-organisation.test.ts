@@ -4,8 +4,8 @@ import { closeOrganisation } from '../../broker/admin/organisations/close-organi
 import { readConfig } from '../../broker/environment/config.ts';
 import { SEALED } from '../../broker/store/sealed.ts';
 import { expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
-import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { furnish, storedRows } from '../world/full-organisation.ts';
+import { startAuditReceiver } from '../world/servers/audit-receiver.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** Held calls, answers and unfinished sign-ins, which have their own ends; and the key of the hashes by which the record names people. */

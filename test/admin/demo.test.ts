@@ -7,11 +7,11 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { expectStatus, makeKeyPair, send } from '../world/agent.ts';
-import { startChannelServer } from '../world/channel-server.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { givenReplica } from '../world/replica.ts';
 import { givenSandbox } from '../world/sandbox.ts';
+import { startChannelServer } from '../world/servers/channel-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

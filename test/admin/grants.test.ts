@@ -6,8 +6,8 @@ import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
 import { startReplica } from '../world/replica.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { ALLOW_ALL, givenWorld, type Organisation, READ, shared, startWorld } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };

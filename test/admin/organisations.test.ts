@@ -12,8 +12,8 @@ import type { Schema } from '../../broker/store/schema.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { furnish, organisationTables, type StoredRow, storedRows } from '../world/full-organisation.ts';
+import { sized, thorough } from '../world/runner/thorough.ts';
 import { sampleBodies } from '../world/sample-bodies.ts';
-import { sized, thorough } from '../world/thorough.ts';
 import { givenWorld, type Organisation } from '../world/world.ts';
 
 const ROLES = ['viewer', 'approver', 'admin'] as const;

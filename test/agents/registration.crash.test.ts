@@ -6,9 +6,9 @@ import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { jsonPost, makeKeyPair, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { makeRandom } from '../world/random.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { query } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 
 const ROUNDS = sized(2, 4);

@@ -9,8 +9,8 @@ import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { readEvents } from '../world/event-stream.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { startReplica } from '../world/replica.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { givenWorld, shared, startWorld, type World } from '../world/world.ts';
 

@@ -8,8 +8,8 @@ import type { BreakerTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, expectReportHint } from '../world/evidence.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
 import { ALLOW_ALL, givenWorld, type Organisation, shared, startWorld } from '../world/world.ts';
 

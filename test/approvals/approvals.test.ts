@@ -17,8 +17,8 @@ import { expectStatus, send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { exchange } from '../world/raw.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
 import { CANARY, givenWorld, type Organisation, shared, startWorld, type World } from '../world/world.ts';
 

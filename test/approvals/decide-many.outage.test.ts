@@ -1,7 +1,7 @@
 /** The store becomes unavailable while several held calls are decided together: what was approved and sent is reported as that. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { startFaultProxy } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/servers/fault-proxy.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, WRITE } from '../world/world.ts';
 

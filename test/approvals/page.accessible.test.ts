@@ -1,9 +1,9 @@
 /** Accessibility of the approval page, the sign-in page and the passkeys page: axe, phones of 360 and 320 pixels, light and dark. */
 import { beforeAll, expect, test } from 'vitest';
-import { axeFindings, expectAccessible, overflowing } from '../world/accessible.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { signInByLink } from '../world/console.ts';
-import { hold, linkOf, lookAgain, openHeld, picture, signOut } from '../world/held-page.ts';
+import { axeFindings, expectAccessible, overflowing } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { signInByLink } from '../world/browser/console.ts';
+import { hold, linkOf, lookAgain, openHeld, picture, signOut } from '../world/browser/held-page.ts';
 import { DAY_MS } from '../world/times.ts';
 import { givenWorld, shared } from '../world/world.ts';
 

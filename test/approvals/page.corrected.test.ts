@@ -1,8 +1,17 @@
 /** A call that is corrected while its approval page is open: only what the person has reviewed can be approved there. */
 import { beforeAll, expect, test } from 'vitest';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { signInByLink } from '../world/console.ts';
-import { complaintsOf, hold, isDisabled, lookAgain, openHeld, PHONE, signOut, text } from '../world/held-page.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { signInByLink } from '../world/browser/console.ts';
+import {
+  complaintsOf,
+  hold,
+  isDisabled,
+  lookAgain,
+  openHeld,
+  PHONE,
+  signOut,
+  text,
+} from '../world/browser/held-page.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 /** The confirmation repeats six members of the body; the corrected member is not among them. */

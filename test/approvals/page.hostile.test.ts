@@ -1,9 +1,9 @@
 /** Requests that try to deceive the deciding person, and pages of other sites that try to decide for them. */
 import { beforeAll, expect, test } from 'vitest';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { signInByLink } from '../world/console.ts';
-import { complaintsOf, hold, isDisabled, linkOf, openHeld, PHONE, pictures, text } from '../world/held-page.ts';
-import { sized } from '../world/thorough.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { signInByLink } from '../world/browser/console.ts';
+import { complaintsOf, hold, isDisabled, linkOf, openHeld, PHONE, pictures, text } from '../world/browser/held-page.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const MARKUP = [

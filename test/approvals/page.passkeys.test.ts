@@ -1,10 +1,10 @@
 /** Denying and approving by passkey on the approval page: from the link, on a phone of 360 pixels. */
 import { beforeAll, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import type { Authenticator } from '../world/authenticator.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { signInByLink } from '../world/console.ts';
-import { complaintsOf, hold, linkOf, openHeld, signOut, text } from '../world/held-page.ts';
+import type { Authenticator } from '../world/browser/authenticator.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { signInByLink } from '../world/browser/console.ts';
+import { complaintsOf, hold, linkOf, openHeld, signOut, text } from '../world/browser/held-page.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const PHONE = { width: 360, height: 740 };

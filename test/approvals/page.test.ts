@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { signInByLink } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { signInByLink } from '../world/browser/console.ts';
 import {
   complaintsOf,
   DESK,
@@ -18,7 +18,7 @@ import {
   pictures,
   signOut,
   text,
-} from '../world/held-page.ts';
+} from '../world/browser/held-page.ts';
 import { DAY_MS } from '../world/times.ts';
 import { givenWorld, shared } from '../world/world.ts';
 

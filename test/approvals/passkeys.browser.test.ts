@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RECENT_SIGN_IN_SECONDS } from '../../broker/auth/recent-sign-in.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import type { Authenticator } from '../world/authenticator.ts';
-import { describeInChromium, openPage } from '../world/chromium.ts';
+import type { Authenticator } from '../world/browser/authenticator.ts';
+import { describeInChromium, openPage } from '../world/browser/chromium.ts';
+import { signOut } from '../world/browser/held-page.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { signOut } from '../world/held-page.ts';
 import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 /** Runs in the page: calls our routes with the library that our pages use. */

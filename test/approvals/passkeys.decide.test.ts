@@ -2,8 +2,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { startIdentityProvider } from '../world/identity-provider.ts';
 import { assertBegin, assertFinish, assertion, decideWith, enrol } from '../world/passkeys.ts';
+import { startIdentityProvider } from '../world/servers/identity-provider.ts';
 import { givenSigning, HELD } from '../world/signing.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS, MINUTE_MS } from '../world/times.ts';

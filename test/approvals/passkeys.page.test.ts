@@ -1,8 +1,17 @@
 /** An owner's passkeys page in a real browser: adding, renaming, removing, and the explanation for a disabled passkey. */
 import { beforeAll, expect, test } from 'vitest';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { card, look, says, signInByLink } from '../world/console.ts';
-import { complaintsOf, DESK, hold, openSignInLink, PHONE, pictures, signOut, text } from '../world/held-page.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { card, look, says, signInByLink } from '../world/browser/console.ts';
+import {
+  complaintsOf,
+  DESK,
+  hold,
+  openSignInLink,
+  PHONE,
+  pictures,
+  signOut,
+  text,
+} from '../world/browser/held-page.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 describeInChromium('the passkeys page', () => {

@@ -8,9 +8,9 @@ import { type Answer, expectStatus, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { approveWith, assertionFor, enrol, registerFinish, signBegin, signFinish } from '../world/passkeys.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const MANY = sized(16, 50);

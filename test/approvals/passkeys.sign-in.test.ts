@@ -5,11 +5,11 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { startIdentityProvider } from '../world/identity-provider.ts';
 import { assertBegin, assertFinish, assertion, enrol, registerBegin, signInWith } from '../world/passkeys.ts';
+import { sized } from '../world/runner/thorough.ts';
+import { startIdentityProvider } from '../world/servers/identity-provider.ts';
 import { Authenticator, type Ceremony } from '../world/software-authenticator.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
 

@@ -8,9 +8,9 @@ import { putPlatform, putPolicy } from '../../broker/store/governed-versions.ts'
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES, testOnOne } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { CANARY, DEMO_RULES, DEMO_SCOPES, fresh, givenWorld } from '../world/world.ts';
 
 const WRITE = {

@@ -11,9 +11,9 @@ import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { endNoticeConnections, keepNoticesDown } from '../world/notice-connections.ts';
 import { givenReplica } from '../world/replica.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { sized } from '../world/thorough.ts';
 import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres${postgresNote}`, () => {

@@ -1,8 +1,8 @@
 /** A call that several people have to approve, on the approval page and in the inbox. */
 import { expect, test } from 'vitest';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { approve, card, look, openConsole, says, signInByLink } from '../world/console.ts';
-import { complaintsOf, DESK, hold, isDisabled, openHeld, PHONE, signOut, text } from '../world/held-page.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { approve, card, look, openConsole, says, signInByLink } from '../world/browser/console.ts';
+import { complaintsOf, DESK, hold, isDisabled, openHeld, PHONE, signOut, text } from '../world/browser/held-page.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
 
 const RULES = [{ effect: 'allow' }, { effect: 'require_approval', methods: ['POST'], approvers: 2 }];

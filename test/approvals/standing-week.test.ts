@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { makeRandom } from '../world/random.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { fresh, givenWorld } from '../world/world.ts';
 
 const CALLS = sized(200, 400);

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 
 const USES = 9;

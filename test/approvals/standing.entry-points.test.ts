@@ -9,11 +9,11 @@ import { SCOPES } from '../upstream-mcp/connected.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { verifyReceipt } from '../world/evidence.ts';
-import { browserOf, connectClient } from '../world/mcp-person.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
+import { browserOf, connectClient } from '../world/mcp/person.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
+import { startUpstream } from '../world/servers/upstream.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { startUpstream } from '../world/upstream.ts';
 import { DEMO_SCOPES, shared, WRITE } from '../world/world.ts';
 
 const HOLD = [{ effect: 'require_approval', methods: ['POST'], name: 'writes-wait' }, { effect: 'allow' }];

@@ -8,9 +8,9 @@ import { putPolicy } from '../../broker/store/governed-versions.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
 import { startReplica } from '../world/replica.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 
 const FREE = { 'POST /items': ['/text', { member: '/amount', at_most: true }] };

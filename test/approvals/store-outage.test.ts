@@ -1,7 +1,7 @@
 /** The store becomes unavailable while an approved call is at the platform: no answer claims that nothing was sent. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
-import { startFaultProxy } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/servers/fault-proxy.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 

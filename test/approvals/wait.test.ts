@@ -8,9 +8,9 @@ import { MAX_PIPELINED } from '../../broker/process/pipelined-requests.ts';
 import { putApproval } from '../../broker/store/approvals.ts';
 import { expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
 import { givenWorld, type Organisation, shared, WRITE } from '../world/world.ts';
 

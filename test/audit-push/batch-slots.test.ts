@@ -2,8 +2,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeBatchSlots } from '../../broker/audit-push/batch-slots.ts';
 import { makeSharedSemaphore } from '../../broker/runtime/semaphore.ts';
-import { afterFile } from '../world/after-file.ts';
-import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { type AuditReceiver, startAuditReceiver } from '../world/servers/audit-receiver.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenWorld, shared } from '../world/world.ts';
 

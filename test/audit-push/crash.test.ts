@@ -1,10 +1,10 @@
 /** When the pushing process is killed, another continues: no row is lost, the order stays, and what is sent twice is the same batch. */
 import { describe, expect, test } from 'vitest';
-import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { startReplica } from '../world/replica.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { rowsIn, startAuditReceiver } from '../world/servers/audit-receiver.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { type Organisation, READ, shared, startWorld, type World } from '../world/world.ts';
 
 /** Set KILLS for more of them in a manual run. */

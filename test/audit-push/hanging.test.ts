@@ -4,13 +4,13 @@ import { once } from 'node:events';
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
-import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { BIN } from '../world/checkout.ts';
 import { failingSync } from '../world/failing-sync.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { startAuditReceiver } from '../world/servers/audit-receiver.ts';
+import { startUpstream } from '../world/servers/upstream.ts';
 import { newFolder } from '../world/stores.ts';
-import { startUpstream } from '../world/upstream.ts';
 import { READ, startWorld } from '../world/world.ts';
 
 const folder = join(newFolder(), 'audit');

@@ -3,8 +3,8 @@ import { Webhook } from 'standardwebhooks';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
 import { expectStatus } from '../world/agent.ts';
-import { startAuditReceiver } from '../world/audit-receiver.ts';
-import { startS3Server } from '../world/s3-server.ts';
+import { startAuditReceiver } from '../world/servers/audit-receiver.ts';
+import { startS3Server } from '../world/servers/s3-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, fresh, givenWorld, READ, shared, WRITE } from '../world/world.ts';
 

@@ -9,8 +9,8 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import { ROOT } from '../world/checkout.ts';
 import { furnish } from '../world/full-organisation.ts';
 import { readOcsf } from '../world/ocsf-sources.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 
 const [apiActivity, authentication] = ['6003', '3002'].map((uid) =>

@@ -1,7 +1,7 @@
 /** A receiver that is down under load gets every row exactly once by id and in order; one that hangs delays nothing else. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
-import { type CameRow, startAuditReceiver } from '../world/audit-receiver.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { type CameRow, startAuditReceiver } from '../world/servers/audit-receiver.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 

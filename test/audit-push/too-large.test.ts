@@ -5,8 +5,8 @@ import { makeRowLimits } from '../../broker/audit-push/row-limits.ts';
 import { findSink } from '../../broker/store/audit-sinks.ts';
 import { recordReads } from '../receipt-log/read-log.ts';
 import { expectStatus } from '../world/agent.ts';
+import { startUpstream } from '../world/servers/upstream.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { startUpstream } from '../world/upstream.ts';
 import { fresh, givenWorld, READ, shared } from '../world/world.ts';
 
 const CALLS = 60;

@@ -4,12 +4,12 @@ import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { type Answer, jsonPost, makeKeyPair, send } from '../world/agent.ts';
-import { startAnswerLosingProxy } from '../world/answer-losing-proxy.ts';
 import { issue } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { startLoad } from '../world/load.ts';
 import { makeRandom } from '../world/random.ts';
 import { listAuditRows } from '../world/rows.ts';
+import { startAnswerLosingProxy } from '../world/servers/answer-losing-proxy.ts';
 import { newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 

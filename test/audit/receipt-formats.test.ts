@@ -18,9 +18,9 @@ import { derivedReceipts } from '../../broker/store/migrations/0019-derived-rece
 import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
 import type { Store } from '../../broker/store/store.ts';
-import { afterFile } from '../world/after-file.ts';
 import { auditIdOf, verifyReceipt } from '../world/evidence.ts';
 import { auditRow } from '../world/rows.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { givenWorld, shared } from '../world/world.ts';
 

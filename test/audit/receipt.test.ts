@@ -5,8 +5,8 @@ import { retireFollowedKeys } from '../../broker/keys.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { listAuditRows } from '../world/rows.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { CANARY, givenWorld, READ, shared } from '../world/world.ts';
 
 const MAY_CARRY = [

@@ -15,10 +15,10 @@ import { listInstances } from '../../broker/store/instances.ts';
 import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
-import { hideTables } from '../world/fault-proxy.ts';
 import { listAuditRows } from '../world/rows.ts';
+import { thorough } from '../world/runner/thorough.ts';
+import { hideTables } from '../world/servers/fault-proxy.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { givenWorld, READ, shared, startWorld } from '../world/world.ts';
 
 /** A sixteenth of the production value, so that what takes 20 to 25 s there takes two here. */

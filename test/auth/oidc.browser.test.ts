@@ -1,9 +1,9 @@
 /** Signing in at an identity provider with a real browser, whose cookies follow its vendor's rules and not the test's. */
 import { expect, test } from 'vitest';
-import { describeInChromium, openPage, type Page } from '../world/chromium.ts';
-import { hold, openHeld, text } from '../world/held-page.ts';
-import { startLyingProvider } from '../world/lying-provider.ts';
+import { describeInChromium, openPage, type Page } from '../world/browser/chromium.ts';
+import { hold, openHeld, text } from '../world/browser/held-page.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
+import { startLyingProvider } from '../world/servers/lying-provider.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** Starts a broker whose identity provider signs everybody in as Ann. */

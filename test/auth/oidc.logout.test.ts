@@ -1,10 +1,10 @@
 /** Back-channel logout: when somebody signs out at the identity provider, their sessions here end (OpenID Connect Back-Channel Logout 1.0). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus, send } from '../world/agent.ts';
-import { Browser } from '../world/browser.ts';
+import { Browser } from '../world/browser/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { startIdentityProvider } from '../world/identity-provider.ts';
-import { type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
+import { startIdentityProvider } from '../world/servers/identity-provider.ts';
+import { type LyingProvider, makeSigner, startLyingProvider } from '../world/servers/lying-provider.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { givenWorld, shared } from '../world/world.ts';

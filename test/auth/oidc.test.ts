@@ -2,10 +2,10 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
-import { Browser, type Visit } from '../world/browser.ts';
+import { Browser, type Visit } from '../world/browser/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { startIdentityProvider } from '../world/identity-provider.ts';
+import { startIdentityProvider } from '../world/servers/identity-provider.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';

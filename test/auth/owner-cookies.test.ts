@@ -8,7 +8,7 @@ import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
-import { Browser } from '../world/browser.ts';
+import { Browser } from '../world/browser/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared, startWorld } from '../world/world.ts';
 

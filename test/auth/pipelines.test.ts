@@ -12,8 +12,8 @@ import { type Answer, expectStatus, jsonRequest, send } from '../world/agent.ts'
 import { commandHost } from '../world/command.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newRsaPair } from '../world/rsa.ts';
+import { makeSigner, startLyingProvider } from '../world/servers/lying-provider.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { fresh, type Organisation, shared, startWorld } from '../world/world.ts';

@@ -9,7 +9,7 @@ import { profileSend } from '../../mcp/stdio/profile-send.ts';
 import { type Answer, expectStatus, jsonPost, jsonRequest, makeKeyPair, send } from '../world/agent.ts';
 import { commandHost, runCommand } from '../world/command.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
-import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
+import { makeSigner, startLyingProvider } from '../world/servers/lying-provider.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { ALLOW_ALL, fresh, READ, shared, startWorld } from '../world/world.ts';

@@ -4,8 +4,8 @@ import type { FactsRow } from '../../broker/store/facts-columns.ts';
 import type { BreakerTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, expectStatus, jsonPost, makeKeyPair, send, signToken, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { ALLOW_ALL, givenWorld, READ, shared, startWorld } from '../world/world.ts';
 
 const MALFORMED = { ...READ, endpoint: '//x' };

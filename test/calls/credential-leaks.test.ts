@@ -6,9 +6,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, jsonPost, send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { formsOf, leaksOf } from '../world/canary.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { everythingStored } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { shared, startWorld } from '../world/world.ts';
 
 /** Contains every character that some encoding writes differently, and is still a valid header value. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { callOf, connected } from '../upstream-mcp/connected.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
 import { fresh, givenWorld, type Organisation, shared } from '../world/world.ts';
 
 const HOLDS = [{ effect: 'require_approval' }];

@@ -7,7 +7,7 @@ import { callOf, connected } from '../upstream-mcp/connected.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, fresh, givenWorld, READ, startWorld, WRITE } from '../world/world.ts';

@@ -4,7 +4,7 @@ import { actThrough, ENTRY_POINTS, type EntryPointCall } from '../proxy/entry-po
 import { rawClient } from '../proxy/raw-client.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { lenientServer, type Understood } from '../world/lenient-server.ts';
+import { lenientServer, type Understood } from '../world/servers/lenient-server.ts';
 import { CANARY, givenWorld, READ, shared } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} };

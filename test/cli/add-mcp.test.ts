@@ -2,13 +2,13 @@
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
+import { ownersBrowser, startConsenting } from '../world/browser/consenting.ts';
 import { leaksOf } from '../world/canary.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
-import { ownersBrowser, startConsenting } from '../world/consenting.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
-import { startSdkAuthServer } from '../world/sdk-auth-server.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { startSdkAuthServer } from '../world/servers/sdk-auth-server.ts';
 import { newFolder } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { placeOf } from '../../bin/add-entry.ts';
 import { commandHost, startServe } from '../world/command.ts';
+import { startUpstream } from '../world/servers/upstream.ts';
 import { newFolder } from '../world/stores.ts';
-import { startUpstream } from '../world/upstream.ts';
 import { shared } from '../world/world.ts';
 
 const TOKEN = 'CANARY-model-0123456789-abcdefghij';

@@ -2,11 +2,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { APP_ID, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
+import { ownersBrowser, startConsenting } from '../world/browser/consenting.ts';
 import { leaksOf } from '../world/canary.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
-import { ownersBrowser, startConsenting } from '../world/consenting.ts';
-import { startGitHub } from '../world/github-server.ts';
+import { APP_ID, INSTALLATION, startAppPlatform } from '../world/servers/app-platform.ts';
+import { startGitHub } from '../world/servers/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

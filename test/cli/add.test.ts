@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { commandHost, startServe } from '../world/command.ts';
-import { type GitHubServer, startGitHub } from '../world/github-server.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { type GitHubServer, startGitHub } from '../world/servers/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 
 const CLASSIC = 'ghp_CANARYclassic0123456789abcdefghij1234';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { leaksOf } from '../world/canary.ts';
 import { runCommand, startServe } from '../world/command.ts';
-import { startGitHub } from '../world/github-server.ts';
+import { startGitHub } from '../world/servers/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 import { atTerminal, missingScript } from '../world/terminal.ts';
 import { shared } from '../world/world.ts';

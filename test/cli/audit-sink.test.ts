@@ -2,10 +2,10 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { commandHost, startServe } from '../world/command.ts';
+import { startAuditReceiver } from '../world/servers/audit-receiver.ts';
+import { startUpstream } from '../world/servers/upstream.ts';
 import { newFolder } from '../world/stores.ts';
-import { startUpstream } from '../world/upstream.ts';
 import { shared } from '../world/world.ts';
 
 const folder = newFolder();

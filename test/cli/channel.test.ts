@@ -1,7 +1,7 @@
 /** Notification channels on the command line: added, listed, tried, removed; a secret is never printed. */
 import { beforeAll, expect, test } from 'vitest';
-import { startChannelServer } from '../world/channel-server.ts';
 import { commandHost, startServe } from '../world/command.ts';
+import { startChannelServer } from '../world/servers/channel-server.ts';
 import { newFolder } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

@@ -4,8 +4,8 @@ import { constants, existsSync, openSync, readFileSync, writeSync } from 'node:f
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test, vi } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newFolder } from '../world/stores.ts';
 
 type Output = 'pipe' | 'ignore' | number;

@@ -14,7 +14,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { parse } from 'jsonc-parser';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { commandHost, startServe } from '../world/command.ts';
-import { BARE } from '../world/mcp.ts';
+import { BARE } from '../world/mcp/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();

@@ -12,9 +12,9 @@ import {
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { jsonRequest } from '../world/agent.ts';
-import { startBearerProxy } from '../world/bearer-proxy.ts';
 import { commandHost, type Served, startServe } from '../world/command.ts';
-import { startGitHub } from '../world/github-server.ts';
+import { startBearerProxy } from '../world/servers/bearer-proxy.ts';
+import { startGitHub } from '../world/servers/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

@@ -7,9 +7,9 @@ import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { recognise } from '../../bin/exposure/key-forms.ts';
 import { isCredential } from '../../bin/exposure/variables.ts';
-import { afterFile } from '../world/after-file.ts';
 import { commandHost } from '../world/command.ts';
 import { listenOnLoopback } from '../world/listen.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newFolder } from '../world/stores.ts';
 
 /** Part of every fake credential; must not appear in any output. */

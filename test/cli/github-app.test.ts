@@ -10,7 +10,7 @@ import { parse } from 'yaml';
 import { type GitHubAppOptions, gitHubApp } from '../../bin/github-app/github-app.ts';
 import { describeGitHubApp } from '../../bin/github-app/result.ts';
 import { parseGovernance } from '../../broker/config-file/parse.ts';
-import { openPage, withoutChromium } from '../world/chromium.ts';
+import { openPage, withoutChromium } from '../world/browser/chromium.ts';
 import { commandHost } from '../world/command.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { newFolder } from '../world/stores.ts';

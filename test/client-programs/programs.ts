@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join, resolve } from 'node:path';
 import { configFile } from '../../bin/clients/client-config.ts';
 import type { ClientId } from '../../bin/clients/clients.ts';
-import { afterFile } from '../world/after-file.ts';
 import { ROOT } from '../world/checkout.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newFolder } from '../world/stores.ts';
 import { shellAtTerminal } from '../world/terminal.ts';
 

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { profileOf, run, startRun } from '../sidecar/run-world.ts';
 import { expectStatus } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { npm } from '../../broker/platforms/builtin/npm.ts';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { newFolder } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { CANARY, givenWorld, shared } from '../world/world.ts';
 import { withoutLab } from './installed.ts';
 

@@ -5,9 +5,9 @@ import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { profileOf, run } from '../sidecar/run-world.ts';
 import { type AwsKey, awsProblem } from '../signing/aws-verifier.ts';
-import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { startUpstream, type Upstream } from '../world/upstream.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { startUpstream, type Upstream } from '../world/servers/upstream.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { load, withoutLab } from './installed.ts';
 

@@ -5,8 +5,8 @@ import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { bindKey } from '../../broker/store/agent-keys.ts';
 import { moveAgent, putAgent, updateAgent } from '../../broker/store/agents.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { ANN, CRM, DAY, Governed, newPublicKey, openBroker, problemsOf, quote, titles } from './governance-world.ts';
 
 const PEM = newPublicKey();

@@ -17,8 +17,8 @@ import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { makeVault } from '../../broker/vault.ts';
-import { afterFile } from '../world/after-file.ts';
 import { newRsaPair } from '../world/rsa.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { copyMigratedStore, newFolder, newMigratedDatabase, type StoreKind } from '../world/stores.ts';
 
 export const ANN = 'ann@acme.example';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectStatus, makeKeyPair } from '../world/agent.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { givenWorld } from '../world/world.ts';
 import { ByFile } from './world-from-file.ts';
 

@@ -8,8 +8,8 @@ import { applyFile } from '../../broker/config-plan/apply.ts';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { planGovernance } from '../../broker/config-plan/plan.ts';
 import { longestTurn, machineMs } from '../world/longest-turn.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governance-world.ts';
 
 /** With MANY_AGENTS=1 more agents, and on PostgreSQL too, for changes of what is tested here. */

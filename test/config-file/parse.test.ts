@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { governanceOf, parseGovernance } from '../../broker/config-file/parse.ts';
 import { formatProblem } from '../../broker/config-file/problems.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { CRM, newPublicKey, problemsOf, quote, read, warningsOf } from './governance-world.ts';
 
 /** The shape that the documentation shows. */

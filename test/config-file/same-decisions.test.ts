@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeKeyPair } from '../world/agent.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 import { ByFile, type Outcome } from './world-from-file.ts';
 

@@ -2,9 +2,9 @@
 import { beforeAll, expect, test, vi } from 'vitest';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/browser/console.ts';
 import { childOf } from '../world/child.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const PATCH = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readPages } from '../../broker/console/pages.ts';
-import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole, PHONE } from '../world/console.ts';
-import { picture } from '../world/pictures.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, openConsole, PHONE } from '../world/browser/console.ts';
+import { picture } from '../world/browser/pictures.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 /** A rule of each effect. */

@@ -1,8 +1,8 @@
 /** Changes of an agent by an owner in the console, with the mouse and with the keyboard: grants, policy, keys; and stopping all agents. */
 import { beforeAll, expect, test } from 'vitest';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { choose, goTo, has, openConsole, says, tabTo } from '../world/console.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { choose, goTo, has, openConsole, says, tabTo } from '../world/browser/console.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 describeInChromium('changing agents in the console', () => {

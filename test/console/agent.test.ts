@@ -1,9 +1,9 @@
 /** The table of agents (search, order) and the page of one agent (details, suspending, links). */
 import { beforeAll, expect, test } from 'vitest';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, has, openConsole, says } from '../world/browser/console.ts';
+import { mouse } from '../world/browser/input-device.ts';
 import { childOf } from '../world/child.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, has, openConsole, says } from '../world/console.ts';
-import { mouse } from '../world/input-device.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 describeInChromium('agents in the console', () => {

@@ -1,8 +1,8 @@
 /** Sums of the amounts in the calls of a group: exact, per currency, and only of amounts with a known currency. */
 import { expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { openConsole } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { openConsole } from '../world/browser/console.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
 
 const MANIFEST = {

@@ -1,10 +1,10 @@
 /** Audit sinks in the console: adding, testing, pausing, moving and removing, in a real browser against a real receiver. */
 import { expect, test } from 'vitest';
-import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus } from '../world/agent.ts';
-import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole, says, write } from '../world/console.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, openConsole, says, write } from '../world/browser/console.ts';
+import { rowsIn, startAuditReceiver } from '../world/servers/audit-receiver.ts';
 import { newFolder } from '../world/stores.ts';
 import { givenWorld, shared } from '../world/world.ts';
 

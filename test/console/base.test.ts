@@ -4,9 +4,9 @@ import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { readPages } from '../../broker/console/pages.ts';
+import { describeInChromium, openPage } from '../world/browser/chromium.ts';
+import { signInByLink } from '../world/browser/console.ts';
 import { ROOT } from '../world/checkout.ts';
-import { describeInChromium, openPage } from '../world/chromium.ts';
-import { signInByLink } from '../world/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 /** In the page: properties of rules within `@media` that a later rule with the same selector, outside of it, sets again. */

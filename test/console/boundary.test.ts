@@ -1,7 +1,7 @@
 /** Data that the console cannot render, in a real browser: the rest of the page still works, and so does the button that stops agents. */
 import { expect, test } from 'vitest';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { approve, card, isLive, look, openConsole, says } from '../world/console.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { approve, card, isLive, look, openConsole, says } from '../world/browser/console.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
 
 /** Replaces an API response with data that the console's code does not expect. */

@@ -1,8 +1,8 @@
 /** The console shows the real result of a call: no failure as a success, and who decided when a person did. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { approve, card, goTo, isLive, look, openConsole, says } from '../world/console.ts';
-import { sized } from '../world/thorough.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { approve, card, goTo, isLive, look, openConsole, says } from '../world/browser/console.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 describeInChromium('what the console shows as a success', () => {

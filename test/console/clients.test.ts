@@ -3,9 +3,9 @@ import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { expireUnusableAuthorisations } from '../../broker/store/mcp-authorisations.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, openConsole, PHONE, says } from '../world/browser/console.ts';
+import { askConsent, browserOf, openConsent } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 

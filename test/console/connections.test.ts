@@ -1,9 +1,9 @@
 /** An owner connects a platform in a real browser: from the button to a real OAuth server on another site, and back. */
 import { beforeAll, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import { CLIENT_ID, CLIENT_SECRET, startAuthorizationServer } from '../world/authorization-server.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, isLive, openConsole, PHONE, says } from '../world/browser/console.ts';
+import { CLIENT_ID, CLIENT_SECRET, startAuthorizationServer } from '../world/servers/authorization-server.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };

@@ -1,10 +1,10 @@
 /** Correcting a held call in the inbox: the correction is shown next to the original request and approved in its corrected form. */
 import { expect, test } from 'vitest';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { approve, card, DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { keyboard, mouse } from '../world/input-device.ts';
-import { thorough } from '../world/thorough.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { approve, card, DESKTOP, goTo, openConsole, PHONE, says } from '../world/browser/console.ts';
+import { keyboard, mouse } from '../world/browser/input-device.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 describeInChromium('corrections', () => {

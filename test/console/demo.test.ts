@@ -1,12 +1,12 @@
 /** The demo that an empty page starts with the sandbox, in a real browser: by keyboard alone, and in thorough runs a whole demo also by mouse alone. */
 import { describe, expect, test } from 'vitest';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, isLive, openConsole, says } from '../world/console.ts';
-import { keyboard, mouse } from '../world/input-device.ts';
-import { picture } from '../world/pictures.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, goTo, isLive, openConsole, says } from '../world/browser/console.ts';
+import { keyboard, mouse } from '../world/browser/input-device.ts';
+import { picture } from '../world/browser/pictures.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { givenSandbox } from '../world/sandbox.ts';
-import { thorough } from '../world/thorough.ts';
 import { shared } from '../world/world.ts';
 
 const HANDS = { keyboard, mouse };

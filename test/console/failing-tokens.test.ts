@@ -1,8 +1,8 @@
 /** The console shows a connection that gets no token from its authorization server, and why. */
 import { expect, test } from 'vitest';
 import { givenTokenWorld, READ } from '../token-source/token-world.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { openConsole, PHONE } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { openConsole, PHONE } from '../world/browser/console.ts';
 import { shared } from '../world/world.ts';
 
 describeInChromium('a connection that gets no token', () => {

@@ -1,7 +1,7 @@
 /** Searching and filtering agents and the activity. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, openConsole } from '../world/browser/console.ts';
 import { DAY_MS } from '../world/times.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 

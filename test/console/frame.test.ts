@@ -1,8 +1,8 @@
 /** The frame of the pages: width, navigation, not-found pages, and the content before any script has run. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, openConsole } from '../world/browser/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const HTML = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };

@@ -1,9 +1,9 @@
 /** Connecting a platform from an empty organisation, with the mouse and with the keyboard alone, until an agent is granted it. */
 import { expect, test } from 'vitest';
-import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus } from '../world/agent.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, has, openConsole, says } from '../world/console.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, goTo, has, openConsole, says } from '../world/browser/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const TOKEN = 'CANARY-pasted-0123456789-abcdef';

@@ -2,11 +2,11 @@
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { referencesIn } from '../../broker/console/static/governance/references.js';
-import { expectAccessible } from '../world/accessible.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/browser/console.ts';
+import { mouse } from '../world/browser/input-device.ts';
 import { leaksOf } from '../world/canary.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { mouse } from '../world/input-device.ts';
 import { everythingStored } from '../world/store-contents.ts';
 import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 

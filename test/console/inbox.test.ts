@@ -2,9 +2,9 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { approve, card, look, openConsole, PHONE, said, says, WAITING } from '../world/browser/console.ts';
 import { childOf } from '../world/child.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { approve, card, look, openConsole, PHONE, said, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 const HOSTILE = '</p><script>document.title="owned"</script><img src=x onerror=alert(1)>\u202eevil\u2066\u200b';

@@ -1,7 +1,7 @@
 /** The console by keyboard alone: no task needs a pointer, and no key decides by accident. */
 import { beforeAll, expect, test } from 'vitest';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { card, isLive, openConsole, said, says, WAITING } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { card, isLive, openConsole, said, says, WAITING } from '../world/browser/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 describeInChromium('the console by keyboard', () => {

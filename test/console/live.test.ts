@@ -1,9 +1,19 @@
 /** The console's event stream, and the console while the stream is unavailable. */
 import { expect, test } from 'vitest';
-import { expectAccessible, overflowing, unreadable } from '../world/accessible.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { approve, card, DESKTOP, isLive, look, openConsole, says, signInByLink, WAITING } from '../world/console.ts';
-import { sized } from '../world/thorough.ts';
+import { expectAccessible, overflowing, unreadable } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import {
+  approve,
+  card,
+  DESKTOP,
+  isLive,
+  look,
+  openConsole,
+  says,
+  signInByLink,
+  WAITING,
+} from '../world/browser/console.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const TABS = sized(8, 10);

@@ -1,10 +1,10 @@
 /** Changing the manifest of a custom platform in the console. */
 import { expect, test } from 'vitest';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
-import { mouse } from '../world/input-device.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, goTo, openConsole, says } from '../world/browser/console.ts';
+import { mouse } from '../world/browser/input-device.ts';
 import { CANARY, givenWorld, READ, shared } from '../world/world.ts';
 
 describeInChromium('changing a manifest', () => {

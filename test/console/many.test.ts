@@ -3,9 +3,9 @@ import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { approve, card, choose, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
-import { sized } from '../world/thorough.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { approve, card, choose, isLive, look, openConsole, says, WAITING } from '../world/browser/console.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const HOSTILE = '24 calls sandbox-agent wants to POST on demo';

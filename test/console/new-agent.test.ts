@@ -2,10 +2,10 @@
 import { expect, test } from 'vitest';
 import { clientNamed } from '../../bin/clients/clients.ts';
 import { CLIENTS } from '../../broker/console/static/new-agent/lines.js';
-import { expectAccessible } from '../world/accessible.ts';
 import { jsonPost, send } from '../world/agent.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { goTo, has, openConsole } from '../world/console.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, has, openConsole } from '../world/browser/console.ts';
 import { newRsaPair } from '../world/rsa.ts';
 import { givenWorld, shared } from '../world/world.ts';
 

@@ -1,9 +1,9 @@
 /** Notices in the console: channels, devices, and the notifications of the service worker, in a real browser. */
 import { beforeEach, expect, test } from 'vitest';
-import { expectAccessible } from '../world/accessible.ts';
-import { startChannelServer } from '../world/channel-server.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, openConsole, PHONE, says, write } from '../world/console.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, goTo, openConsole, PHONE, says, write } from '../world/browser/console.ts';
+import { startChannelServer } from '../world/servers/channel-server.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const PICTURES = process.env.PICTURES !== undefined;

@@ -1,7 +1,7 @@
 /** The state of a connection comes from its last test and its last call: a stored secret alone is "Not tried yet". */
 import { describe, expect, test } from 'vitest';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole, says } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, openConsole, says } from '../world/browser/console.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { fresh, givenWorld, READ, shared } from '../world/world.ts';
 

@@ -1,9 +1,9 @@
 /** The pages next to the inbox: agents and how they are stopped, activity, navigation and empty pages. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, isLive, openConsole, PHONE, says } from '../world/browser/console.ts';
 import { childOf } from '../world/child.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, READ, shared } from '../world/world.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';

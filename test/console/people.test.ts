@@ -1,7 +1,7 @@
 /** People in a real browser: owners see counts and no identities; two people consent, and each sees only their own connections. */
 import { expect, test } from 'vitest';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/browser/console.ts';
 import { agentOfPeople, consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { shared } from '../world/world.ts';

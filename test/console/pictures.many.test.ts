@@ -2,9 +2,9 @@
 import { beforeAll, expect, test } from 'vitest';
 import { SANDBOX_MANIFEST } from '../../lab/sandbox.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { openConsole } from '../world/console.ts';
-import { picture } from '../world/held-page.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { openConsole } from '../world/browser/console.ts';
+import { picture } from '../world/browser/held-page.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const SCOPES = Object.keys(SANDBOX_MANIFEST.scopes);

@@ -4,8 +4,8 @@ import { beforeAll, expect, test } from 'vitest';
 import { githubWorkSentences } from '../../broker/platforms/builtin/sentences/github-work.ts';
 import { listOwners } from '../../broker/store/organisations.ts';
 import { jsonPost, send, type TestAgent } from '../world/agent.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { approve, DESKTOP, isLive, openConsole, PHONE } from '../world/console.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { approve, DESKTOP, isLive, openConsole, PHONE } from '../world/browser/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const SCOPES = {

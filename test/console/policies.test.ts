@@ -1,7 +1,7 @@
 /** Policies and guardrails in the console: created, changed and saved, by mouse and by keyboard, with concurrent changes by another owner. */
 import { expect, test } from 'vitest';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, isLive, openConsole, says } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, isLive, openConsole, says } from '../world/browser/console.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const DELETES = { name: 'deletes-wait', effect: 'require_approval', methods: ['DELETE'] };

@@ -1,11 +1,11 @@
 /** The rule editor: text and cards, unsaved changes, roles, hostile texts, many rules, and accessibility. */
 import { expect, test } from 'vitest';
-import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus } from '../world/agent.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { mouse } from '../world/input-device.ts';
-import { sized } from '../world/thorough.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, isLive, openConsole, PHONE, says } from '../world/browser/console.ts';
+import { mouse } from '../world/browser/input-device.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const HOSTILE = 'has(request.body.note) && request.body.note == "<img src=x onerror=alert(1)>\u202e"';

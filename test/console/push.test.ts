@@ -1,9 +1,9 @@
 /** The service worker in real Chromium, by the debugging protocol: the notifications of pushed messages, and turning a device on and off. */
 import { setTimeout } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { isLive, openConsole, says } from '../world/console.ts';
-import { startPushService, subscribe } from '../world/push-service.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { isLive, openConsole, says } from '../world/browser/console.ts';
+import { startPushService, subscribe } from '../world/servers/push-service.ts';
 import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)> [Approve](https://evil.example)';

@@ -4,9 +4,9 @@ import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { verifyReceipt as verifyOffline } from '../../broker/audit/verify-receipt.ts';
 import { canVerify, receiptIn, verifyReceipt, withJson } from '../../broker/console/static/receipt/verify.js';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, openConsole, PHONE, tabTo } from '../world/console.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, goTo, openConsole, PHONE, tabTo } from '../world/browser/console.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { givenWorld, READ, shared, WRITE } from '../world/world.ts';
 

@@ -3,8 +3,8 @@ import { createPrivateKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { approve, openConsole, PHONE, says, WAITING } from '../world/console.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { approve, openConsole, PHONE, says, WAITING } from '../world/browser/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const DEMO = [{ platformId: 'demo', scopes: ['demo:read', 'demo:write'] }];

@@ -1,9 +1,9 @@
 /** The review of a restored store in a real browser: the banner on every page, the list, and resuming calls. */
 import { expect, test } from 'vitest';
 import { endPendingItems } from '../../broker/store/end-pending-items.ts';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole, says } from '../world/console.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, openConsole, says } from '../world/browser/console.ts';
 import { givenWorld, READ, shared } from '../world/world.ts';
 
 describeInChromium('a restored store in the console', () => {

@@ -1,7 +1,7 @@
 /** Sentences in a real browser: on cards, on the approval page, in the activity. */
 import { expect, test } from 'vitest';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { card, goTo, openConsole, PHONE } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { card, goTo, openConsole, PHONE } from '../world/browser/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const SENTENCES = { 'POST /items': 'create an item in **{/place}**: *{/title}*' };

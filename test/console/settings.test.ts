@@ -1,11 +1,11 @@
 /** The organisation's settings and the reports of agents, in a real browser. */
 import { expect, test, vi } from 'vitest';
 import { putMeta } from '../../broker/store/meta.ts';
-import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus, send } from '../world/agent.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { keyboard } from '../world/input-device.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/browser/console.ts';
+import { keyboard } from '../world/browser/input-device.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { givenWorld, shared } from '../world/world.ts';
 

@@ -1,8 +1,8 @@
 /** Standing approvals in a real browser: chosen with an approval, described in a sentence, listed, and revoked. */
 import { expect, test } from 'vitest';
-import { axeFindings, overflowing } from '../world/accessible.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { axeFindings, overflowing } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { isLive, openConsole, PHONE, says } from '../world/browser/console.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
 
 const FREE = { 'POST /items': ['/text', { member: '/amount', at_most: true }] };

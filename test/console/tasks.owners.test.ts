@@ -1,10 +1,10 @@
 /** Owners and labels of agents in the console, with the keyboard alone on a phone; in a thorough run also with the mouse alone on a desktop. */
 import { expect, test } from 'vitest';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, goTo, has, openConsole, PHONE, says } from '../world/console.ts';
-import { keyboard, mouse } from '../world/input-device.ts';
-import { thorough } from '../world/thorough.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, goTo, has, openConsole, PHONE, says } from '../world/browser/console.ts';
+import { keyboard, mouse } from '../world/browser/input-device.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { givenWorld, READ, shared } from '../world/world.ts';
 
 describeInChromium('owners and labels of agents', () => {

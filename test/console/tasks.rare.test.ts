@@ -3,16 +3,16 @@
  * once more with the mouse alone, which the files of these pages use (people, connections, clients, settings, approvals/page.passkeys).
  */
 import { describe, expect, test } from 'vitest';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { browserOf, pressConnect } from '../world/connecting.ts';
-import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
-import { type InputDevice, keyboard, mouse } from '../world/input-device.ts';
-import { browserOf as personOf } from '../world/mcp-person.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { browserOf, pressConnect } from '../world/browser/connecting.ts';
+import { DESKTOP, goTo, openConsole, says } from '../world/browser/console.ts';
+import { type InputDevice, keyboard, mouse } from '../world/browser/input-device.ts';
+import { browserOf as personOf } from '../world/mcp/person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { thorough } from '../world/thorough.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { shared } from '../world/world.ts';
 
 describeInChromium(

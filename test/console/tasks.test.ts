@@ -3,16 +3,16 @@
  * and runs axe on each dialog and open state that no other file of this folder checks; in a thorough run once more with the mouse alone, which the other files use.
  */
 import { expect, test } from 'vitest';
-import { expectAccessible } from '../world/accessible.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { startChannelServer } from '../world/channel-server.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
-import { type InputDevice, keyboard, mouse } from '../world/input-device.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { thorough } from '../world/thorough.ts';
-import { startUpstream } from '../world/upstream.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, isLive, openConsole, says } from '../world/browser/console.ts';
+import { type InputDevice, keyboard, mouse } from '../world/browser/input-device.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { thorough } from '../world/runner/thorough.ts';
+import { startChannelServer } from '../world/servers/channel-server.ts';
+import { startUpstream } from '../world/servers/upstream.ts';
 import { givenWorld, type Organisation, shared } from '../world/world.ts';
 
 const SECRET = 'CANARY-of-the-platform-0123456789';

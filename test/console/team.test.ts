@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { recordChange } from '../../broker/audit/record-change.ts';
 import { findPipeline, notePipelineUse } from '../../broker/store/pipelines.ts';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, has, isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, has, isLive, openConsole, PHONE, says } from '../world/browser/console.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const HOSTILE = "o'neil+img.src@acme.example";

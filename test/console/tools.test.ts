@@ -2,9 +2,9 @@
 import { beforeAll, expect, test } from 'vitest';
 import { callOf, connected, SEARCH } from '../upstream-mcp/connected.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { goTo, openConsole, PHONE, says } from '../world/console.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { goTo, openConsole, PHONE, says } from '../world/browser/console.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
 import { givenWorld, type Organisation, shared } from '../world/world.ts';
 
 describeInChromium('tools in a browser', () => {

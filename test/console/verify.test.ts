@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { DESKTOP } from '../world/console.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP } from '../world/browser/console.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { newFolder } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { givenWorld, READ, shared } from '../world/world.ts';
 
 describeInChromium('verifying a receipt log in a browser', () => {

@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { newFolder } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { givenWorld, shared } from '../world/world.ts';
 import { servedDocument } from './document.ts';
 

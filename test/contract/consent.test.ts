@@ -1,11 +1,11 @@
 /** The two routes of people's consents (specification, Per-person consent): every status that they declare. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus, jsonPost, send, type TestAgent } from '../world/agent.ts';
-import { startAuthorizationServer } from '../world/authorization-server.ts';
 import { childOf } from '../world/child.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { agentOfPeople, confirmAll, consentAsserted, documentOf, outlivePerson, statusOf } from '../world/people.ts';
+import { startAuthorizationServer } from '../world/servers/authorization-server.ts';
 import { givenWorld, type Organisation, shared, startWorld } from '../world/world.ts';
 
 const ANN = { source: 'slack', id: 'U-ANN' };

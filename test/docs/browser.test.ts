@@ -1,10 +1,10 @@
 /** The documentation in a real browser, under the strict Content-Security-Policy: on a desktop and on a phone, light and dark. */
 import { expect, test } from 'vitest';
-import { expectAccessible, overflowing } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { thorough } from '../world/thorough.ts';
+import { expectAccessible, overflowing } from '../world/browser/accessible.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const world = givenWorld();

@@ -16,14 +16,14 @@ import { parse as parseToml } from 'smol-toml';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
 import { CLIENTS } from '../../bin/clients/clients.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/browser/chromium.ts';
+import { signOut } from '../world/browser/held-page.ts';
 import { ROOT } from '../world/checkout.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { commandHost } from '../world/command.ts';
-import { signOut } from '../world/held-page.ts';
 import { fencesOf } from '../world/markdown.ts';
 import { newcomer, withoutNewcomer } from '../world/new-user.ts';
-import { thorough } from '../world/thorough.ts';
-import { startUpstream } from '../world/upstream.ts';
+import { thorough } from '../world/runner/thorough.ts';
+import { startUpstream } from '../world/servers/upstream.ts';
 import { shared } from '../world/world.ts';
 
 const ADDRESS = 'https://github.com/agent-broker/agent-broker.git';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../world/checkout.ts';
 import { missingTools, perform, type ShellWorld, startBlock, toolNote } from '../world/docs-commands.ts';
-import { startGitHost } from '../world/git-host.ts';
 import { fencesOf, withoutFences } from '../world/markdown.ts';
+import { startGitHost } from '../world/servers/git-host.ts';
 import { newFolder } from '../world/stores.ts';
 
 const PAGE = readFileSync(join(ROOT, 'docs', 'git.md'), 'utf8');

@@ -4,7 +4,6 @@ import { randomBytes } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { BIN, COMPILE_CACHE, ROOT } from '../world/checkout.ts';
 import {
   missingTools,
@@ -16,6 +15,7 @@ import {
   toolNote,
 } from '../world/docs-commands.ts';
 import { fencesOf } from '../world/markdown.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newDatabase, newFolder, postgresNote } from '../world/stores.ts';
 
 const fences = fencesOf(readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8'));

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { readAnswer } from '../../broker/egress/answers/answer.ts';
 import { makeCredentialPatterns } from '../../broker/egress/credential-search/patterns.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 
 const CANARY = 'CANARY-7f3a+9/b&c d"e\\f=';
 const PLAIN = 'CANARY7f3a9bcdef0123456789';

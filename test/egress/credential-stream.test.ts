@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { type CredentialSearch, StreamedCredential } from '../../broker/egress/credential-search/stream.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 
 const SECRET = 'sk/Ab+c=d&e~f*g!h"i<jQ9zz==';
 

@@ -5,7 +5,7 @@ import { Secret } from '../../broker/crypto/secret.ts';
 import { readAnswer } from '../../broker/egress/answers/answer.ts';
 import { makeCredentialPatterns } from '../../broker/egress/credential-search/patterns.ts';
 import { publicJson } from '../world/public-json.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 
 /** Contains characters that encodings treat differently. */
 const SECRET = 'sk/Ab+c=d&e~f*g!h"i<jQ9zz==';

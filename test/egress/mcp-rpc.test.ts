@@ -5,7 +5,7 @@ import { mirrored, mirroredArguments, parameterHeaders } from '../../broker/egre
 import { readingRpc, readRpc, untilAnswered } from '../../broker/egress/mcp/rpc.ts';
 import { runToEnd } from '../../broker/runtime/pace.ts';
 import { longestTurn, machineMs } from '../world/longest-turn.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 
 const ID = '3b1f6c1e-0000-4000-8000-000000000001';
 const answer = (body: string, type = 'application/json', status = 200) => ({

@@ -7,8 +7,8 @@ import { makeOutbound, type OutboundOptions } from '../../broker/egress/dispatch
 import { readOutboundProxy } from '../../broker/egress/outbound-proxy.ts';
 import { readConfig } from '../../broker/environment/config.ts';
 import { egressToCollector } from '../../broker/process/make-egress.ts';
-import { afterFile } from '../world/after-file.ts';
 import { listenOnLoopback } from '../world/listen.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { ALLOW_ALL, READ, startWorld } from '../world/world.ts';
 import { type Certificate, certificateFor } from './certificate.ts';
 import { fixedUpstream, get, lookupOf, rawUpstream, tlsUpstream } from './upstream.ts';

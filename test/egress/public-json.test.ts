@@ -4,7 +4,7 @@ import { Secret } from '../../broker/crypto/secret.ts';
 import { readAnswer } from '../../broker/egress/answers/answer.ts';
 import { makeCredentialPatterns } from '../../broker/egress/credential-search/patterns.ts';
 import { publicJson } from '../world/public-json.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 
 const MEGABYTES = sized(8, 100);
 

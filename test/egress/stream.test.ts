@@ -10,7 +10,7 @@ import type { Outbound } from '../../broker/egress/dispatcher.ts';
 import type { StreamRequest } from '../../broker/egress/outbound-request.ts';
 import { StreamBroken } from '../../broker/egress/streamed-body.ts';
 import { expectStatus } from '../world/agent.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { fixedUpstream, httpUpstream, outboundTo, rawUpstream } from './upstream.ts';
 
 const MIB = 1024 * 1024;

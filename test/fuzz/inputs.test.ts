@@ -1,6 +1,6 @@
 /** Random and damaged inputs for all parsers of foreign bytes. A moment each here, longer by `npm run prove`. */
 import { describe, test } from 'vitest';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { type Count, chosen, type Fuzzed, fuzz, SEED, secondsOr } from './fuzz.ts';
 import { agentTokens } from './inputs/agent-tokens.ts';
 import { conditions } from './inputs/conditions.ts';

@@ -2,8 +2,8 @@
 import { describe, test } from 'vitest';
 import { runsOn } from '../prove/drawn-store.ts';
 import { startGitWorld } from '../world/git-world.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 import { type Count, chosen, type Fuzzed, fuzz, SEED, secondsOr } from './fuzz.ts';
 import { approvals } from './models/approvals.ts';

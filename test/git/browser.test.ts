@@ -1,7 +1,7 @@
 /** A link to `/git` with a token in it, opened by a signed-in owner: nothing runs on the console's origin. */
 import { beforeAll, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import { describeInChromium, openPage } from '../world/chromium.ts';
+import { describeInChromium, openPage } from '../world/browser/chromium.ts';
 import { remoteOf, startGitWorld } from '../world/git-world.ts';
 import { shared } from '../world/world.ts';
 

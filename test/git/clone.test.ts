@@ -4,9 +4,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
-import { GIT_ENVIRONMENT, git, startGitHost } from '../world/git-host.ts';
 import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
+import { GIT_ENVIRONMENT, git, startGitHost } from '../world/servers/git-host.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, shared, startWorld } from '../world/world.ts';
 

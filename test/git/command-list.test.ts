@@ -5,7 +5,7 @@ import { CommandListReader, type CommandListState, MAX_HEAD_BYTES } from '../../
 import { MAX_PKT_LINE_LENGTH, readPktLine } from '../../broker/git/pkt-line.ts';
 import { refNameProblem } from '../../broker/policy/refs/name.ts';
 import { commandList, pktLine, ZERO } from '../world/git-bytes.ts';
-import { GIT_ENVIRONMENT } from '../world/git-host.ts';
+import { GIT_ENVIRONMENT } from '../world/servers/git-host.ts';
 
 const A = 'a'.repeat(40);
 const B = 'b'.repeat(40);

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { git } from '../world/git-host.ts';
 import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { git } from '../world/servers/git-host.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

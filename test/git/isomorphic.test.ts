@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import iso from 'isomorphic-git';
 import http from 'isomorphic-git/http/node';
 import { beforeAll, expect, test } from 'vitest';
-import { git } from '../world/git-host.ts';
 import { startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
+import { git } from '../world/servers/git-host.ts';
 import { newFolder } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

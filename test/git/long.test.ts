@@ -12,12 +12,12 @@ import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { commandList, ZERO } from '../world/git-bytes.ts';
-import { git } from '../world/git-host.ts';
 import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { sized } from '../world/runner/thorough.ts';
+import { git } from '../world/servers/git-host.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { sized } from '../world/thorough.ts';
 import { ALLOW_ALL, shared } from '../world/world.ts';
 
 const MIB = 1024 * 1024;

@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectDenied } from '../world/evidence.ts';
-import { git } from '../world/git-host.ts';
 import { clone, GIT_SCOPES, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
+import { git } from '../world/servers/git-host.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

@@ -11,11 +11,11 @@ import { github } from '../../broker/platforms/builtin/github.ts';
 import { writeCredential } from '../../broker/token-source/access-token.ts';
 import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { hideTables } from '../world/fault-proxy.ts';
 import { refuseAuditRows } from '../world/faults.ts';
-import { git } from '../world/git-host.ts';
 import { clone, type GitRun, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
+import { hideTables } from '../world/servers/fault-proxy.ts';
+import { git } from '../world/servers/git-host.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';
 

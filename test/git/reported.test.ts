@@ -5,9 +5,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { commandList, ZERO } from '../world/git-bytes.ts';
-import { git } from '../world/git-host.ts';
 import { clone, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
+import { git } from '../world/servers/git-host.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
-import { git } from '../world/git-host.ts';
 import { clone, runGit, startGitWorld } from '../world/git-world.ts';
+import { git } from '../world/servers/git-host.ts';
 import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, shared } from '../world/world.ts';
 

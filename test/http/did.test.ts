@@ -15,10 +15,10 @@ import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import type { AgentStatus } from '../../broker/policy/facts.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import { certificateFor } from '../egress/certificate.ts';
-import { afterFile } from '../world/after-file.ts';
 import { type Answer, expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 

@@ -7,8 +7,8 @@ import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
 import { keepNoticesDown } from '../world/notice-connections.ts';
 import { givenReplica } from '../world/replica.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { givenWorld, type Organisation, shared, WRITE } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${postgresNote}`, () => {

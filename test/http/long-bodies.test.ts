@@ -11,10 +11,10 @@ import { longJson } from '../../broker/http/reply.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { longestTurn, machineMs, parsingMs } from '../world/longest-turn.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { sized } from '../world/thorough.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ALLOW_ALL, givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const MIB = 1024 * 1024;

@@ -8,9 +8,9 @@ import { LONG_WAIT_MS, pause } from '../../broker/runtime/waits.ts';
 import { jsonPost, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { ALL_DEMO } from '../world/child.ts';
 import { PROBE } from '../world/git-bytes.ts';
-import { startLyingProvider } from '../world/lying-provider.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
+import { startLyingProvider } from '../world/servers/lying-provider.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, fresh, READ, shared, startWorld, WRITE } from '../world/world.ts';
 

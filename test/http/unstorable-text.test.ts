@@ -8,10 +8,10 @@ import type { Route } from '../../broker/http/route.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import { send, type TestAgent } from '../world/agent.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { ALLOW_ALL, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 /** In an address, a lone surrogate can only be encoded as bytes that are not valid UTF-8. */

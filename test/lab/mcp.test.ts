@@ -6,10 +6,10 @@ import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextpr
 import { describe, expect, test } from 'vitest';
 import { LAB_MAX_BODY_BYTES } from '../../lab/mcp/bounds.ts';
 import { MAX_NOTE_LENGTH, MAX_NOTES } from '../../lab/mcp/notes.ts';
-import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { exchange } from '../world/raw.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { givenWorld, startWorld } from '../world/world.ts';
 
 const ME = { name: 'test', version: '1' };

@@ -4,7 +4,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
-import { BARE, writeProfile } from '../world/mcp.ts';
+import { BARE, writeProfile } from '../world/mcp/mcp.ts';
 import { approveWith, enrol } from '../world/passkeys.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';

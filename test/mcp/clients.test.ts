@@ -6,12 +6,12 @@ import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sd
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { withoutCalls } from '../world/evidence.ts';
-import { inspect } from '../world/inspector.ts';
-import { BARE, callTool, envelope, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { inspect } from '../world/mcp/inspector.ts';
+import { BARE, callTool, envelope, shakeHands, startMcp, writeProfile } from '../world/mcp/mcp.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { CANARY, givenWorld, shared } from '../world/world.ts';
 
 const TOOLS = [

@@ -5,11 +5,11 @@ import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test, vi } from 'vitest';
 import { readArguments } from '../../bin/quick-mcp.ts';
-import { afterFile } from '../world/after-file.ts';
 import { jsonPost, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp/mcp.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newFolder } from '../world/stores.ts';
 import { givenWorld, shared } from '../world/world.ts';
 

@@ -6,7 +6,7 @@ import { agentClient } from '../../mcp/client/agent-client.ts';
 import type { BrokerRequest } from '../../mcp/client/send.ts';
 import { signedSend } from '../../mcp/client/signed-send.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 
 /** Returns the server's address; closes the server at the end of the file. */
 async function listening(server: Server): Promise<string> {

@@ -1,7 +1,7 @@
 /** Bodies that are not JSON, through the MCP tools: what a model sends and receives. */
 import { expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp/mcp.ts';
 import { DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const world = givenWorld();

@@ -11,7 +11,7 @@ import { toolSchemas } from '../../mcp/tools/tool-schemas.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { PROGRAMS } from '../world/checkout.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 

@@ -1,9 +1,17 @@
 /** Held calls over MCP: each way to wait that a client may support, what ends a wait, and what survives a restart. */
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { hideTables } from '../world/fault-proxy.ts';
-import { callTool, envelope, type McpProcess, type Message, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import {
+  callTool,
+  envelope,
+  type McpProcess,
+  type Message,
+  shakeHands,
+  startMcp,
+  writeProfile,
+} from '../world/mcp/mcp.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { hideTables } from '../world/servers/fault-proxy.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const SAID = { platform: 'demo', scope: 'demo:write', endpoint: '/items' };

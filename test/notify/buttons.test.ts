@@ -3,14 +3,6 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MaybeRecorded } from '../../broker/audit/audit-unavailable.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import {
-  type Body,
-  SLACK_CHANNEL,
-  SLACK_TOKEN,
-  startChatServer,
-  TELEGRAM_CHAT,
-  TELEGRAM_TOKEN,
-} from '../world/chat-servers.ts';
-import {
   ANN,
   ANN_ON_TELEGRAM,
   pressInSlack,
@@ -18,10 +10,18 @@ import {
   SIGNING_SECRET,
   slackButtons,
   telegramButtons,
-} from '../world/clicks.ts';
+} from '../world/browser/clicks.ts';
 import { givenReplica } from '../world/replica.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import {
+  type Body,
+  SLACK_CHANNEL,
+  SLACK_TOKEN,
+  startChatServer,
+  TELEGRAM_CHAT,
+  TELEGRAM_TOKEN,
+} from '../world/servers/chat-servers.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const server = shared(() => startChatServer());

@@ -3,16 +3,6 @@ import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { takeLease } from '../../broker/store/leases.ts';
 import { expectStatus } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
-import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
-import {
-  type Body,
-  SLACK_CHANNEL,
-  SLACK_TOKEN,
-  startChatServer,
-  TELEGRAM_CHAT,
-  TELEGRAM_TOKEN,
-  WORKFLOW_PATH,
-} from '../world/chat-servers.ts';
 import {
   ANN,
   ANN_ON_TELEGRAM,
@@ -21,9 +11,19 @@ import {
   SIGNING_SECRET,
   slackButtons,
   telegramButtons,
-} from '../world/clicks.ts';
-import { type Mail, startMailServer } from '../world/mail-server.ts';
-import { startPushService, subscribe } from '../world/push-service.ts';
+} from '../world/browser/clicks.ts';
+import { type ChannelServer, startChannelServer } from '../world/servers/channel-server.ts';
+import {
+  type Body,
+  SLACK_CHANNEL,
+  SLACK_TOKEN,
+  startChatServer,
+  TELEGRAM_CHAT,
+  TELEGRAM_TOKEN,
+  WORKFLOW_PATH,
+} from '../world/servers/chat-servers.ts';
+import { type Mail, startMailServer } from '../world/servers/mail-server.ts';
+import { startPushService, subscribe } from '../world/servers/push-service.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { fresh, givenWorld, shared, startWorld, WRITE } from '../world/world.ts';
 

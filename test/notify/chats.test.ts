@@ -8,7 +8,7 @@ import { slack } from '../../broker/notify/slack.ts';
 import { teams } from '../../broker/notify/teams.ts';
 import { telegram } from '../../broker/notify/telegram.ts';
 import { valuePart } from '../../broker/sentences/readable.ts';
-import { afterFile } from '../world/after-file.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import {
   type Body,
   SLACK_CHANNEL,
@@ -17,7 +17,7 @@ import {
   TELEGRAM_CHAT,
   TELEGRAM_TOKEN,
   WORKFLOW_PATH,
-} from '../world/chat-servers.ts';
+} from '../world/servers/chat-servers.ts';
 import { shared } from '../world/world.ts';
 
 let outbound: Sending['outbound'];

@@ -2,13 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
-import { startChannelServer } from '../world/channel-server.ts';
 import { refuseOutcomes } from '../world/faults.ts';
 import { startReplica } from '../world/replica.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { thorough } from '../world/runner/thorough.ts';
+import { startChannelServer } from '../world/servers/channel-server.ts';
 import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { thorough } from '../world/thorough.ts';
 import { shared, startWorld, WRITE } from '../world/world.ts';
 
 const HELD = 12;

@@ -8,13 +8,13 @@ import { sendMail } from '../../broker/egress/send-mail.ts';
 import { email } from '../../broker/notify/email.ts';
 import type { Message } from '../../broker/notify/message.ts';
 import { certificateFor } from '../egress/certificate.ts';
-import { afterFile } from '../world/after-file.ts';
 import { listenOnLoopback } from '../world/listen.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import {
   MAIL_CERTIFICATE as certificate,
   type Mail,
   startMailServer as startMailServerWith,
-} from '../world/mail-server.ts';
+} from '../world/servers/mail-server.ts';
 
 const PASSWORD = 'PASSWORD-c0ffee';
 const HOSTILE = '<img src=x onerror=alert(1)> <a href="http://evil.example">Approve</a> “x”\r\nBcc: evil@evil.example';

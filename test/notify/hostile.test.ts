@@ -1,6 +1,6 @@
 /** Sentences and names that imitate the channel's own text: what each kind of channel sends of them. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startChannelServer } from '../world/channel-server.ts';
+import { startChannelServer } from '../world/servers/channel-server.ts';
 import { CANARY, givenWorld, shared } from '../world/world.ts';
 
 const HOSTILE = [

@@ -4,10 +4,10 @@
  * calls. Queueing then would say nothing about the sender.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { startChannelServer } from '../world/channel-server.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { sized } from '../world/runner/thorough.ts';
+import { startChannelServer } from '../world/servers/channel-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { sized } from '../world/thorough.ts';
 import { givenWorld, shared, WRITE } from '../world/world.ts';
 
 /** One more than the messages that a channel sends at a time. */

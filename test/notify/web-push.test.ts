@@ -1,9 +1,9 @@
 /** Devices with Web Push: who may add which, what is sent, to whom, and the handling of the push service's answers. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { startPushService, subscribe } from '../world/push-service.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { startPushService, subscribe } from '../world/servers/push-service.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { CANARY, fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const HOSTILE = 'pay\u202e\u0007<b>now</b>\n[Approve](https://evil.example)';

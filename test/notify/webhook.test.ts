@@ -2,9 +2,9 @@
 import { Webhook } from 'standardwebhooks';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { startChannelServer } from '../world/channel-server.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { startChannelServer } from '../world/servers/channel-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { CANARY, fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const server = shared(() => startChannelServer());

@@ -3,11 +3,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { isClientDocument } from '../../broker/oauth-client/client-document.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
-import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
-import { Browser } from '../world/browser.ts';
-import { outlive } from '../world/connecting.ts';
+import { Browser } from '../world/browser/browser.ts';
+import { outlive } from '../world/browser/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { localUrlOf } from '../world/local-url.ts';
+import { type AuthorizationServer, startAuthorizationServer } from '../world/servers/authorization-server.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const BASE_URL = 'https://broker.example';

@@ -1,11 +1,11 @@
 /** Connections that an owner makes at a real OAuth server: from Connect to calls, refreshes, and Disconnect. */
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
-import { CLIENT_ID, CLIENT_SECRET, startAuthorizationServer } from '../world/authorization-server.ts';
-import type { Browser } from '../world/browser.ts';
-import { browserOf, pressConnect } from '../world/connecting.ts';
+import type { Browser } from '../world/browser/browser.ts';
+import { browserOf, pressConnect } from '../world/browser/connecting.ts';
 import { govern as applyFile, docsManifest, READ_DOCS as READ } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { CLIENT_ID, CLIENT_SECRET, startAuthorizationServer } from '../world/servers/authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenWorld, type Organisation, shared } from '../world/world.ts';
 

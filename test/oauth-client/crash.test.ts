@@ -3,14 +3,14 @@ import { describe, expect, test, vi } from 'vitest';
 import { endRefreshClaims } from '../../broker/store/oauth-tokens.ts';
 import { type Answer, expectStatus, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/browser/connecting.ts';
 import { leaksOf } from '../world/canary.ts';
-import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
-import { startFaultProxy } from '../world/fault-proxy.ts';
-import type { LyingServer } from '../world/lying-authorization-server.ts';
 import { startReplica } from '../world/replica.ts';
+import { sized, thorough } from '../world/runner/thorough.ts';
+import { startFaultProxy } from '../world/servers/fault-proxy.ts';
+import type { LyingServer } from '../world/servers/lying-authorization-server.ts';
 import { everythingStored, placesOf, query } from '../world/store-contents.ts';
 import { newDatabase, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { sized, thorough } from '../world/thorough.ts';
 import { CLIENT_SECRET, HOLDERS, place, READ } from './holders.ts';
 
 const CALLS = sized(20, 50);

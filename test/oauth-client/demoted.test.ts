@@ -1,8 +1,8 @@
 /** An admin who loses the role while the authorization server issues the tokens connects nothing. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { startAuthorizationServer } from '../world/authorization-server.ts';
-import { browserOf, pressConnect } from '../world/connecting.ts';
+import { browserOf, pressConnect } from '../world/browser/connecting.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
+import { startAuthorizationServer } from '../world/servers/authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenWorld, type Organisation, shared } from '../world/world.ts';
 

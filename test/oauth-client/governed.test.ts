@@ -5,12 +5,12 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Db } from '../../broker/store/store.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { connectAtOnce, outlive } from '../world/connecting.ts';
+import { connectAtOnce, outlive } from '../world/browser/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { startLyingServer } from '../world/lying-authorization-server.ts';
 import { startReplica } from '../world/replica.ts';
+import { thorough } from '../world/runner/thorough.ts';
+import { startLyingServer } from '../world/servers/lying-authorization-server.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { givenWorld, type Organisation, shared } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };

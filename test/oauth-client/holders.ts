@@ -1,10 +1,10 @@
 /** The possible holders of tokens from an authorization server: a connection, and a person for whom a connection is used. */
 import { expect } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { Browser } from '../world/browser.ts';
-import { connectAtOnce, outlive } from '../world/connecting.ts';
-import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { Browser } from '../world/browser/browser.ts';
+import { connectAtOnce, outlive } from '../world/browser/connecting.ts';
 import { outlivePerson, start } from '../world/people.ts';
+import { type LyingServer, startLyingServer } from '../world/servers/lying-authorization-server.ts';
 import type { StoreKind } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 

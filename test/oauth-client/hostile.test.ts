@@ -4,10 +4,10 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { type Answer, expectStatus, send, type TestAgent } from '../world/agent.ts';
-import { Browser, type Visit } from '../world/browser.ts';
-import { attentionOf, browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
+import { Browser, type Visit } from '../world/browser/browser.ts';
+import { attentionOf, browserOf, connectAtOnce, outlive, pressConnect } from '../world/browser/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { type LyingServer, startLyingServer } from '../world/servers/lying-authorization-server.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { type Organisation, shared, startWorld } from '../world/world.ts';
 

@@ -4,11 +4,11 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { startAuthorizationServer } from '../world/authorization-server.ts';
-import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
+import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/browser/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { startLyingServer } from '../world/lying-authorization-server.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
+import { startAuthorizationServer } from '../world/servers/authorization-server.ts';
+import { startLyingServer } from '../world/servers/lying-authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { ALLOW_ALL, type Organisation, shared, startWorld } from '../world/world.ts';

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { Browser, type Visit } from '../world/browser.ts';
-import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
+import { Browser, type Visit } from '../world/browser/browser.ts';
+import { browserOf, outlive, pressConnect } from '../world/browser/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { type LyingServer, startLyingServer } from '../world/servers/lying-authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, shared, startWorld } from '../world/world.ts';
 

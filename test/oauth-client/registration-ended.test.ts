@@ -3,10 +3,10 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { Browser } from '../world/browser.ts';
-import { connectAtOnce, outlive } from '../world/connecting.ts';
+import { Browser } from '../world/browser/browser.ts';
+import { connectAtOnce, outlive } from '../world/browser/connecting.ts';
 import { confirmAll, start } from '../world/people.ts';
-import { startSdkAuthServer } from '../world/sdk-auth-server.ts';
+import { startSdkAuthServer } from '../world/servers/sdk-auth-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, givenWorld, type Organisation, shared } from '../world/world.ts';
 

@@ -2,11 +2,11 @@
 import { createServer } from 'node:http';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import { expectAccessible } from '../world/accessible.ts';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { DESKTOP, isLive, PHONE } from '../world/console.ts';
+import { expectAccessible } from '../world/browser/accessible.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { DESKTOP, isLive, PHONE } from '../world/browser/console.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { browserOf, consent } from '../world/mcp-person.ts';
+import { browserOf, consent } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 

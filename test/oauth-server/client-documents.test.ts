@@ -1,10 +1,10 @@
 /** Client ID metadata documents of MCP clients: failing sites of vendors, and a broker that does not fetch documents. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { expectStatus, send } from '../world/agent.ts';
-import { Browser } from '../world/browser.ts';
-import { startClientSite } from '../world/client-documents.ts';
-import { browserOf, CALLBACK } from '../world/mcp-person.ts';
+import { Browser } from '../world/browser/browser.ts';
+import { browserOf, CALLBACK } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { startClientSite } from '../world/servers/client-documents.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { DEMO_RULES, givenWorld, shared, startWorld, type World } from '../world/world.ts';
 

@@ -1,9 +1,9 @@
 /** Floods of client registrations by strangers (RFC 7591). */
 import { describe, expect, test } from 'vitest';
 import { jsonPost, send } from '../world/agent.ts';
-import { CALLBACK } from '../world/mcp-person.ts';
+import { CALLBACK } from '../world/mcp/person.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`registering clients on %s${postgresNote}`, (store) => {

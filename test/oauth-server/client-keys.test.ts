@@ -6,10 +6,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { CLIENT_AUTH_ALGORITHMS } from '../../broker/oauth-server/metadata.ts';
 import { makeAuthorizationServer } from '../../broker/oauth-server/server.ts';
 import { expectStatus, send } from '../world/agent.ts';
-import { startClientSite } from '../world/client-documents.ts';
 import { serveHandler } from '../world/listen.ts';
-import { browserOf, CALLBACK, ClientMemory, connectClient } from '../world/mcp-person.ts';
+import { browserOf, CALLBACK, ClientMemory, connectClient } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { startClientSite } from '../world/servers/client-documents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 

@@ -4,14 +4,14 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vi
 import { startHousekeeping } from '../../broker/process/housekeeping.ts';
 import { expectStatus } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
-import type { Browser } from '../world/browser.ts';
+import type { Browser } from '../world/browser/browser.ts';
 import { refuseOAuthRecords } from '../world/faults.ts';
-import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
+import { askConsent, browserOf, openConsent } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { makeRandom } from '../world/random.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { query } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,7 +1,7 @@
 /** Attacks on the authorization server: where codes are sent, how they are sent, and what is accepted as a token. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { expectStatus, send } from '../world/agent.ts';
-import { askConsent, browserOf, CALLBACK, openConsent } from '../world/mcp-person.ts';
+import { askConsent, browserOf, CALLBACK, openConsent } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';

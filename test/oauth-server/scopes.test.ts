@@ -2,9 +2,9 @@
 import { Client } from '@modelcontextprotocol/client';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Answer } from '../world/agent.ts';
-import { envelope } from '../world/mcp.ts';
-import { deskOf } from '../world/mcp-held.ts';
-import { browserOf, connectClient } from '../world/mcp-person.ts';
+import { deskOf } from '../world/mcp/held.ts';
+import { envelope } from '../world/mcp/mcp.ts';
+import { browserOf, connectClient } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';

@@ -9,7 +9,7 @@ import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { putOAuthRecord, useOAuthRecord } from '../../broker/store/oauth-records.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
-import { browserOf, CALLBACK } from '../world/mcp-person.ts';
+import { browserOf, CALLBACK } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';

@@ -10,10 +10,10 @@ import { hashFile, readManifest } from '../../broker/store/backup-manifest.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { commandHost } from '../world/command.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { smallDisk } from '../world/small-disk.ts';
 import { query } from '../world/store-contents.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 const CHANGE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };

@@ -7,10 +7,10 @@ import { freePort } from '../../bench/free-port.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, expectStatus, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { query } from '../world/store-contents.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { thorough } from '../world/thorough.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
 const HELD = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };

@@ -7,8 +7,8 @@ import { listSealed, SEALED } from '../../broker/store/sealed.ts';
 import { TestAgent } from '../world/agent.ts';
 import { type Balanced, BalancedLoad, startBehind } from '../world/balanced-load.ts';
 import { runCommand } from '../world/command.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 const CHANGE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };

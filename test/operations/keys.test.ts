@@ -26,9 +26,9 @@ import { type Answer, expectStatus, jsonPost, send, type TestAgent } from '../wo
 import { spawnBroker } from '../world/broker-process.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { makeRandom } from '../world/random.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { everythingStored, placesOf, query } from '../world/store-contents.ts';
 import { newDatabase, newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' };

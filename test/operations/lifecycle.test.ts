@@ -11,14 +11,14 @@ import { readConfig } from '../../broker/environment/config.ts';
 import { type Running, type ServeOptions, serve } from '../../broker/process/main.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
-import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { BIN, COMPILE_CACHE, CONSOLE_BUNDLE } from '../world/checkout.ts';
 import { listenOnLoopback } from '../world/listen.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { query } from '../world/store-contents.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind, testOnOne } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { givenWorld, startWorld, type World } from '../world/world.ts';
 
 const PATCH = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };

@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { BIN } from '../world/checkout.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { newFolder } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 
 test('a crash writes no report, and no core dump with memory, although both are enabled', {
   timeout: 180_000,

@@ -12,14 +12,14 @@ import { github } from '../../broker/platforms/builtin/github.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { childOf, issue, type TestChild } from '../world/child.ts';
-import { startGitHost } from '../world/git-host.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
+import { sized } from '../world/runner/thorough.ts';
+import { startGitHost } from '../world/servers/git-host.ts';
 import { query } from '../world/store-contents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { CANARY, type Organisation, READ, startWorld, type World } from '../world/world.ts';
 
 const MIB = 1024 * 1024;

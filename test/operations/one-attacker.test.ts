@@ -8,14 +8,14 @@ import { github } from '../../broker/platforms/builtin/github.ts';
 import { ALLOWANCE } from '../../broker/runtime/window-counts.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
-import { startGitHost } from '../world/git-host.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { sized } from '../world/runner/thorough.ts';
+import { startGitHost } from '../world/servers/git-host.ts';
+import { startUpstream } from '../world/servers/upstream.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { sized } from '../world/thorough.ts';
-import { startUpstream } from '../world/upstream.ts';
 import { CANARY, DEMO_SCOPES, READ, startWorld, type World } from '../world/world.ts';
 
 /** Lowers all limits, so that they are reached soon; the neighbour stays below its own. */

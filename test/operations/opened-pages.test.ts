@@ -1,8 +1,8 @@
 /** The browser of the tests: a page opens what a test asks for, and stays as long as its tests. */
 import { describe, expect, test } from 'vitest';
-import { describeInChromium, openPage } from '../world/chromium.ts';
-import { repeatSetup } from '../world/repeat-setup.ts';
-import { startUpstream } from '../world/upstream.ts';
+import { describeInChromium, openPage } from '../world/browser/chromium.ts';
+import { repeatSetup } from '../world/runner/repeat-setup.ts';
+import { startUpstream } from '../world/servers/upstream.ts';
 import { shared } from '../world/world.ts';
 
 const SIZE = { width: 800, height: 600 };

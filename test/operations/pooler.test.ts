@@ -8,7 +8,7 @@ import { freePort } from '../../bench/free-port.ts';
 import { readConfig } from '../../broker/environment/config.ts';
 import { serve } from '../../broker/process/main.ts';
 import { onlyWith } from '../sidecar/tls-world.ts';
-import { afterFile } from '../world/after-file.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
 /** PgBouncer refuses to run as root. */

@@ -9,10 +9,10 @@ import { ALLOWANCE } from '../../broker/runtime/window-counts.ts';
 import { type Answer, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { hasRedis, startRedis } from '../world/redis.ts';
+import { thorough } from '../world/runner/thorough.ts';
+import { hasRedis, startRedis } from '../world/servers/redis.ts';
 import { query } from '../world/store-contents.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { fresh, givenWorld, READ, shared, type World } from '../world/world.ts';
 
 const FACTOR = 0.1;

@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { generateMasterKey } from '../../broker/crypto/master-key.ts';
-import { afterFile } from '../world/after-file.ts';
 import { runCommand } from '../world/command.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newFolder } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 

@@ -5,7 +5,7 @@ import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { expectDeclared } from '../world/declared-routes.ts';
 import { withoutCalls } from '../world/evidence.ts';
-import { startFaultProxy } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/servers/fault-proxy.ts';
 import { newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { READ, startWorld, type World } from '../world/world.ts';
 

@@ -9,7 +9,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { onlyWith } from '../sidecar/tls-world.ts';
 import { readEvents } from '../world/event-stream.ts';
 import { remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
-import { REVERSE_PROXIES, startReverseProxy } from '../world/reverse-proxies.ts';
+import { REVERSE_PROXIES, startReverseProxy } from '../world/servers/reverse-proxies.ts';
 import { newFolder } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

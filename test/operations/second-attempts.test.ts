@@ -1,7 +1,7 @@
 /** Retries of a test that failed: what the last one begins with, and how they are reported at the end of a run. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { repeatSetup } from '../world/repeat-setup.ts';
-import { secondAttemptsIn } from '../world/second-attempts.ts';
+import { repeatSetup } from '../world/runner/repeat-setup.ts';
+import { secondAttemptsIn } from '../world/runner/second-attempts.ts';
 import { shared } from '../world/world.ts';
 
 const passed = { state: 'passed', messages: [] };

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { BIN } from '../world/checkout.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
 /** Runs `serve` with secrets in its environment, and resolves once it serves. */

@@ -1,7 +1,7 @@
 /** The browser shared by test files: pages have nothing of earlier pages, even after a crash. */
 import { expect, test } from 'vitest';
-import { describeInChromium, type Page, startBrowser } from '../world/chromium.ts';
-import { startUpstream } from '../world/upstream.ts';
+import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
+import { startUpstream } from '../world/servers/upstream.ts';
 
 const SIZE = { width: 800, height: 600 };
 

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { shareFor } from '../ci-share.ts';
 import { leftOutInCi, longFiles } from '../long-files.ts';
 import { ROOT } from '../world/checkout.ts';
-import { longestFirst } from '../world/longest-first.ts';
-import { reasonsIn } from '../world/skipped-tests.ts';
+import { longestFirst } from '../world/runner/longest-first.ts';
+import { reasonsIn } from '../world/runner/skipped-tests.ts';
 
 test('skipped tests are counted by reason, and tests that ran are not', () => {
   const skipped = 'the console (skipped: Chromium is not installed (on Debian: apt-get install chromium))';

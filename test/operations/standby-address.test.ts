@@ -2,8 +2,8 @@
 import pg from 'pg';
 import { expect, test, vi } from 'vitest';
 import { startPostgres } from '../../bench/postgres.ts';
-import { afterFile } from '../world/after-file.ts';
-import { startFaultProxy } from '../world/fault-proxy.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { startFaultProxy } from '../world/servers/fault-proxy.ts';
 import { STORES } from '../world/stores.ts';
 import { READ, startWorld } from '../world/world.ts';
 

@@ -4,9 +4,9 @@ import pg from 'pg';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Postgres, startPostgres } from '../../bench/postgres.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { auditIdOf } from '../world/evidence.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { STORES } from '../world/stores.ts';
 import { CANARY, type Organisation, READ, startWorld, type World } from '../world/world.ts';
 

@@ -1,7 +1,7 @@
 /** Stopping a broker while PostgreSQL hangs. */
 import { describe, expect, test } from 'vitest';
 import { spawnBroker } from '../world/broker-process.ts';
-import { startFaultProxy } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/servers/fault-proxy.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
 describe.runIf(STORES.includes('postgres'))(`stopping${postgresNote}`, () => {

@@ -4,7 +4,7 @@ import { readConfig } from '../../broker/environment/config.ts';
 import { serve } from '../../broker/process/main.ts';
 import { send } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { hideTables, startFaultProxy } from '../world/fault-proxy.ts';
+import { hideTables, startFaultProxy } from '../world/servers/fault-proxy.ts';
 import {
   administer,
   nameOf,

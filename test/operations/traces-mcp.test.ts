@@ -3,11 +3,11 @@ import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
 import { connected, SEARCH } from '../upstream-mcp/connected.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
-import { startCollector } from '../world/collector.ts';
-import { callTool, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
-import { browserOf } from '../world/mcp-person.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
+import { callTool, shakeHands, startMcp, writeProfile } from '../world/mcp/mcp.ts';
+import { browserOf } from '../world/mcp/person.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
+import { startCollector } from '../world/servers/collector.ts';
 import { READ, startWorld } from '../world/world.ts';
 
 const ASKED = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00';

@@ -1,8 +1,8 @@
 import { decodeJwt } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { type Collector, type SentSpan, startCollector } from '../world/collector.ts';
 import { auditIdOf } from '../world/evidence.ts';
+import { type Collector, type SentSpan, startCollector } from '../world/servers/collector.ts';
 import { CANARY, type Organisation, READ, startWorld, type World, WRITE } from '../world/world.ts';
 
 const ASKED = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';

@@ -1,11 +1,11 @@
 /** Held calls for people: the deciding owner sees on whose behalf, never the person's identity; and the call is made with that person's token. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { card, DESKTOP, look, openConsole } from '../world/console.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { card, DESKTOP, look, openConsole } from '../world/browser/console.ts';
+import { linkOf, text } from '../world/browser/held-page.ts';
 import { govern } from '../world/docs-platform.ts';
-import { linkOf, text } from '../world/held-page.ts';
-import { consentVerified } from '../world/mcp-people.ts';
+import { consentVerified } from '../world/mcp/people.ts';
 import { agentOfPeople, documentOf, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -4,8 +4,8 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, type PeopleWorld, slack } from '../world/people-world.ts';
 import { givenReplica } from '../world/replica.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 
 const ANN = slack('U-ANN');
 const PEOPLE = sized(16, 50);

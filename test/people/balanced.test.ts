@@ -1,7 +1,7 @@
 /** Two replicas behind one address: a consent can be continued at either, and a long poll at the other is notified. */
 import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
-import { Browser } from '../world/browser.ts';
+import { Browser } from '../world/browser/browser.ts';
 import { authorise, onward, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { givenReplica } from '../world/replica.ts';

@@ -1,8 +1,8 @@
 /** Callbacks of the platform with another issuer, code or state, repeated, or in another browser, are refused. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { Browser, type Visit } from '../world/browser.ts';
-import { browserOf } from '../world/connecting.ts';
+import { Browser, type Visit } from '../world/browser/browser.ts';
+import { browserOf } from '../world/browser/connecting.ts';
 import { govern } from '../world/docs-platform.ts';
 import { authorise, confirmAll, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';

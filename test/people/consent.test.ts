@@ -1,7 +1,7 @@
 /** One token per person, from a call without a token to calls with each person's own: at a real OAuth server and a real issuer. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { Browser } from '../world/browser.ts';
+import { Browser } from '../world/browser/browser.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { authorise, confirmAll, consentAsserted, onward, start, statusOf } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';

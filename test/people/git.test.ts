@@ -3,10 +3,10 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
-import { startGitHost } from '../world/git-host.ts';
 import { GIT_SCOPES, remoteOf, runGit } from '../world/git-world.ts';
 import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
+import { startGitHost } from '../world/servers/git-host.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, shared } from '../world/world.ts';
 

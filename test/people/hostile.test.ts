@@ -3,7 +3,7 @@ import { importPKCS8, SignJWT } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { revokeUndecidedTokens } from '../../broker/admin/connections/revoke-undecided-tokens.ts';
 import { expectStatus, send } from '../world/agent.ts';
-import { Browser } from '../world/browser.ts';
+import { Browser } from '../world/browser/browser.ts';
 import { leaksOf } from '../world/canary.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import {
@@ -17,9 +17,9 @@ import {
 } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { newRsaPair } from '../world/rsa.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 
 const ANN = slack('CANARY-ann-0123456789');
 const BOB = slack('CANARY-bob-0123456789');

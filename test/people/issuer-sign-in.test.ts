@@ -1,6 +1,6 @@
 /** Sign-in at an issuer with invalid responses: only the intended person continues to the platform. */
 import { describe, expect, test } from 'vitest';
-import { Browser, type Visit } from '../world/browser.ts';
+import { Browser, type Visit } from '../world/browser/browser.ts';
 import { govern } from '../world/docs-platform.ts';
 import { documentOf, onward, start } from '../world/people.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -8,8 +8,8 @@ import { agentOfPeople, consentAsserted, documentOf } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { makeRandom } from '../world/random.ts';
 import { givenReplica } from '../world/replica.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 
 /** A thorough run makes 1,000 calls; the full run is PEOPLE_CALLS=10000, with 100 people. */
 const CALLS = Number(process.env.PEOPLE_CALLS ?? sized(300, 1_000));

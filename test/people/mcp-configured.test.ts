@@ -4,8 +4,8 @@ import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { BIN } from '../world/checkout.ts';
-import { BARE } from '../world/mcp.ts';
-import { consentVerified, STDIO } from '../world/mcp-people.ts';
+import { BARE } from '../world/mcp/mcp.ts';
+import { consentVerified, STDIO } from '../world/mcp/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { newFolder } from '../world/stores.ts';
 

@@ -9,11 +9,11 @@ import {
   STATELESS,
   STDIO,
   TRANSPORTS,
-} from '../world/mcp-people.ts';
+} from '../world/mcp/people.ts';
 import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const READ = { platform: 'docs', scope: 'docs:read', endpoint: '/items' };

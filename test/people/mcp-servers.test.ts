@@ -4,7 +4,7 @@ import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
 import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -1,6 +1,6 @@
 /** Two replicas on one PostgreSQL: a tool that waits for a person at one replica is notified of a consent completed at the other. */
 import { describe, expect, test } from 'vitest';
-import { consentLinkIn, STDIO } from '../world/mcp-people.ts';
+import { consentLinkIn, STDIO } from '../world/mcp/people.ts';
 import { consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { givenReplica } from '../world/replica.ts';

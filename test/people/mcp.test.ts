@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { expectEnvelope } from '../world/evidence.ts';
-import { envelope, startMcp, writeProfile } from '../world/mcp.ts';
-import { consentVerified, HANDSHAKE, STATELESS, TRANSPORTS, waitingCalls } from '../world/mcp-people.ts';
+import { envelope, startMcp, writeProfile } from '../world/mcp/mcp.ts';
+import { consentVerified, HANDSHAKE, STATELESS, TRANSPORTS, waitingCalls } from '../world/mcp/people.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
 const [ANN, BOB] = [slack('U-ANN'), slack('U-BOB')];

@@ -4,9 +4,9 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Browser, type Visit } from '../world/browser.ts';
-import type { LyingProvider } from '../world/lying-provider.ts';
+import { Browser, type Visit } from '../world/browser/browser.ts';
 import { agentOfPeople, authorise, onward, start } from '../world/people.ts';
+import type { LyingProvider } from '../world/servers/lying-provider.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';
 import { givenLyingIssuer } from './issuer-world.ts';

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { cookieNameAt } from '../../broker/auth/session-cookie.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
-import { Browser, type Visit } from '../world/browser.ts';
+import { Browser, type Visit } from '../world/browser/browser.ts';
 import {
   agentOfPeople,
   authorise,

@@ -1,7 +1,7 @@
 /** A scope that needs more than the platform’s default scopes: the person's next consent requests them. */
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { Browser } from '../world/browser.ts';
+import { Browser } from '../world/browser/browser.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
 import { authorise, confirmAll, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';

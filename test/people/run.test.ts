@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
 import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
-import { consentVerified } from '../world/mcp-people.ts';
+import { consentVerified } from '../world/mcp/people.ts';
 import { confirmAll, consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { newFolder } from '../world/stores.ts';

@@ -2,7 +2,7 @@
 import { describe, test } from 'vitest';
 import { HOLDERS, place } from '../oauth-client/holders.ts';
 import { expectStatus } from '../world/agent.ts';
-import { startFaultProxy } from '../world/fault-proxy.ts';
+import { startFaultProxy } from '../world/servers/fault-proxy.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 
 describe.runIf(STORES.includes('postgres'))(`a PostgreSQL 120 ms away${postgresNote}`, () => {

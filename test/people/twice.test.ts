@@ -1,6 +1,6 @@
 /** Concurrent consents of one person, begun by several agents: one account is kept, and the others are revoked. */
 import { describe, expect, test } from 'vitest';
-import { Browser } from '../world/browser.ts';
+import { Browser } from '../world/browser/browser.ts';
 import { govern } from '../world/docs-platform.ts';
 import { agentOfPeople, authorise, documentOf, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { type Answer, expectStatus } from '../world/agent.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
-import { STDIO } from '../world/mcp-people.ts';
+import { STDIO } from '../world/mcp/people.ts';
 import { agentOfPeople, confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -1,7 +1,7 @@
 /** People who open a used link, or return from the platform without a pending consent: the page says what happened, and how to continue. */
 import { describe, expect, test } from 'vitest';
-import { Browser, type Visit } from '../world/browser.ts';
-import { browserOf } from '../world/connecting.ts';
+import { Browser, type Visit } from '../world/browser/browser.ts';
+import { browserOf } from '../world/browser/connecting.ts';
 import { authorise, confirmAll, consentAsserted, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { compileCondition, conditionInput } from '../../broker/policy/conditions/condition.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { machineMs } from '../world/longest-turn.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { thorough } from '../world/thorough.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { agent, call, NOW } from './world.ts';
 
 /** Milliseconds of thread time that the most expensive evaluation may take; on a slow machine half of what `machineMs` returns. */

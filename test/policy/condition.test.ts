@@ -3,7 +3,7 @@ import { compileCondition, conditionInput } from '../../broker/policy/conditions
 import { type CallAsk, type JsonObject, UnreadBody } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import type { PlatformRules } from '../../broker/policy/platform-rules.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { agent, call, NOW } from './world.ts';
 
 const body: JsonObject = JSON.parse(`{

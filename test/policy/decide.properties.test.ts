@@ -15,7 +15,7 @@ import {
 } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { compileGuardrails, compilePolicy } from '../../broker/policy/rules/compile.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 import {
   anyAsk,
   anyGrant,

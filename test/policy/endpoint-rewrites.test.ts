@@ -4,7 +4,7 @@ import { decide } from '../../broker/policy/decide.ts';
 import { parseEndpoint } from '../../broker/policy/endpoint.ts';
 import type { Ask, Facts, RuleSource, Verdict } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { anyAsk, guardRules, platform, policyRules, SCOPES, some } from './arbitraries.ts';
 import { agent, crmRules, grant, guardrailsOf, NOW, policyOf } from './world.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { joinUpstreamUrl, parseEndpoint } from '../../broker/policy/endpoint.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 
 const BASE = 'https://api.up.test/v1';
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { readGraphqlCall } from '../../broker/policy/graphql/call.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { graphqlCall as call } from './world.ts';
 
 describe('a mutation is never classified as a query', () => {

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../broker/policy/facts.ts';
 import { readGraphqlCall } from '../../broker/policy/graphql/call.ts';
 import { GRAPHQL_LIMITS } from '../../broker/policy/graphql/graphql.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { graphqlCall as call } from './world.ts';
 
 const rules = compilePlatformRules({

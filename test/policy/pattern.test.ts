@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compilePattern, relate } from '../../broker/policy/pattern.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { sized } from '../world/thorough.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { sized } from '../world/runner/thorough.ts';
 
 const path = (text: string) => compilePattern(text, 'path');
 

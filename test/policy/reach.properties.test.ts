@@ -18,7 +18,7 @@ import { intersectRefs, matchesRef } from '../../broker/policy/refs/patterns.ts'
 import { refuseRefs } from '../../broker/policy/refs/refs.ts';
 import { refuseRepositories } from '../../broker/policy/repos.ts';
 import { rulesOf } from '../platforms/classified.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { some } from './arbitraries.ts';
 import { grant } from './world.ts';
 

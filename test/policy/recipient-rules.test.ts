@@ -4,7 +4,7 @@ import type { CallAsk, Method } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { compilePattern } from '../../broker/policy/pattern.ts';
 import { recipientRulesFor } from '../../broker/policy/recipients.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 
 const call = (method: Method, path: string, rest: Partial<CallAsk> = {}): CallAsk => ({
   method,

@@ -4,8 +4,8 @@ import { readAddress, readAddresses, readMessageRecipients } from '../../broker/
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { intersectRecipients, recipientEntryKind, refuseRecipients } from '../../broker/policy/recipients.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
-import { sized } from '../world/thorough.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { call, crmRules } from './world.ts';
 
 const ALLOWED = ['@acme.example', 'Ann@partner.example'];

@@ -6,7 +6,7 @@ import { offeredMembers } from '../../broker/policy/free-members.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { compileGuardrails, compilePolicy } from '../../broker/policy/rules/compile.ts';
 import type { Free, StandingApproval, Written } from '../../broker/policy/standing-terms.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { agent, grant, NOW, parent } from './world.ts';
 
 const rules = compilePlatformRules({

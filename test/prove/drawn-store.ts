@@ -1,6 +1,7 @@
 /** Chooses the store that a randomised part runs on. */
+
+import { thorough } from '../world/runner/thorough.ts';
 import { STORES, type StoreKind } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 
 /**
  * Whether a part runs on this store. With named parts (PROVE_PART), or in a thorough run, every part runs on every store; otherwise a part runs

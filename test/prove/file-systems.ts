@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { afterFile } from '../world/after-file.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newFolder } from '../world/stores.ts';
 
 /** Mounts a file system in memory, with this many bytes and inodes. */

@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import { makeRandom } from '../world/random.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { runsOn } from './drawn-store.ts';
 import { type Invariants, startInvariants } from './invariants.ts';
 import { cutWork } from './kill-broker.ts';

@@ -1,9 +1,9 @@
 /** A store that brokers are started on and killed, one after the other, and the work that runs meanwhile. */
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { afterFile } from '../world/after-file.ts';
 import { type Answer, jsonRequest, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import type { Random } from '../world/random.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import type { StoreKind } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import type { Ledger } from './ledger.ts';

@@ -8,13 +8,13 @@ import { expectStatus, jsonPost, makeKeyPair, send, type TestAgent } from '../wo
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { type LyingProvider, startLyingProvider } from '../world/lying-provider.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { startReplica } from '../world/replica.ts';
 import { listAuditRows } from '../world/rows.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { type LyingProvider, startLyingProvider } from '../world/servers/lying-provider.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { ALLOW_ALL, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** Two seconds, plus a margin for a loaded machine. */

@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { describeInChromium, openPage } from '../world/chromium.ts';
+import { describeInChromium, openPage } from '../world/browser/chromium.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const PATH = '/proxy/demo-main/items';

@@ -5,12 +5,12 @@ import tls from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { certificateFor } from '../egress/certificate.ts';
-import { afterFile } from '../world/after-file.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { startUpstream, type Upstream } from '../world/servers/upstream.ts';
 import { everythingStored } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { startUpstream, type Upstream } from '../world/upstream.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { onlyWith } from '../sidecar/tls-world.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { REVERSE_PROXIES, type ReverseProxy, startReverseProxy } from '../world/reverse-proxies.ts';
+import { REVERSE_PROXIES, type ReverseProxy, startReverseProxy } from '../world/servers/reverse-proxies.ts';
 import { ALLOW_ALL, givenWorld } from '../world/world.ts';
 
 const TOLD = 'what the platform told';

@@ -27,7 +27,7 @@ import type { Action } from '../../broker/wire/action.ts';
 import { manifestOf, rulesOf } from '../platforms/classified.ts';
 import { facts, grant, guardrailsOf, NOW, policyOf } from '../policy/world.ts';
 import { makeRandom } from '../world/random.ts';
-import { sized } from '../world/thorough.ts';
+import { sized } from '../world/runner/thorough.ts';
 
 const RULES: RuleSource[] = [
   { effect: 'allow' },

@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 

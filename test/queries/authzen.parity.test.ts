@@ -12,8 +12,8 @@ import { COVERED, constraints, guardRules, policyRules, SCOPES, some } from '../
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { auditIdOf } from '../world/evidence.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { givenWorld, type Organisation } from '../world/world.ts';
 
 const MANIFEST = {

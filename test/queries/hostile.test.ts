@@ -6,9 +6,9 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
-import { hideTables, startFaultProxy } from '../world/fault-proxy.ts';
 import { expectProblem } from '../world/problem.ts';
 import { exchange } from '../world/raw.ts';
+import { hideTables, startFaultProxy } from '../world/servers/fault-proxy.ts';
 import { newDatabase, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenWorld, type Organisation, shared, startWorld } from '../world/world.ts';
 

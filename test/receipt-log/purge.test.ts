@@ -9,8 +9,8 @@ import { purgeJob } from '../../broker/receipt-log/purge.ts';
 import { adoptRetentions, isOwnRetention } from '../../broker/retention-authenticity.ts';
 import { expectStatus } from '../world/agent.ts';
 import { makeRandom } from '../world/random.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { fresh, givenWorld, READ, WRITE } from '../world/world.ts';
 import { readAsOwner, recordReads, settledLog } from './read-log.ts';
 

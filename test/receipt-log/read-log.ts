@@ -3,7 +3,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { type Organisation, READ, type World } from '../world/world.ts';
 
 /** Returns the text of a path, read as an owner. */

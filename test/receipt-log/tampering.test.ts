@@ -16,8 +16,8 @@ import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { ROOT } from '../world/checkout.ts';
 import { commandHost, runCommand } from '../world/command.ts';
 import { makeRandom } from '../world/random.ts';
+import { sized, thorough } from '../world/runner/thorough.ts';
 import { newFolder } from '../world/stores.ts';
-import { sized, thorough } from '../world/thorough.ts';
 import { givenWorld, READ, shared } from '../world/world.ts';
 import { readAsOwner, recordReads } from './read-log.ts';
 import {

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterFile } from '../world/after-file.ts';
 import { ROOT } from '../world/root.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newFolder } from '../world/stores.ts';
 
 const STATIC = join(ROOT, 'broker', 'console', 'static');

@@ -3,9 +3,9 @@ import { createHash, generateKeyPairSync, sign, verify } from 'node:crypto';
 import { createServer } from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { afterFile } from '../world/after-file.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { isConsistent } from '../world/rfc9162.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { fresh, givenWorld, READ } from '../world/world.ts';
 

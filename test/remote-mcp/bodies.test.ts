@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { afterFile } from '../world/after-file.ts';
 import { send, type TestAgent } from '../world/agent.ts';
-import { type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp/mcp.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { ALLOW_ALL, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];

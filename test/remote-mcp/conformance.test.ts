@@ -10,12 +10,12 @@ import { createInterface } from 'node:readline';
 import { beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { expectStatus, send } from '../world/agent.ts';
-import { startBearerProxy } from '../world/bearer-proxy.ts';
 import { ROOT } from '../world/checkout.ts';
-import { browserOf, consent } from '../world/mcp-person.ts';
+import { browserOf, consent } from '../world/mcp/person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
+import { thorough } from '../world/runner/thorough.ts';
+import { startBearerProxy } from '../world/servers/bearer-proxy.ts';
 import { newFolder } from '../world/stores.ts';
-import { thorough } from '../world/thorough.ts';
 import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');

@@ -2,8 +2,8 @@
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { jsonPost } from '../world/agent.ts';
-import { deskOf } from '../world/mcp-held.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { deskOf } from '../world/mcp/held.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';

@@ -2,8 +2,8 @@
 import { Client } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { expect, test } from 'vitest';
-import { deskOf, type HeldArguments } from '../world/mcp-held.ts';
-import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
+import { deskOf, type HeldArguments } from '../world/mcp/held.ts';
+import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp/person.ts';
 import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.

@@ -2,11 +2,11 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { send } from '../world/agent.ts';
-import { inspect } from '../world/inspector.ts';
-import { deskOf } from '../world/mcp-held.ts';
-import { browserOf, consent } from '../world/mcp-person.ts';
+import { deskOf } from '../world/mcp/held.ts';
+import { inspect } from '../world/mcp/inspector.ts';
+import { browserOf, consent } from '../world/mcp/person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { thorough } from '../world/thorough.ts';
+import { thorough } from '../world/runner/thorough.ts';
 import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const TOOLS = [

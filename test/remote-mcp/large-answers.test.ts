@@ -1,7 +1,7 @@
 /** Platform answers by `/mcp` that are larger than the limit of a tool result: truncated, and never parsed as a whole. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { callMcp } from '../world/oauth-client.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { ALLOW_ALL, fresh, givenWorld, READ, shared, WRITE } from '../world/world.ts';
 
 const MIB = 1024 * 1024;

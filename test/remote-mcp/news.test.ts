@@ -6,7 +6,7 @@ import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ownersChangeIn } from '../../broker/audit/changes.ts';
 import { expectStatus } from '../world/agent.ts';
-import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
+import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, givenWorld, shared } from '../world/world.ts';

@@ -5,11 +5,11 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { runFile } from '../../broker/process/run-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { startLyingProvider } from '../world/lying-provider.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { startLyingProvider } from '../world/servers/lying-provider.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { DEMO_RULES, fresh, shared, startWorld } from '../world/world.ts';
 

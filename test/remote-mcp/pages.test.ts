@@ -4,11 +4,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
-import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
-import { describeInChromium, startBrowser } from '../world/chromium.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';
 
 const LISTED = 'https://client.example';

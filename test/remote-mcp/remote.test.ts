@@ -3,7 +3,7 @@ import { Client, UnauthorizedError as NotAuthorized } from '@modelcontextprotoco
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, test } from 'vitest';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
-import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
+import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';

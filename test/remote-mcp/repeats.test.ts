@@ -12,7 +12,7 @@ import { tolerantRepeats } from '../../mcp/stdio/tolerant-repeats.ts';
 import { type Repeats, repeatsInMemory } from '../../mcp/tools/repeats.ts';
 import { jsonPost } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
-import { browserOf } from '../world/mcp-person.ts';
+import { browserOf } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
@@ -137,7 +137,7 @@ describe.each(MEMORIES)('a pending call %s', (_name, make) => {
 test('two processes that begin the same calls in one folder get the same keys', async () => {
   const folder = newFolder();
   const MANY = 400;
-  const script = join(ROOT, 'test/world/begin-repeats.ts');
+  const script = join(ROOT, 'test/world/runner/begin-repeats.ts');
   const racers = Array.from({ length: 2 }, () => {
     const child = spawn(process.execPath, [script, folder, String(MANY)], { stdio: ['pipe', 'pipe', 'inherit'] });
     onTestFinished(() => void child.kill('SIGKILL'));

@@ -7,8 +7,8 @@ import {
 } from '@modelcontextprotocol/ext-tasks/client';
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { browserOf, ClientMemory, connectClient } from '../world/mcp-person.ts';
-import { taskSession } from '../world/mcp-tasks.ts';
+import { browserOf, ClientMemory, connectClient } from '../world/mcp/person.ts';
+import { taskSession } from '../world/mcp/tasks.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';

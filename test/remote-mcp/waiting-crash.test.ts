@@ -5,8 +5,8 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { jsonRequest, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
-import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
-import { taskSession } from '../world/mcp-tasks.ts';
+import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp/person.ts';
+import { taskSession } from '../world/mcp/tasks.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
 

@@ -5,8 +5,8 @@ import { UrlElicitationRequiredError as FirstLinkError } from '@modelcontextprot
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { purgeMcpRepeats } from '../../broker/store/mcp-repeats.ts';
 import { send } from '../world/agent.ts';
-import { deskOf } from '../world/mcp-held.ts';
-import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
+import { deskOf } from '../world/mcp/held.ts';
+import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp/person.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES, givenWorld, shared } from '../world/world.ts';

@@ -12,9 +12,9 @@ import {
 import { migrate } from '../../broker/store/migrate.ts';
 import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import { postgresCounter, purgeRateCounts } from '../../broker/store/rate-counts.ts';
-import { afterFile } from '../world/after-file.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
 
 const MINUTE_MS = 60_000;
 const LIMIT = 200;

@@ -2,9 +2,9 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
-import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { startGitWorld } from '../world/git-world.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
+import { GIT_ENVIRONMENT } from '../world/servers/git-host.ts';
 import { ALLOW_ALL, givenWorld, type Organisation, shared } from '../world/world.ts';
 import { profileOf, run, type Started, sh, startRun } from './run-world.ts';
 

@@ -9,7 +9,7 @@ import { addressOf, originOf, type PlatformAddress, platformAddresses } from '..
 import { proxyVariables } from '../../mcp/sidecar/proxy-variables.ts';
 import { TOOLS } from '../../mcp/sidecar/tools.ts';
 import { ROOT } from '../world/checkout.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 
 const granted = (name: string, platform: string, platformName = platform, isDefault = false): Granted => ({
   ...{ name, platform, platformName, isDefault },

@@ -1,6 +1,6 @@
 /** A broker, and an object store whose key the broker has. */
 import { expectStatus } from '../world/agent.ts';
-import { startObjectStore } from '../world/object-store.ts';
+import { startObjectStore } from '../world/servers/object-store.ts';
 import { CANARY, givenWorld, shared } from '../world/world.ts';
 
 const KEY = { access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY };

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { BUCKET } from '../world/object-store.ts';
+import { BUCKET } from '../world/servers/object-store.ts';
 import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, shared } from '../world/world.ts';
 import { givenObjectStore } from './object-store-world.ts';

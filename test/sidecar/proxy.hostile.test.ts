@@ -10,7 +10,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import type { Upstream } from '../world/upstream.ts';
+import type { Upstream } from '../world/servers/upstream.ts';
 import { ALLOW_ALL, CANARY, shared } from '../world/world.ts';
 import { profileOf, type Started, sh, startRun } from './run-world.ts';
 import { connectBy, exchange, HOST, startTlsWorld, startUntouched } from './tls-world.ts';

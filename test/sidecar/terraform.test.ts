@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { BUCKET } from '../world/object-store.ts';
+import { BUCKET } from '../world/servers/object-store.ts';
 import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, givenWorld, shared } from '../world/world.ts';
 import { givenObjectStore } from './object-store-world.ts';

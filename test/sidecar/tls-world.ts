@@ -5,8 +5,8 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'vitest';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { certificateFor } from '../egress/certificate.ts';
-import { afterFile } from '../world/after-file.ts';
-import { startUpstream, type Upstream } from '../world/upstream.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { startUpstream, type Upstream } from '../world/servers/upstream.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 export const HOST = 'api.demo.test';

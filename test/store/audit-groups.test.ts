@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { batchSize, findAuditRow } from '../../broker/store/audit.ts';
 import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
-import { afterFile } from '../world/after-file.ts';
 import { groupWriter } from '../world/row-groups.ts';
 import { auditRow } from '../world/rows.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { copyMigratedStore, newFolder, newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 

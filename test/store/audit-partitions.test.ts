@@ -17,8 +17,8 @@ import { auditPartitions } from '../../broker/store/migrations/0048-audit-partit
 import { openAppender } from '../../broker/store/open-appender.ts';
 import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import type { Store } from '../../broker/store/store.ts';
-import { afterFile } from '../world/after-file.ts';
 import { auditRow } from '../world/rows.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newDatabase, newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 
 const DAY_MS = 24 * 3600 * 1000;

@@ -10,7 +10,7 @@ import { changeInBulk, findGovernanceVersion } from '../../broker/store/governan
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import type { Store } from '../../broker/store/store.ts';
-import { afterFile } from '../world/after-file.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { givenWorld, shared } from '../world/world.ts';
 

@@ -6,9 +6,9 @@ import { countPending, hasPending, takePending } from '../../broker/store/log-pe
 import { migrate } from '../../broker/store/migrate.ts';
 import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
-import { afterFile } from '../world/after-file.ts';
 import { groupWriter } from '../world/row-groups.ts';
 import { auditRow } from '../world/rows.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
 describe.each(STORES)(`rows that wait for the receipt log on %s${postgresNote}`, (kind) => {

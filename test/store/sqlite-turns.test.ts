@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
 import { inTransaction } from '../../broker/store/transaction.ts';
-import { afterFile } from '../world/after-file.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { newFolder } from '../world/stores.ts';
 
 const WRITERS = 10;

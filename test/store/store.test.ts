@@ -30,12 +30,12 @@ import { APPENDER_LOG_BYTES } from '../../broker/store/sqlite/connection.ts';
 import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { isConflict, isStoreOutage } from '../../broker/store/store-fault.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { groupWriter } from '../world/row-groups.ts';
 import { auditRow } from '../world/rows.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { smallDisk } from '../world/small-disk.ts';
 import {
   copyMigratedStore,

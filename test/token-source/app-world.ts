@@ -1,7 +1,7 @@
 /** A broker whose owner connected it to an App with a governance file. */
 import { beforeEach } from 'vitest';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
-import { APP_ID, type AppPlatform, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
+import { APP_ID, type AppPlatform, INSTALLATION, startAppPlatform } from '../world/servers/app-platform.ts';
 import type { StoreKind } from '../world/stores.ts';
 import { ALLOW_ALL, fresh, givenWorld, type Organisation, shared, type World } from '../world/world.ts';
 

@@ -1,8 +1,8 @@
 /** Refusals and misbehaviour of an App's platform: each gives an error that says who can fix it, and nothing is sent. */
 import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { INSTALLATION } from '../world/app-platform.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
+import { INSTALLATION } from '../world/servers/app-platform.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { callOf, givenAppWorld, READ, WRITE } from './app-world.ts';
 

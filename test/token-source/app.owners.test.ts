@@ -1,7 +1,7 @@
 /** What owners can do with connections to an App, and what they are shown. */
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { INSTALLATION } from '../world/app-platform.ts';
+import { INSTALLATION } from '../world/servers/app-platform.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenAppWorld, READ } from './app-world.ts';
 

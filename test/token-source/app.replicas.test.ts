@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { claimUpstreamToken } from '../../broker/store/upstream-tokens.ts';
 import { givenReplica } from '../world/replica.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { givenAppWorld, READ } from './app-world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`an App and replicas on postgres${postgresNote}`, () => {

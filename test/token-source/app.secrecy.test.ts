@@ -1,8 +1,8 @@
 /** The App's key and tokens appear nowhere but sealed in the store, and in requests to the platform. */
 import { describe, expect, test } from 'vitest';
 import type { Answer } from '../world/agent.ts';
-import { INSTALLATION } from '../world/app-platform.ts';
 import { spawnBroker } from '../world/broker-process.ts';
+import { INSTALLATION } from '../world/servers/app-platform.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { callOf, givenAppWorld, READ, WRITE } from './app-world.ts';

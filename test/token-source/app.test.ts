@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { purgeUpstreamTokens } from '../../broker/store/upstream-tokens.ts';
 import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
-import { INSTALLATION } from '../world/app-platform.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
+import { sized } from '../world/runner/thorough.ts';
+import { INSTALLATION } from '../world/servers/app-platform.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 import { callOf, givenAppWorld, grantOf, ONLY_APP, READ, SCOPES, WRITE } from './app-world.ts';
 

@@ -2,11 +2,11 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { attentionOf } from '../world/connecting.ts';
+import { attentionOf } from '../world/browser/connecting.ts';
 import { givenReplica } from '../world/replica.ts';
+import { sized } from '../world/runner/thorough.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
 import { ACCOUNT, CLIENT_ID, CLIENT_SECRET, KEY_ID } from './token-platform.ts';
 import { givenTokenWorld, type Kind, READ, taken, WRITE } from './token-world.ts';
 

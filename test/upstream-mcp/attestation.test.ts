@@ -3,7 +3,7 @@ import { createRemoteJWKSet, decodeJwt, type JWTPayload, jwtVerify } from 'jose'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
 import { givenWorld, shared, startWorld } from '../world/world.ts';
 import { callOf, connected, SCOPES, SEARCH } from './connected.ts';
 

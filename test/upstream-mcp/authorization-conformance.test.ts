@@ -5,8 +5,8 @@
 import { beforeAll, describe, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { send, TestAgent } from '../world/agent.ts';
-import { type Expected, runAllScenarios } from '../world/conformance.ts';
 import { localUrlOf } from '../world/local-url.ts';
+import { type Expected, runAllScenarios } from '../world/mcp/conformance.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { callOf } from './connected.ts';
 

@@ -2,7 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { type Manner, startMcpServer, type TestMcp } from '../world/mcp-server.ts';
+import { type Manner, startMcpServer, type TestMcp } from '../world/mcp/server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY, startWorld, type World } from '../world/world.ts';
 import { callOf, connected, SEARCH } from './connected.ts';

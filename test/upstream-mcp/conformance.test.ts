@@ -8,7 +8,7 @@ import { Secret } from '../../broker/crypto/secret.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp/client.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
-import { type Expected, runAllScenarios } from '../world/conformance.ts';
+import { type Expected, runAllScenarios } from '../world/mcp/conformance.ts';
 
 const SCENARIOS: Record<string, Expected> = {
   tools_call: { passes: ['tool-add-numbers'] },

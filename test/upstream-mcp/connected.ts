@@ -2,7 +2,7 @@
 import { Secret } from '../../broker/crypto/secret.ts';
 import type { McpTarget } from '../../broker/egress/mcp/client.ts';
 import type { TestAgent } from '../world/agent.ts';
-import type { TestMcp } from '../world/mcp-server.ts';
+import type { TestMcp } from '../world/mcp/server.ts';
 import type { Organisation, World } from '../world/world.ts';
 
 export const SCOPES = {

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectStatus } from '../world/agent.ts';
-import { startMcpServer } from '../world/mcp-server.ts';
+import { startMcpServer } from '../world/mcp/server.ts';
 import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
 import { callOf, SCOPES } from './connected.ts';
 

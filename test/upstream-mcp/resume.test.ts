@@ -15,7 +15,7 @@ import { findAuditRow } from '../../broker/store/audit.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { listenOnLoopback } from '../world/listen.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { CANARY, shared, startWorld } from '../world/world.ts';
 import { connected, SEARCH } from './connected.ts';
 

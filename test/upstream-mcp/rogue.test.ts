@@ -4,9 +4,9 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { listAll } from '../../broker/calls/mcp/list.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp/client.ts';
-import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { afterFile } from '../world/runner/after-file.ts';
 import { shared, startWorld } from '../world/world.ts';
 import { targetAt } from './connected.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { connectAtOnce, outlive } from '../world/connecting.ts';
-import { startSdkAuthServer } from '../world/sdk-auth-server.ts';
+import { connectAtOnce, outlive } from '../world/browser/connecting.ts';
+import { startSdkAuthServer } from '../world/servers/sdk-auth-server.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 import { callOf } from './connected.ts';
 

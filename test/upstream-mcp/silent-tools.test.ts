@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp/client.ts';
-import { afterFile } from '../world/after-file.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { type Organisation, shared, startWorld } from '../world/world.ts';
 import { connected, SEARCH, targetAt } from './connected.ts';
 

@@ -5,10 +5,10 @@ import { decodeJwt } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp/client.ts';
-import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { scaledTimeout } from '../world/test-timeouts.ts';
+import { afterFile } from '../world/runner/after-file.ts';
+import { scaledTimeout } from '../world/runner/test-timeouts.ts';
 import { type Organisation, shared, startWorld } from '../world/world.ts';
 import { targetAt } from './connected.ts';
 

@@ -4,7 +4,7 @@ import { toolDefinition } from '../../broker/policy/tool.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { refuseTools } from '../world/faults.ts';
-import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
+import { startMcpServer, type TestMcp } from '../world/mcp/server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenWorld, type Organisation, shared } from '../world/world.ts';
 import { callOf, connected, SCOPES, SEARCH } from './connected.ts';

@@ -1,8 +1,8 @@
 /** Controls `child-broker.ts`: a broker that a test can kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { afterFile } from './after-file.ts';
 import { CHILD_BROKER, COMPILE_CACHE } from './checkout.ts';
+import { afterFile } from './runner/after-file.ts';
 
 export type BrokerProcess = {
   pid: number;

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { jsonRequest, signToken } from './agent.ts';
 import { commandHost, type Ran, runCommand, type Served, startServe } from './command.ts';
+import { startUpstream, type Upstream } from './servers/upstream.ts';
 import { newFolder } from './stores.ts';
-import { startUpstream, type Upstream } from './upstream.ts';
 
 export type Asked = { method?: string; endpoint?: string; data?: object; reason?: string; scope?: string };
 

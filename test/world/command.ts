@@ -1,9 +1,9 @@
 /** Runs the command line as users do: in real processes, ended with the test file. */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { afterFile } from './after-file.ts';
 import { BIN, COMPILE_CACHE, PROGRAMS, ROOT } from './checkout.ts';
 import type { HostedCommand, HostedOutcome } from './commands-program.ts';
+import { afterFile } from './runner/after-file.ts';
 
 export type Ran = { code: number | null; stdout: string; stderr: string };
 type Setting = { cwd: string; env?: Record<string, string>; input?: string };

@@ -1,8 +1,8 @@
 /** Runs the commands of docs pages: their prerequisites, a broker as they start it, and their blocks one by one. */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterFile } from './after-file.ts';
 import { BIN, COMPILE_CACHE } from './checkout.ts';
+import { afterFile } from './runner/after-file.ts';
 
 const run = promisify(execFile);
 

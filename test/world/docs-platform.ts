@@ -1,6 +1,6 @@
 /** The platform `docs`, protected by a test's authorization server, in a governance file. */
 import type { Answer } from './agent.ts';
-import { type AuthorizationServer, CLIENT_ID, CLIENT_SECRET } from './authorization-server.ts';
+import { type AuthorizationServer, CLIENT_ID, CLIENT_SECRET } from './servers/authorization-server.ts';
 import type { Organisation } from './world.ts';
 
 export const READ_DOCS = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };

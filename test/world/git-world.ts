@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import type { TestAgent } from './agent.ts';
-import { GIT_ENVIRONMENT, type GitHost, startGitHost } from './git-host.ts';
+import { GIT_ENVIRONMENT, type GitHost, startGitHost } from './servers/git-host.ts';
 import { newFolder, type StoreKind } from './stores.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from './world.ts';
 

@@ -1,6 +1,6 @@
 import { createServer, type Server as HttpServer, type RequestListener } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
-import { afterFile } from './after-file.ts';
+import { afterFile } from './runner/after-file.ts';
 
 /** Starts a server on a free port of 127.0.0.1 and returns the port. The server and its connections are closed after the test file. */
 export async function listenOnLoopback(server: Server | HttpServer): Promise<number> {

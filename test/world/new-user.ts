@@ -3,8 +3,8 @@ import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { afterFile } from './after-file.ts';
 import { COMPILE_CACHE, ROOT } from './checkout.ts';
+import { afterFile } from './runner/after-file.ts';
 import { newFolder } from './stores.ts';
 import { type AtTerminal, LAST, missingScript, shellAtTerminal } from './terminal.ts';
 

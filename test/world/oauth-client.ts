@@ -1,8 +1,8 @@
 /** A hand-written OAuth client, for tests that do what no library would. */
 import { createHash, randomBytes } from 'node:crypto';
 import { type Answer, jsonPost, send } from './agent.ts';
-import type { Browser } from './browser.ts';
-import { CALLBACK, consent } from './mcp-person.ts';
+import type { Browser } from './browser/browser.ts';
+import { CALLBACK, consent } from './mcp/person.ts';
 import type { World } from './world.ts';
 
 export type Pair = { verifier: string; challenge: string };

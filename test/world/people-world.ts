@@ -1,10 +1,10 @@
 /** A broker with a platform that has tokens per person, and an issuer whose assertions about people it accepts. */
 import { beforeEach } from 'vitest';
 import { type Answer, expectStatus, type TestAgent } from './agent.ts';
-import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.ts';
 import { govern, READ_DOCS } from './docs-platform.ts';
-import { CLIENT_ID, startIdentityProvider, type TestProvider } from './identity-provider.ts';
 import { agentOfPeople, confirmAll, consentAsserted, documentOf } from './people.ts';
+import { type AuthorizationServer, startAuthorizationServer } from './servers/authorization-server.ts';
+import { CLIENT_ID, startIdentityProvider, type TestProvider } from './servers/identity-provider.ts';
 import type { StoreKind } from './stores.ts';
 import { fresh, givenWorld, type Organisation, shared, type World } from './world.ts';
 

@@ -2,9 +2,9 @@
 import { expect } from 'vitest';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { expectStatus, send, type TestAgent } from './agent.ts';
-import type { AuthorizationServer } from './authorization-server.ts';
-import { Browser, type Visit } from './browser.ts';
+import { Browser, type Visit } from './browser/browser.ts';
 import { docsManifest } from './docs-platform.ts';
+import type { AuthorizationServer } from './servers/authorization-server.ts';
 import type { Organisation, World } from './world.ts';
 
 /** Returns a governance file with such a platform. `document`: its other members. */

@@ -1,6 +1,6 @@
 /** Sends HTTP as bytes, for requests that no client library would send. */
 import net from 'node:net';
-import { scaledTimeout } from './test-timeouts.ts';
+import { scaledTimeout } from './runner/test-timeouts.ts';
 
 export type RawAnswer = { status: number; head: string; body: string };
 

@@ -4,7 +4,7 @@ import { type AuditRow, auditStatement } from '../../broker/store/audit.ts';
 import { AUDIT_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { openAppender } from '../../broker/store/open-appender.ts';
 import type { Store } from '../../broker/store/store.ts';
-import { afterFile } from './after-file.ts';
+import { afterFile } from './runner/after-file.ts';
 
 /** Returns a writer of groups, each in one durable transaction, unchanged. The writer returns the written ids. `areNew`: see `Appender`. */
 export function groupWriter(store: Store, areNew = false): (rows: readonly AuditRow[]) => Promise<Set<string>> {

@@ -5,8 +5,8 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterFile } from './after-file.ts';
 import { PROGRAMS } from './checkout.ts';
+import { afterFile } from './runner/after-file.ts';
 
 const FOLDER = join(PROGRAMS, 'rsa-pairs');
 const made: KeyPairKeyObjectResult[] = [];

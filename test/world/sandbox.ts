@@ -4,8 +4,8 @@ import { firstStart } from '../../broker/process/first-start.ts';
 import { settleSandbox, startSandboxPlatform } from '../../broker/process/sandbox.ts';
 import { listOwners } from '../../broker/store/organisations.ts';
 import type { Sandbox } from '../../lab/sandbox.ts';
-import { afterFile } from './after-file.ts';
 import { type Answer, send } from './agent.ts';
+import { afterFile } from './runner/after-file.ts';
 import type { StoreKind } from './stores.ts';
 import { givenWorld, type Organisation, organisationOf, shared, type World } from './world.ts';
 

@@ -1,6 +1,6 @@
 /** A disk that can be filled. */
 import { execFileSync } from 'node:child_process';
-import { afterFile } from './after-file.ts';
+import { afterFile } from './runner/after-file.ts';
 import { newFolder } from './stores.ts';
 
 /** Mounts a small file system in memory until the end of the test file. Returns its folder; undefined where this user may not mount. */

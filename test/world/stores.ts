@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import pg from 'pg';
 import { inject, test } from 'vitest';
-import { afterFile } from './after-file.ts';
 import { ROOT } from './root.ts';
+import { afterFile } from './runner/after-file.ts';
 
 export type StoreKind = 'sqlite' | 'postgres';
 

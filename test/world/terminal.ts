@@ -1,8 +1,8 @@
 /** Runs programs at a real Linux terminal, by `script` of util-linux, and finds text that could act on a terminal. */
 import { execFileSync, spawn } from 'node:child_process';
-import { afterFile } from './after-file.ts';
 import { BIN, COMPILE_CACHE } from './checkout.ts';
 import type { Ran } from './command.ts';
+import { afterFile } from './runner/after-file.ts';
 
 /** Without a `script` with these options the tests are skipped, with the reason; CI must have one. */
 export const missingScript = (() => {

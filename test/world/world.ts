@@ -16,12 +16,12 @@ import type { Db } from '../../broker/store/store.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { GrantTable } from '../../broker/store/tables/rules.ts';
-import { afterFile } from './after-file.ts';
 import { type Answer, jsonRequest, type KeyPair, makeKeyPair, send, TestAgent } from './agent.ts';
 import { CONSOLE_BUNDLE } from './checkout.ts';
 import { expectDeclared } from './declared-routes.ts';
+import { afterFile } from './runner/after-file.ts';
+import { startUpstream, type Upstream } from './servers/upstream.ts';
 import { copyMigratedStore, newFolder, newMigratedDatabase, type StoreKind } from './stores.ts';
-import { startUpstream, type Upstream } from './upstream.ts';
 
 /** The credential of every test connection: finding it anywhere means that it leaked. */
 export const CANARY = 'CANARY-7f3a-0123456789-abcdefghij';

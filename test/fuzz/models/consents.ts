@@ -5,10 +5,10 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { expectStatus, type TestAgent } from '../../world/agent.ts';
-import { type AuthorizationServer, startAuthorizationServer } from '../../world/authorization-server.ts';
-import { Browser } from '../../world/browser.ts';
+import { Browser } from '../../world/browser/browser.ts';
 import { govern, READ_DOCS } from '../../world/docs-platform.ts';
 import { agentOfPeople, consentAsserted, documentOf, statusOf } from '../../world/people.ts';
+import { type AuthorizationServer, startAuthorizationServer } from '../../world/servers/authorization-server.ts';
 import type { StoreKind } from '../../world/stores.ts';
 import { type Organisation, startWorld } from '../../world/world.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';

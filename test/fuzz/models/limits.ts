@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { expectStatus, type TestAgent } from '../../world/agent.ts';
 import { childOf } from '../../world/child.ts';
-import { scaledTimeout } from '../../world/test-timeouts.ts';
+import { scaledTimeout } from '../../world/runner/test-timeouts.ts';
 import { ALLOW_ALL, type Organisation, type World } from '../../world/world.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 import { sequences, step } from '../steps.ts';

@@ -2,7 +2,7 @@
  * The audit is pushed to a slow collector that sometimes refuses: after each kill it has every row of the log in order, and interrupted batches
  * were sent again unchanged, so that each row exists exactly once by its id.
  */
-import { type CameRow, rowsIn, startAuditReceiver } from '../../world/audit-receiver.ts';
+import { type CameRow, rowsIn, startAuditReceiver } from '../../world/servers/audit-receiver.ts';
 import type { Invariants } from '../invariants.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';

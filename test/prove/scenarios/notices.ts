@@ -2,7 +2,7 @@
  * Notices about held calls and their decisions to a webhook: each is sent within two seconds of the hold or of the next start, and a second copy has
  * the same id, and exists only when a kill happened between the channel's answer and storing it.
  */
-import { type Came, startChannelServer } from '../../world/channel-server.ts';
+import { type Came, startChannelServer } from '../../world/servers/channel-server.ts';
 import type { Invariants } from '../invariants.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { github } from '../../../broker/platforms/builtin/github.ts';
-import { git, startGitHost } from '../../world/git-host.ts';
 import { clone, GIT_SCOPES, remoteOf, runGit } from '../../world/git-world.ts';
+import { git, startGitHost } from '../../world/servers/git-host.ts';
 import { ALLOW_ALL, CANARY } from '../../world/world.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
 

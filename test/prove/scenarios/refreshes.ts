@@ -1,7 +1,7 @@
 /** Tokens that expire after two seconds, so that calls refresh them all the time, at a server that rotates them. */
 
-import { connectAtOnce } from '../../world/connecting.ts';
-import { startLyingServer } from '../../world/lying-authorization-server.ts';
+import { connectAtOnce } from '../../world/browser/connecting.ts';
+import { startLyingServer } from '../../world/servers/lying-authorization-server.ts';
 import type { Invariants } from '../invariants.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
 
