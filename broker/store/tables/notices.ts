@@ -1,6 +1,6 @@
 /** Tables of notices to owners, and of the channels for them. */
 
-/** The outbox of notices. Written by triggers (migration 0034), except for notices about passkeys, replays and changes of a held call. */
+/** The outbox of notices. Written by triggers (migrations 0034 and 0076), except for notices about passkeys, replays, approvals and corrections. */
 export type NoticeTable = {
   organisation_id: string;
   id: string;
@@ -34,7 +34,7 @@ export const NOTICE_EVENTS = [
 
 export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
 
-/** `call_changed`: a held call that still waits was approved by somebody, or corrected; messages about it are updated. */
+/** `call_changed`: a held call that still waits was approved by somebody, who may have been removed since, or corrected; messages about it are updated. */
 export type DeliveryEvent = NoticeEvent | 'call_changed';
 
 /** Events that end one of the above: decided, expired, or back to normal. `call_replayed`, which follows: an approved call was made, or not. */
