@@ -31,7 +31,11 @@ import type { AuditSinkTable } from '../store/tables/receipt-log.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** A sink, in the form that owners see. */
-export type ReadSink = { sink: SinkWithLog; settings: Record<string, unknown> };
+export type ReadSink = {
+  sink: SinkWithLog;
+  /** Undefined when the stored ones cannot be read. */
+  settings: Record<string, unknown> | undefined;
+};
 
 /** The settings in the form of their kind; see config-file/audit-sinks.ts. */
 export type GivenSink = { kind: SinkKindName } & Record<string, unknown>;
@@ -140,9 +144,10 @@ export async function changeAuditSink(
     const kind = before.kind as SinkKindName;
     if (given && given.kind !== kind)
       throw new ChangeRefused('invalid_request', `kind: this sink is of kind "${kind}"; add another sink.`);
-    const settings = given ? settingsIn(given) : read(before).settings;
+    const stored = read(before).settings ?? {};
+    const settings = given ? settingsIn(given) : stored;
     if (secret) checkSecret(kind, settings, secret);
-    else if (given && makesSecret(kind, settings) !== makesSecret(kind, read(before).settings))
+    else if (given && makesSecret(kind, settings) !== makesSecret(kind, stored))
       throw new ChangeRefused('invalid_request', 'secret: is missing; another one is needed for that.');
     const next = from === undefined ? undefined : await indexOf(tx, organisationId, from);
     const place = { table: 'audit_sinks', organisationId, rowId: id } as const;

@@ -57,6 +57,10 @@ function readable<Value>(read: () => Value): Value | undefined {
 export const unreadableText = (unreadable: string, whose: string): string =>
   `The stored ${unreadable} cannot be read, so no notices are sent here: set them again, or remove ${whose}. If a newer version of Agent Broker wrote them, run that version.`;
 
-/** @throws Error that names the sink, when the column holds something else */
-export const sinkSettings = ({ id, kind, settings }: Pick<AuditSinkTable, 'id' | 'kind' | 'settings'>): Settings =>
-  readSettings(STORED_SETTINGS, kind, settings, `audit sink ${id}`);
+/** The settings of an audit sink; undefined when they cannot be read: then nothing is sent to it, and it must not hide the other sinks. */
+export const sinkSettings = ({
+  id,
+  kind,
+  settings,
+}: Pick<AuditSinkTable, 'id' | 'kind' | 'settings'>): Settings | undefined =>
+  readable(() => readSettings(STORED_SETTINGS, kind, settings, `audit sink ${id}`));

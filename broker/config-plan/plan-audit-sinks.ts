@@ -41,7 +41,7 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   const isOther = known !== undefined && known.kind !== kind;
   const stored = known && !isOther ? { ...known, settings: sinkSettings(known) } : undefined;
   // A signing key must not be reused as a header value, or the reverse.
-  const keeps = stored?.secret != null && makesSecret(kind, stored.settings) === makesSecret(kind, settings);
+  const keeps = stored?.secret != null && makesSecret(kind, stored.settings ?? {}) === makesSecret(kind, settings);
   const secret = secretOf(planning, name, entry, settings, keeps ? stored.secret_reference : null);
   const lacks =
     sinkSecretProblem(kind, settings, undefined) ?? (makesSecret(kind, settings) ? 'is missing' : undefined);
@@ -57,7 +57,10 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   const details = [
     ...difference('kind', known?.kind, kind),
     ...difference('format', known?.format, format),
-    ...(stored && sameJson(stored.settings, settings) ? [] : difference('settings', stored?.settings, settings)),
+    // What cannot be read is written again.
+    ...(stored?.settings && sameJson(stored.settings, settings)
+      ? []
+      : difference('settings', stored?.settings, settings)),
     ...difference('secret from', stored?.secret_reference, reference),
     ...(replaced && stored?.secret ? ['secret: changed'] : []),
     ...(drops ? ['secret: removed'] : []),

@@ -191,6 +191,24 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {})).body.detail).toBe('It answered 403.');
   });
 
+  test('a sink whose stored settings cannot be read is listed with what to do, exported without them, and set again', async () => {
+    const { id } = await add({ kind: 'webhook', format: 'json', url: `${receiver.url}/in` });
+    await add({ name: 'other', kind: 'webhook', url: `${receiver.url}/other` });
+    await changeSink(world.db, { organisation_id: organisation.id, id }, { settings: '{"adress":1}' });
+    expect(await sinks()).toMatchObject([
+      { name: 'other', settings: { url: `${receiver.url}/other` } },
+      { name: 'siem', settings: {}, last_error: expect.stringMatching(/^The stored settings cannot be read, .* set/) },
+    ]);
+    const exported = await expectStatus(200, organisation.ask('GET', '/owner/governance'));
+    expect(exported.text).toContain('siem');
+    const document = { audit_sinks: { siem: { kind: 'webhook', format: 'json', url: `${receiver.url}/in` } } };
+    const file = { text: JSON.stringify(document), values: {} };
+    await expectStatus(200, organisation.ask('POST', '/owner/governance/apply', file));
+    expect(await sinks()).toMatchObject([{ name: 'siem', settings: { url: `${receiver.url}/in` } }]);
+    await agent.act(READ);
+    await receiver.waitFor(1);
+  });
+
   test('only admins change sinks, changes are recorded, and no secret is returned', async () => {
     const { id, secret } = await add({ kind: 'webhook', url: `${receiver.url}/in`, from: 'now' });
     const change = (body: object) => organisation.ask('POST', `/owner/audit-sinks/${id}/settings`, body);

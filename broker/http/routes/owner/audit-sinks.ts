@@ -28,7 +28,9 @@ const Sink = z
     name: z.string(),
     kind: z.enum(SINK_KINDS),
     format: z.enum(FORMATS),
-    settings: z.record(z.string(), z.unknown()).describe('where it leads, by kind; never the secret'),
+    settings: z
+      .record(z.string(), z.unknown())
+      .describe('where it leads, by kind; never the secret; empty: the stored ones cannot be read'),
     has_secret: z.boolean(),
     status: z.enum(['active', 'paused']),
     next_index: z.int().describe('index in the receipt log of the first row that the receiver has not acknowledged'),
@@ -46,12 +48,15 @@ const Sink = z
   })
   .meta({ id: 'AuditSink' });
 
+const UNREADABLE =
+  'The stored settings cannot be read, so no rows are sent here: set them again, or remove the sink. If a newer version of Agent Broker wrote them, run that version.';
+
 const shown = ({ sink, settings }: ReadSink): z.output<typeof Sink> => ({
   id: sink.id,
   name: sink.name,
   kind: sink.kind as (typeof SINK_KINDS)[number],
   format: sink.format as Format,
-  settings,
+  settings: settings ?? {},
   has_secret: sink.secret !== null,
   status: sink.status,
   next_index: sink.next_index,
@@ -60,7 +65,7 @@ const shown = ({ sink, settings }: ReadSink): z.output<typeof Sink> => ({
   delivered_at: instant(sink.delivered_at),
   failing_since: instant(sink.failing_since),
   failures: sink.failures,
-  last_error: sink.last_error,
+  last_error: settings === undefined ? UNREADABLE : sink.last_error,
   retry_at: instant(sink.retry_at),
   created_at: new Date(sink.created_at).toISOString(),
 });
