@@ -46,7 +46,9 @@ function sample(schema: JsonSchema, way: Way, name: string): unknown {
   if (schema.enum) return schema.enum[way.turn % schema.enum.length];
   const choices = schema.anyOf ?? schema.oneOf;
   if (choices) return sample(choices[way.turn % choices.length]!, way, name);
-  if (schema.allOf) return Object.assign({}, ...schema.allOf.map((part) => sample(part, way, name)));
+  // Several patterns of one text are in `allOf`, too.
+  if (schema.allOf && schema.type !== 'string')
+    return Object.assign({}, ...schema.allOf.map((part) => sample(part, way, name)));
   switch (schema.type) {
     case 'object': {
       const names = Object.keys(schema.properties ?? {}).filter((one) => way.all || schema.required?.includes(one));
@@ -74,8 +76,9 @@ const FORMS: Record<string, string> = {
 };
 
 function text(schema: JsonSchema, way: Way, name: string): string {
+  const patterns = [schema, ...(schema.allOf ?? [])].flatMap(({ pattern }) => pattern ?? []);
   const fits = (one: string) =>
-    (schema.pattern === undefined || new RegExp(schema.pattern, 'u').test(one)) &&
+    patterns.every((pattern) => new RegExp(pattern, 'u').test(one)) &&
     one.length >= (schema.minLength ?? 0) &&
     one.length <= (schema.maxLength ?? Number.POSITIVE_INFINITY);
   const guessed = [...way.guess(name), '/items', 'x'.repeat(Math.max(1, schema.minLength ?? 1)), 'a'.repeat(64), '*'];
