@@ -130,7 +130,7 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     // Counted in heartbeats, which are late on a busy machine: six (30 s in production) plus the one before.
     expect(beats.size).toBeLessThanOrEqual(7);
     expect(row).toMatchObject({ result: 'errored', reason: 'outcome_unknown' });
-    await evidenceOf({ ...world, running: other }, at(other.baseUrl), row.id);
+    await evidenceOf({ running: other }, at(other.baseUrl), row.id);
     expect(world.upstream.seen).toHaveLength(1);
   });
 

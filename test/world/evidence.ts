@@ -14,7 +14,7 @@ export type Evidence = {
 };
 
 /** Verifies a compact receipt with jose against the published key set. Returns its payload. */
-export async function verifyReceipt(world: World, receipt: string) {
+export async function verifyReceipt(world: Pick<World, 'running'>, receipt: string) {
   const keys = await send(`${world.running.baseUrl}/.well-known/svc-receipt-keys.json`, {});
   const { payload, protectedHeader } = await compactVerify(receipt, createLocalJWKSet(keys.body), {
     algorithms: ['ES256'],
@@ -24,14 +24,14 @@ export async function verifyReceipt(world: World, receipt: string) {
 }
 
 /** Returns the row and the verified receipt of a call, by the audit id in its answer. The stored row is checked against its hash. */
-export async function evidenceOf(world: World, agent: TestAgent, auditId: string): Promise<Evidence> {
+export async function evidenceOf(world: Pick<World, 'running'>, agent: TestAgent, auditId: string): Promise<Evidence> {
   const fetched = await agent.get(`/v1/audit/${auditId}/receipt`);
   expect(fetched.status, fetched.text).toBe(200);
   const { receipt, kid } = fetched.body;
   const verified = await verifyReceipt(world, receipt);
   expect(verified.kid).toBe(kid);
   const { payload } = verified;
-  const row = await findAuditRow(world.db, payload.organisation, auditId);
+  const row = await findAuditRow(world.running.broker.store.db, payload.organisation, auditId);
   expect(row).toMatchObject({ id: auditId, state: 'final', receipt_kid: kid });
   expect(receiptOf(row!)).toBe(receipt);
   expect(payload).toMatchObject({ jti: auditId, agent: agent.agentId, result: row!.result, reason: row!.reason });
