@@ -70,22 +70,25 @@ export async function approversOf(
 }
 
 /** Returns the status of the call so far. */
-export const stated = async (broker: Pick<Broker, 'clock' | 'store'>, one: OpenApproval) => ({
-  approval_id: one.id,
-  status: statusAt(one, broker.clock()),
-  created_at: instant(one.created_at),
-  expires_at: instant(one.expires_at),
-  expires_in_seconds: secondsLeft(one, broker.clock()),
-  decided_at: instant(one.decided_at),
-  decided_by: one.decided_by,
-  how: howDecided(one),
-  note: one.note,
-  approvers: await approversOf(broker, one),
-  executed_at: instant(one.executed_at),
-  execution_error: one.execution_error,
-  result_summary: one.result_summary,
-  audit_ids: { held: one.audit_id, decided: one.decision_audit_id, replayed: one.replay_audit_id },
-});
+export async function stated(broker: Pick<Broker, 'clock' | 'store'>, one: OpenApproval) {
+  const now = broker.clock();
+  return {
+    approval_id: one.id,
+    status: statusAt(one, now),
+    created_at: instant(one.created_at),
+    expires_at: instant(one.expires_at),
+    expires_in_seconds: secondsLeft(one, now),
+    decided_at: instant(one.decided_at),
+    decided_by: one.decided_by,
+    how: howDecided(one),
+    note: one.note,
+    approvers: await approversOf(broker, one),
+    executed_at: instant(one.executed_at),
+    execution_error: one.execution_error,
+    result_summary: one.result_summary,
+    audit_ids: { held: one.audit_id, decided: one.decision_audit_id, replayed: one.replay_audit_id },
+  };
+}
 
 /** Returns the agent of a held call. */
 export const agentNamed = (held: HeldCall) => ({
