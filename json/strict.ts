@@ -1,6 +1,6 @@
 /**
  * Strict JSON of calls: what a person is shown, what a rule checks, what is hashed and what is sent must be the same value, so a text that two parsers could
- * read differently is refused (decisions, Calling).
+ * read differently is refused.
  */
 import { type Checked, type Checks, checkJson, checkJsonInParts, type Problem } from './first-problem.ts';
 import type { JsonValue } from './json-value.ts';

@@ -1,4 +1,4 @@
-/** Authenticates static keys: bearers of an agent for one connection, for clients that cannot sign (decisions, Raw door and sidecar). */
+/** Authenticates static keys: bearers of an agent for one connection, for clients that cannot sign (docs/unmodified.md, Static keys). */
 import type { Broker } from '../broker.ts';
 import { hashToken } from '../crypto/one-time-token.ts';
 import type { NotedUses } from '../runtime/noted-uses.ts';

@@ -1,4 +1,4 @@
-/** Finds the agent's token in a request of a client that was not written for the broker (decisions, Streams and raw doors). */
+/** Finds the agent's token in a request of a client that was not written for the broker (docs/unmodified.md, Address and token). */
 import type { IncomingMessage } from 'node:http';
 import type { AuthRefusal } from './principal.ts';
 

@@ -1,5 +1,5 @@
 /**
- * The state machine of circuit breakers (decisions, Deciding): enough strikes in a window open a breaker for a while; after that, one trial call is let
+ * The state machine of circuit breakers: enough strikes in a window open a breaker for a while; after that, one trial call is let
  * through. Its success closes the breaker, its failure opens it again. For wrong signatures and malformed calls, a call that is valid is itself the trial.
  * The store counts the strikes, in one statement.
  */

@@ -4,7 +4,7 @@ import type { RuleSource } from './facts.ts';
 export const DEFAULT_POLICY = 'default';
 
 /**
- * "Allow granted reads, hold everything else" (decisions, Deciding). A GET is a read. So is a POST under a scope whose name ends in `read`
+ * "Allow granted reads, hold everything else". A GET is a read. So is a POST under a scope whose name ends in `read`
  * (`linear:issues.read`, `notion:search.read`): GraphQL queries and many searches are POSTs, and manifests assign each operation to its scope deliberately.
  * Other methods never count as a read.
  *

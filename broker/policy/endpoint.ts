@@ -1,5 +1,5 @@
 /**
- * Validates that an endpoint is in normal form. The broker normalises nothing for the agent (decisions, Endpoint safety): anything else is refused, so that
+ * Validates that an endpoint is in normal form. The broker normalises nothing for the agent: anything else is refused, so that
  * the same text is matched, logged and sent.
  */
 

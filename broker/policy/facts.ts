@@ -147,7 +147,7 @@ export type Facts = {
 /** `repeat`: the call as it is sent, for comparing with approved calls; without it no standing approval applies. */
 export type Ask = { platformId: string; scope: string; connectionId?: string; call?: CallAsk; repeat?: Repeat };
 
-/** In the order in which they run (specification, TRQP response base; decisions, Deciding). */
+/** In the order in which they run (specification, TRQP response base). */
 export const STANDING_CHECKS = [
   'status',
   'grant',

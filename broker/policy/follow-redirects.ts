@@ -1,4 +1,4 @@
-/** The operations whose redirects are followed (decisions, Calling), from a manifest's `follow`. */
+/** The operations whose redirects are followed, from a manifest's `follow`. */
 import type { CallAsk } from './call-ask.ts';
 import type { Operation, PlatformRules } from './platform-rules.ts';
 

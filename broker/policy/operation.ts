@@ -1,6 +1,6 @@
 /**
- * The operations of a platform: the entries of a manifest's rules, and the scopes under which a call falls (decisions, Deciding: "the most specific scope
- * rule of a manifest classifies an endpoint; an endpoint in no rule is a mismatch").
+ * The operations of a platform: the entries of a manifest's rules, and the scopes under which a call falls. The most specific
+ * rule classifies an endpoint; an endpoint that no rule matches is a mismatch.
  */
 
 import { bodyKindsProblem } from './body-kinds.ts';

@@ -1,5 +1,5 @@
 /**
- * The patterns of governance files and manifests (decisions, Deciding): in endpoints `*` is one segment and `**` any rest; in scopes, platforms, GraphQL
+ * The patterns of governance files and manifests: in endpoints `*` is one segment and `**` any rest; in scopes, platforms, GraphQL
  * fields and tool names `*` is any text. Matching is hand-written and never uses a backtracking regular expression, so that no pattern can stall the broker.
  */
 import { foldPath, type Spelling, spellingsOf, withoutFormat } from './spelling.ts';

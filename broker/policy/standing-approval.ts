@@ -1,5 +1,5 @@
 /**
- * Finds the standing approval that covers the holds of a call (decisions, Standing approvals). It was created from a held call, and covers only the holds of
+ * Finds the standing approval that covers the holds of a call. It was created from a held call, and covers only the holds of
  * that call; everything that decided that call must be unchanged. Pure.
  */
 import type { JsonObject } from '../../json/json-value.ts';

@@ -1,4 +1,4 @@
-/** Static keys: an owner issues an agent's bearer for one connection, to clients that cannot sign (decisions, Raw door and sidecar). */
+/** Static keys: an owner issues an agent's bearer for one connection, to clients that cannot sign (docs/unmodified.md, Static keys). */
 import { type Changing, type ChangingOwner, recordInTurn } from '../../audit/record-change.ts';
 import type { Broker } from '../../broker.ts';
 import { storedUuid, UUID_PATTERN, uuidv4 } from '../../crypto/ids.ts';

@@ -24,7 +24,7 @@ const nameTaken = (name: string) =>
 const noSuchOrganisation = () =>
   new ChangeRefused('not_found', 'There is no such organisation. See: npx agent-broker organisation list');
 
-/** Default time for which a held call waits (decisions, Approvals). */
+/** Default time for which a held call waits. */
 const APPROVAL_TTL_MS = 24 * 3_600_000;
 
 /**

@@ -1,4 +1,4 @@
-/** Serves `/proxy`: a request of any client of a platform as a governed call, answered with the platform's own answer (decisions, Raw door). */
+/** Serves `/proxy`: a request of any client of a platform as a governed call, answered with the platform's own answer (docs/unmodified.md). */
 import type { ServerResponse } from 'node:http';
 import { AuditUnavailable, MaybeRecorded } from '../../audit/audit-unavailable.ts';
 import type { StreamOutcome } from '../../audit/outcome.ts';

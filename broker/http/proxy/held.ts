@@ -1,4 +1,4 @@
-/** Held raw calls: how long the client waits, and the answer that it gets (decisions, Streams and raw doors). */
+/** Held raw calls: how long the client waits, and the answer that it gets (docs/unmodified.md, A call that a person has to approve). */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { AgentPrincipal } from '../../auth/principal.ts';

@@ -1,4 +1,4 @@
-/** The entry point for software that was not written for the broker: a platform's own API below /proxy (decisions, Raw door). */
+/** The entry point for software that was not written for the broker: a platform's own API below /proxy (docs/unmodified.md). */
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { ofConnection } from '../../policy/asked-platform.ts';

@@ -1,5 +1,5 @@
 /**
- * Computes how many of a scope's operations a rule's `methods` and `endpoints` cover (decisions, Deciding): a standing question has a scope but no call, so a
+ * Computes how many of a scope's operations a rule's `methods` and `endpoints` cover: a standing question has a scope but no call, so a
  * rule applies when it covers all operations, and may apply when it covers some.
  */
 import type { Method, Rule } from '../facts.ts';
