@@ -54,8 +54,8 @@ export function mintOwnerSession(
 }
 
 /**
- * How an owner signed in, and from which address. `replaces`: the previous session of the browser (`sessionInBrowser`). `prove`: consumes the link or
- * challenge in the transaction of the sign-in; an error that it throws is passed on, and nobody is signed in.
+ * How an owner signed in, and from which address. `replaces`: the previous session of the browser (`sessionInBrowser`). `prove`: consumes the link, or
+ * finds the passkey once more, in the transaction of the sign-in; an error that it throws is passed on, and nobody is signed in.
  */
 type SigningIn = {
   by: 'link' | 'passkey' | 'provider';
@@ -80,10 +80,11 @@ export async function beginSession(
   const session = mintOwnerSession(broker, owner, provider);
   const change = { reason: 'owner_signed_in', detail: `from ${from}` };
   await recordChange(services, { owner, how: 'console', correlationId }, change, async (tx, note) => {
-    await prove?.(tx);
-    if (replaces) await endSession(tx, replaces);
     // Unlinking the account ends the sessions that began before it, and this one may begin afterwards.
     if (!(await noteSignIn(tx, owner, broker.clock()))) throw new AuthorNotAllowed();
+    // After the statement above, which waits for a transaction that unlinks the account, and with it ends links and removes passkeys.
+    await prove?.(tx);
+    if (replaces) await endSession(tx, replaces);
     note({ session: session.id, sign_in: by });
   });
   return session;

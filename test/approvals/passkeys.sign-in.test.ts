@@ -1,15 +1,19 @@
 /** Signing in by passkey: POST /owner/passkeys/assert/begin and finish with the purpose `sign-in`. */
 import { describe, expect, test } from 'vitest';
 import { findOwner } from '../../broker/store/organisations.ts';
+import { forgetIdentity } from '../../broker/store/owner-identities.ts';
+import { removePasskey } from '../../broker/store/passkeys.ts';
+import type { Db } from '../../broker/store/store.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, expectStatus, jsonPost, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { assertBegin, assertFinish, assertion, enrol, registerBegin, signInWith } from '../world/passkeys.ts';
 import { sized } from '../world/runner/thorough.ts';
 import { startIdentityProvider } from '../world/servers/identity-provider.ts';
 import { Authenticator, type Ceremony } from '../world/software-authenticator.ts';
-import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
 
@@ -224,6 +228,36 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
   test('a challenge for an enrolment cannot be used to sign in', async () => {
     const { challenge } = (await registerBegin(organisation)).body;
     refused(await assertFinish(world, 'sign-in', key.get({ challenge })), 400, 'verification_failed');
+  });
+});
+
+describe.runIf(STORES.includes('postgres'))(`a passkey that stops being one during the sign-in${postgresNote}`, () => {
+  const world = givenWorld('postgres');
+  const organisation = shared(() => world.demoOrganisation());
+
+  test.each<[string, (tx: Db, owner: OwnerTable, id: string) => Promise<unknown>]>([
+    ['removed', (tx, { id: ownerId }, id) => removePasskey(tx, { organisationId: organisation.id, ownerId }, id)],
+    ['removed with all that the owner had', (tx, owner) => forgetIdentity(tx, owner, Date.now())],
+  ])('%s: nobody is signed in', async (_how, end) => {
+    const colleague = await organisation.addOwner('approver');
+    const device = await enrol(world, organisation, { by: colleague });
+    const [{ id }] = (await organisation.ask('GET', '/owner/passkeys', undefined, colleague)).body.passkeys;
+    // The session starts after the passkey has been used, in another transaction, which waits for the row of the owner.
+    const answer = await withLockContention(
+      world,
+      (tx) =>
+        tx
+          .updateTable('owners')
+          .set((eb) => ({ role: eb.ref('role') }))
+          .where('id', '=', colleague.id)
+          .execute(),
+      () => signInWith(world, device),
+      { waiters: 1, last: (tx) => end(tx, colleague, id) },
+    );
+    expectEnvelope(answer, 400, 'verification_failed');
+    expect(answer.headers.getSetCookie()).toEqual([]);
+    const { rows } = (await organisation.ask('GET', '/owner/audit?limit=200')).body;
+    expect(rows.filter((row: { reason: string }) => row.reason === 'owner_signed_in')).toEqual([]);
   });
 });
 

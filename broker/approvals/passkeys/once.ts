@@ -4,7 +4,8 @@ import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import type { Recording } from '../../audit/recorder.ts';
 import type { Uses } from '../../broker.ts';
 import { sha256Hex } from '../../crypto/canonical.ts';
-import { usePasskey } from '../../store/passkeys.ts';
+import { findPasskeyOf, usePasskey } from '../../store/passkeys.ts';
+import type { Db } from '../../store/store.ts';
 import type { OwnerTable } from '../../store/tables/organisations.ts';
 import { inTransaction, RolledBack, rollback } from '../../store/transaction.ts';
 import { useChallenge } from '../../store/used-challenges.ts';
@@ -13,7 +14,8 @@ import { CHALLENGE_LIFETIME_MS, type ChallengeSubject, judgeChallenge } from './
 import { disableCloned, noteRestoredCounter } from './counter.ts';
 import type { AssertionRefused } from './verify.ts';
 
-export type Asserted = { kind: 'asserted'; owner: OwnerTable } | AssertionRefused;
+/** `isActive`: whether the passkey still is, for the transaction of what it was asserted for. */
+export type Asserted = { kind: 'asserted'; owner: OwnerTable; isActive(tx: Db): Promise<boolean> } | AssertionRefused;
 
 /** The purposes that an assertion may have here. */
 type Subject = Extract<ChallengeSubject, { purpose: 'sign-in' | 'add-passkey' | 'remove-passkey' }>;
@@ -56,7 +58,8 @@ export async function assertOnce(
   });
   if (!(used instanceof RolledBack)) {
     await noteRestoredCounter(services, passkey, counter, {}, ids);
-    return { kind: 'asserted', owner };
+    const isActive = async (tx: Db) => (await findPasskeyOf(tx, owner.organisation_id, passkey.id)) !== undefined;
+    return { kind: 'asserted', owner, isActive };
   }
   if (used.reason === 'challenge_expired') return { kind: 'challenge_expired' };
   return (await disableCloned(services, passkey, counter, {}, ids))

@@ -1,6 +1,6 @@
 /** Signs owners in by passkey, and decides held calls by passkey without a session. */
 import { z } from 'zod';
-import { type AssertionAsk, beginAssertion } from '../../../approvals/passkeys/assertion.ts';
+import { type AssertionAsk, beginAssertion, NOT_VERIFIED } from '../../../approvals/passkeys/assertion.ts';
 import { UNKNOWN_PERSON } from '../../../approvals/passkeys/challenge.ts';
 import { decideByPasskey } from '../../../approvals/passkeys/decision.ts';
 import { assertOnce } from '../../../approvals/passkeys/once.ts';
@@ -14,6 +14,7 @@ import {
   assertionRefused,
   decidedAlready,
   Note,
+  notVerified,
   RequestHash,
   requestChanged,
   unknownHeldCall,
@@ -188,7 +189,9 @@ export const finishPasskeyAssertion = route({
     expectLocalSignIn(services);
     const subject = { purpose: 'sign-in', id: UNKNOWN_PERSON } as const;
     const who = await assertOnce(services, body.response, { subject }, { correlationId });
-    if (who.kind === 'asserted') return await signedIn(context, who.owner, 'passkey');
-    throw assertionRefused(who, 'Sign in with a link, remove it');
+    if (who.kind !== 'asserted') throw assertionRefused(who, 'Sign in with a link, remove it');
+    return await signedIn(context, who.owner, 'passkey', async (tx) => {
+      if (!(await who.isActive(tx))) throw notVerified(NOT_VERIFIED);
+    });
   },
 });
