@@ -30,8 +30,8 @@ function unknown({ accept }: IncomingHttpHeaders): Reply {
 /** The service worker; it also controls pages above its own folder. */
 const WORKER = '/console/worker.js';
 
-/** MCP clients in web pages open it in a popup window, and end the sign-in when the window seems to be closed. */
-const CONSENT = '/oauth/consent/{uid}';
+/** MCP clients in web pages open these in a popup window, and end the sign-in when the window seems to be closed. */
+const IN_POPUP = ['/oauth/consent/{uid}', '/console/sign-in'];
 
 /** Returns the routes of the console's files. `bundle`: as `readPages` takes it. */
 export function consoleRoutes(bundle?: string): Route[] {
@@ -65,7 +65,7 @@ export function consoleRoutes(bundle?: string): Route[] {
         // Public files: compression cannot leak secrets here, since the files contain none.
         reply ??= pageReply(
           { body: read(), type },
-          { large: true, popup: path === CONSENT, ...(path === WORKER && { workerScope: '/console' }) },
+          { large: true, popup: IN_POPUP.includes(path), ...(path === WORKER && { workerScope: '/console' }) },
         );
         return reply(request.headers);
       },

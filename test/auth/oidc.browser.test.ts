@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { describeInChromium, openPage, type Page } from '../world/browser/chromium.ts';
 import { hold, openHeld, text } from '../world/browser/held-page.ts';
+import { connectInPopup } from '../world/browser/popup-client.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { startLyingProvider } from '../world/servers/lying-provider.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
@@ -124,6 +125,28 @@ describeInChromium('a real browser', () => {
     const page = await signInToConsent(world);
     await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
     expect(await page.value('location.pathname')).toMatch(/^\/oauth\/consent\//);
+  });
+
+  test('a client in a web page hears from its popup window after the sign-in there', async () => {
+    const { world, provider } = await worldOfAnn();
+    await inviteAnn(await world.demoOrganisation(), 'admin');
+    const page = await openPage({ width: 800, height: 600 });
+    const popup = await connectInPopup(world, page);
+    const signIn = async () => {
+      await popup.click('#sign-in');
+      await popup.click('#at-provider');
+    };
+    await popup.until(`document.querySelector('#sign-in') !== null`);
+    const consentAt = await popup.value<string>('location.pathname');
+    const ann = provider.claims;
+    provider.claims = { sub: 'eve', email: 'eve@elsewhere.example', email_verified: true };
+    await signIn();
+    await popup.until(`document.querySelector('h1').innerText === 'Not signed in'`);
+    provider.claims = ann;
+    await popup.value(`location.assign('${consentAt}')`);
+    await signIn();
+    await popup.click('#allow');
+    await page.until(`reported.includes('code=') && popup.closed`);
   });
 
   test('a person in several organisations sees in which one an MCP client would be an agent, and can switch', async () => {

@@ -5,6 +5,7 @@ import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { expectAccessible } from '../world/browser/accessible.ts';
 import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
 import { DESKTOP, isLive, PHONE } from '../world/browser/console.ts';
+import { connectInPopup } from '../world/browser/popup-client.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { browserOf, consent } from '../world/mcp/person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
@@ -93,6 +94,18 @@ describeInChromium('in a real browser', () => {
     expect(await page.value(read)).toBe('SecurityError');
     await page.value('popup.close()');
     await page.until('popup.closed');
+    await page.close();
+  });
+
+  test('a client in a web page hears from its popup window also when the owner signs in there first', async () => {
+    const page = await browser.page(DESKTOP);
+    const popup = await connectInPopup(world, page);
+    await popup.click('#sign-in');
+    await popup.until(`location.pathname === '/console/sign-in'`);
+    const { url } = await signInLink(world.running.broker, organisation.owner);
+    await popup.value(`location.assign(${JSON.stringify(url)})`);
+    await popup.click('#allow');
+    await page.until(`reported.includes('code=') && popup.closed`);
     await page.close();
   });
 

@@ -27,6 +27,9 @@ export const textPage = (status: number, { title, text, link, leads }: PageText,
     headers,
   );
 
+/** The sign-in may take place in a window that an MCP client in a web page opened for the consent: see `popup` of `pageReply`. */
+const IN_POPUP = { 'Cross-Origin-Opener-Policy': 'unsafe-none' };
+
 /**
  * Leads on to a page of the console. A redirect would not work: on a navigation from another site the browser does not send the `SameSite=Strict`
  * cookie, so the owner would seem not to be signed in. `chosen`: where the owner signed in because another site said so; then the page leads on by a click
@@ -43,7 +46,7 @@ export const signedInPage = (to: string, cookies: string[], chosen?: { organisat
       link: { to, text: 'Go to the console' },
       leads: chosen === undefined,
     },
-    { 'Set-Cookie': cookies },
+    { ...IN_POPUP, 'Set-Cookie': cookies },
   );
 
 /** Shows why nobody was signed in. */
@@ -55,5 +58,5 @@ export const notSignedInPage = (refusal: Refusal, correlationId: string, cookies
       text: `${refusal.message} (${correlationId})`,
       link: { to: '/console/sign-in', text: 'Back to signing in' },
     },
-    { ...refusal.headers, ...(cookies.length > 0 && { 'Set-Cookie': cookies }) },
+    { ...IN_POPUP, ...refusal.headers, ...(cookies.length > 0 && { 'Set-Cookie': cookies }) },
   );

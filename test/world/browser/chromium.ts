@@ -67,6 +67,8 @@ export type Page = {
   allow(...permissions: string[]): Promise<void>;
   /** Opens a further page of the same profile: it shares the cookies. */
   tab(): Promise<Page>;
+  /** Waits for a window that this page opens, and returns it. */
+  popup(): Promise<Page>;
   close(): Promise<void>;
   /** Writes a PNG into test-artefacts/, or to an absolute path; in CI only with PICTURES=1. */
   screenshot(name: string): Promise<void>;
@@ -165,6 +167,19 @@ export async function startBrowser({ full = false }: { full?: boolean } = {}): P
           const tab = await openAt(next, size);
           tabs.set(next, tab);
           return whole(next, tab);
+        },
+        popup: async () => {
+          for (;;) {
+            const { targetInfos } = await browser.command('Target.getTargets');
+            const found = targetInfos.find((other: { targetId: string; openerId?: string }) => other.openerId === id);
+            if (found === undefined) {
+              await pause(50);
+              continue;
+            }
+            const popup = await openAt(found.targetId, size);
+            tabs.set(found.targetId, popup);
+            return whole(found.targetId, popup);
+          }
         },
         close: async () => {
           if (tabs.size === 1) return await end();
@@ -270,7 +285,7 @@ const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 /** Each transition draws the page ten times, and no test is about one. A thorough run has them. */
 const MOTION = { name: 'prefers-reduced-motion', value: thorough ? 'no-preference' : 'reduce' };
 
-type Connection = Omit<Page, 'allow' | 'tab' | 'close'> & { disconnect(): void };
+type Connection = Omit<Page, 'allow' | 'tab' | 'popup' | 'close'> & { disconnect(): void };
 
 async function pageAt(address: string): Promise<Connection> {
   const devtools = await connectDevtools(address);
