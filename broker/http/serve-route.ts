@@ -29,6 +29,7 @@ const SMALL_BODY = 16 * 1024;
 export function serveRoute(route: Route, services: Services, limits: RateLimits, bearers: RefusedBearers) {
   const by = { services, bearers };
   const isOwners = OWNERS.has(route.auth);
+  const isStrict = isOwners || route.path.startsWith('/owner/');
   const readBody = bodyReader(route);
   return async (request: Request, response: Response): Promise<void> => {
     const correlationId = newCorrelationId();
@@ -99,8 +100,8 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
         params: nameable(request.params as Record<string, string>),
         // Never a getter: one in an object literal gives every object a shape of its own, and each shape keeps the
         // whole call in memory until the next full collection.
-        query: (route.query || isOwners
-          ? readQuery(route.query ?? NO_QUERY, originalUrl, isOwners)
+        query: (route.query || isStrict
+          ? readQuery(route.query ?? NO_QUERY, originalUrl, isStrict)
           : queryOf(originalUrl)) as Context['query'],
         request,
         headers: request.headers,

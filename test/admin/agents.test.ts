@@ -218,10 +218,10 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     },
   );
 
-  test.each(['/owner/audit?utm=1', '/owner/audit?%00=x', '/owner/approvals?agnet=x', '/owner/agents?state=active'])(
-    'an unknown query parameter is refused: GET %s',
-    async (path) => {
-      expectEnvelope(await organisation.ask('GET', path), 400, 'invalid_request');
-    },
-  );
+  test.each([
+    ...['/owner/audit?utm=1', '/owner/audit?%00=x', '/owner/approvals?agnet=x', '/owner/agents?state=active'],
+    ...['/owner/sign-in-options?organisation=acme', '/owner/openapi.json?version=1'],
+  ])('an unknown query parameter is refused: GET %s', async (path) => {
+    expectEnvelope(await organisation.ask('GET', path), 400, 'invalid_request');
+  });
 });

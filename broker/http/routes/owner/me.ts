@@ -65,7 +65,7 @@ export const ownerSignInOptions = route({
       ]),
     },
   },
-  errors: [],
+  errors: ['invalid_request'],
   handle: async ({ services: { broker, provider } }) =>
     json(
       200,

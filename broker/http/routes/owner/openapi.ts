@@ -28,7 +28,7 @@ export function ownerOpenApi(routes: () => readonly Route[]): Route {
         schema: z.looseObject({ openapi: z.string(), info: z.looseObject({ version: z.string() }) }),
       },
     },
-    errors: [],
+    errors: ['invalid_request'],
     handle: async ({ services: { broker } }) => {
       const { baseUrl } = broker;
       if (built?.baseUrl !== baseUrl) {
