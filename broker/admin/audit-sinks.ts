@@ -13,7 +13,7 @@ import {
   settingsIn,
   sinkSecretProblem,
 } from '../config-file/audit-sinks.ts';
-import { sinkSettings } from '../config-file/stored-settings.ts';
+import { keepsSinkSecret, sinkSettings } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
 import {
@@ -144,10 +144,9 @@ export async function changeAuditSink(
     const kind = before.kind as SinkKindName;
     if (given && given.kind !== kind)
       throw new ChangeRefused('invalid_request', `kind: this sink is of kind "${kind}"; add another sink.`);
-    const stored = read(before).settings ?? {};
-    const settings = given ? settingsIn(given) : stored;
+    const settings = given ? settingsIn(given) : (sinkSettings(before) ?? {});
     if (secret) checkSecret(kind, settings, secret);
-    else if (given && makesSecret(kind, settings) !== makesSecret(kind, stored))
+    else if (given && !keepsSinkSecret(vault, before, settings))
       throw new ChangeRefused('invalid_request', 'secret: is missing; another one is needed for that.');
     const next = from === undefined ? undefined : await indexOf(tx, organisationId, from);
     const place = { table: 'audit_sinks', organisationId, rowId: id } as const;

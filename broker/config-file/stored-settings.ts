@@ -1,9 +1,11 @@
 /** Reads stored settings and rules of channels and audit sinks with the schemas that validated them. */
 import type { z } from 'zod';
+import { SealError } from '../crypto/seal.ts';
 import { readStored } from '../store/stored-json.ts';
 import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import type { AuditSinkTable } from '../store/tables/receipt-log.ts';
-import { STORED_SETTINGS } from './audit-sinks.ts';
+import type { Vault } from '../vault.ts';
+import { makesSecret, type SinkKindName, STORED_SETTINGS, sinkSecretProblem } from './audit-sinks.ts';
 import { CHANNEL_FORMS, ChannelRules } from './channels.ts';
 
 type Settings = Record<string, unknown>;
@@ -64,3 +66,33 @@ export const sinkSettings = ({
   settings,
 }: Pick<AuditSinkTable, 'id' | 'kind' | 'settings'>): Settings | undefined =>
   readable(() => readSettings(STORED_SETTINGS, kind, settings, `audit sink ${id}`));
+
+/**
+ * Whether a sink keeps its secret with other settings of its kind: a key that signs must not be sent in a header, or the reverse. Where the stored
+ * settings cannot be read, the form of the secret shows which of the two it is.
+ */
+export function keepsSinkSecret(
+  vault: Pick<Vault, 'open'>,
+  sink: Pick<AuditSinkTable, 'organisation_id' | 'id' | 'kind' | 'settings' | 'secret'>,
+  settings: Settings,
+): boolean {
+  const kind = sink.kind as SinkKindName;
+  const before = sinkSettings(sink);
+  const signed = before || kind !== 'webhook' ? makesSecret(kind, before ?? {}) : isSigningKey(vault, sink);
+  return signed === makesSecret(kind, settings);
+}
+
+/** Undefined: the secret is missing, or cannot be opened. */
+function isSigningKey(
+  vault: Pick<Vault, 'open'>,
+  { organisation_id: organisationId, id: rowId, secret }: Pick<AuditSinkTable, 'organisation_id' | 'id' | 'secret'>,
+): boolean | undefined {
+  if (secret === null) return undefined;
+  try {
+    const opened = vault.open({ table: 'audit_sinks', organisationId, rowId }, secret).toString('utf8');
+    return sinkSecretProblem('webhook', {}, opened) === undefined;
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    return undefined;
+  }
+}

@@ -3,7 +3,7 @@ import { MAX_SINKS, makesSecret, type SinkEntry, settingsIn, sinkSecretProblem }
 import { difference, sameJson } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
-import { sinkSettings } from '../config-file/stored-settings.ts';
+import { keepsSinkSecret, sinkSettings } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { addSink, changeSink, deleteSink, newSink, type SinkWithLog } from '../store/audit-sinks.ts';
@@ -40,8 +40,7 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   const settings = settingsIn(entry);
   const isOther = known !== undefined && known.kind !== kind;
   const stored = known && !isOther ? { ...known, settings: sinkSettings(known) } : undefined;
-  // A signing key must not be reused as a header value, or the reverse.
-  const keeps = stored?.secret != null && makesSecret(kind, stored.settings ?? {}) === makesSecret(kind, settings);
+  const keeps = known !== undefined && stored?.secret != null && keepsSinkSecret(vault, known, settings);
   const secret = secretOf(planning, name, entry, settings, keeps ? stored.secret_reference : null);
   const lacks =
     sinkSecretProblem(kind, settings, undefined) ?? (makesSecret(kind, settings) ? 'is missing' : undefined);

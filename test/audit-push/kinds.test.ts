@@ -2,7 +2,7 @@
 import { Webhook } from 'standardwebhooks';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
-import { expectStatus } from '../world/agent.ts';
+import { type Answer, expectStatus } from '../world/agent.ts';
 import { startAuditReceiver } from '../world/servers/audit-receiver.ts';
 import { startS3Server } from '../world/servers/s3-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -207,6 +207,37 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     expect(await sinks()).toMatchObject([{ name: 'siem', settings: { url: `${receiver.url}/in` } }]);
     await agent.act(READ);
     await receiver.waitFor(1);
+  });
+
+  test('the value of a header does not become the key that signs when the settings of the sink cannot be read', async () => {
+    const set = { kind: 'webhook', url: `${receiver.url}/in` };
+    const { id } = await add({ ...set, format: 'json', header: 'authorization', secret: 'Bearer of-the-header' });
+    const change = (settings: object, secret?: string) =>
+      organisation.ask('POST', `/owner/audit-sinks/${id}/settings`, { settings, ...(secret && { secret }) });
+    const refused = (answer: Answer) => {
+      expect(answer.status).toBe(400);
+      expect(answer.text).toContain('secret: is missing');
+    };
+    const unread = () => changeSink(world.db, { organisation_id: organisation.id, id }, { settings: '{"adress":1}' });
+    const apply = (sink: object) => {
+      const text = JSON.stringify({ audit_sinks: { siem: { format: 'json', ...sink } } });
+      return organisation.ask('POST', '/owner/governance/apply', { text, values: {} });
+    };
+    await unread();
+    refused(await change(set));
+    refused(await apply(set));
+    // In the header it goes on as before.
+    await expectStatus(200, apply({ ...set, header: 'authorization' }));
+    await unread();
+    await expectStatus(200, change({ ...set, header: 'authorization' }));
+    await agent.act(READ);
+    await receiver.waitFor(1);
+    expect(receiver.seen[0]!.headers.authorization).toBe('Bearer of-the-header');
+    // And a key that signs is not sent in a header.
+    await expectStatus(200, change(set, `whsec_${'a'.repeat(32)}`));
+    await unread();
+    refused(await change({ ...set, header: 'authorization' }));
+    await expectStatus(200, change(set));
   });
 
   test('only admins change sinks, changes are recorded, and no secret is returned', async () => {
