@@ -67,6 +67,21 @@ describeInChromium('agents in the console', () => {
     await page.until(`location.search === '?agent=${triage.agentId}'`);
   });
 
+  test('a grant whose connection has to be connected again says so, and links there', async () => {
+    const set = (status: 'active' | 'reauth_needed') =>
+      world.db.updateTable('connections').set({ status }).where('organisation_id', '=', organisation.id).execute();
+    await set('reauth_needed');
+    await go(`/console/agents/${triage.agentId}`);
+    await has(page, '#grants .name', 'Connection: needs to be connected again');
+    await page.click('#grants .small a');
+    await page.until(`location.pathname === '/console/connections' && location.search.startsWith('?connect=')`);
+    await has(page, '#connections', "An agent's call needs this connection.");
+    await set('active');
+    await go(`/console/agents/${triage.agentId}`);
+    await has(page, '#grants', 'last call there');
+    expect(await page.value(`document.querySelector('.connection-state') === null`)).toBe(true);
+  });
+
   test('an admin sets the workload of an agent, reads the audience to use, and removes the workload', async () => {
     const agent = await organisation.agent({ name: 'in-a-cluster' });
     const { fill } = mouse(page);

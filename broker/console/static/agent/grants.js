@@ -1,8 +1,10 @@
 // The grants of an agent.
+/** @typedef {import('../../answers.ts').Connection} Connection */
 /** @typedef {import('../../answers.ts').OwnedGrant} OwnedGrant */
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { Day } from '/console/agent/facts.js';
 import { None, Section } from '/console/agent/section.js';
+import { isOfPeople, STATE } from '/console/connections/connection-labels.js';
 import { GrantDialog } from '/console/grants/grant-dialog.js';
 import { RemoveDialog } from '/console/grants/remove-dialog.js';
 import { html, useEffect, useState } from '/console/html.js';
@@ -28,6 +30,7 @@ export function Grants({ agent, may, wanted }) {
     // The dialog opens once: the parameter is removed, so that a reload does not open it again.
     if (wanted) navigate(pageOf(agent.agent_id), { replace: true });
   }, [wanted]);
+  const connections = useLoaded('/owner/connections', SLOW_INTERVAL_MS).answer?.connections ?? [];
   const [removing, remove] = useState(/** @type {OwnedGrant | undefined} */ (undefined));
   const grants = answer?.grants;
   const changes = may && agent.status !== 'revoked' && !agent.parent_agent_id;
@@ -42,7 +45,7 @@ export function Grants({ agent, may, wanted }) {
       html`<ul role="list" class="sheet rows">
         ${grants.map(
           (grant) => html`<li class="row grant" key=${grant.grant_id} data-grant=${grant.platform}>
-            <${GrantShown} agent=${agent} grant=${grant} />
+            <${GrantShown} agent=${agent} grant=${grant} connections=${connections} />
             ${
               changes &&
               html`<div class="buttons">
@@ -59,18 +62,23 @@ export function Grants({ agent, may, wanted }) {
   <//>`;
 }
 
-/** @param {{ agent: WholeAgent, grant: OwnedGrant }} props */
-function GrantShown({ agent, grant }) {
+/** @param {{ agent: WholeAgent, grant: OwnedGrant, connections: readonly Connection[] }} props */
+function GrantShown({ agent, grant, connections }) {
   const { platform, connection, scopes, require_approval, expires_at, expired } = grant;
+  const used = connections.find((one) =>
+    connection ? one.id === connection.connection_id : one.platform === platform && one.default,
+  );
+  const state = used && !isOfPeople(used) && STATE[used.state];
   return html`<div class="what">
     <p class="name">
       <strong class="theirs">${visibleLine(platform)}</strong>
       ${require_approval && html`<span class="badge" data-kind="wait">Every call waits</span>`}
       ${expired && html`<span class="badge" data-kind="bad">Expired</span>`}
+      ${state && html`<span class="badge connection-state" data-kind=${state.kind}>Connection: ${state.words.slice(0, 1).toLowerCase()}${state.words.slice(1)}</span>`}
     </p>
     <p class="small scopes">${scopes.map((scope) => html`<code class="theirs" key=${scope}>${visibleLine(scope)}</code>`)}</p>
     <p class="small quiet">
-      <${Link} to="/console/connections">${connection ? html`connection <span class="theirs">${visibleLine(connection.label ?? connection.connection_id)}</span>` : 'the default connection'}<//>
+      <${Link} to=${state ? `/console/connections?connect=${used.id}` : '/console/connections'}>${connection ? html`connection <span class="theirs">${visibleLine(connection.label ?? connection.connection_id)}</span>` : 'the default connection'}<//>
       ${' · '}<${LastUse} agent=${agent} platform=${platform} />${' · '}${expires_at ? html`${expired ? 'ended' : 'until'} <${Day} at=${expires_at} />` : 'does not expire'}
     </p>
     ${describeLimits(grant).map((words) => html`<p class="small theirs" key=${words}>${words}</p>`)}
