@@ -145,7 +145,7 @@ export const HeldCallOpened = HeldCallSummary.extend({
     .string()
     .nullable()
     .describe(
-      'what has become of its connection since it was held, where an approval has another effect for that reason, as a sentence: the connection was replaced, or the call would not be made',
+      'what has become of its connection since it was held, or of the token of the person for whom it is made, where an approval has another effect for that reason, as a sentence: the connection or the token was replaced, or the call would not be made',
     ),
   platform_message,
   standing: OfferShown,

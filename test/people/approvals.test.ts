@@ -93,6 +93,26 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
     expect(server.bearers).toEqual([]);
   });
 
+  test('who decides reads that the token of the person was ended, refused, or replaced by another one since', async () => {
+    const id = await held(ANN);
+    const noteOf = async (one: string) => {
+      const { connection_note: note } = (await expectStatus(200, ask(`/owner/approvals/${one}`))).body;
+      expect((await careful.request('GET', `/approve/${one}/request`)).body.connection_note).toBe(note);
+      return note;
+    };
+    expect(await noteOf(id)).toBeNull();
+    await expectStatus(200, organisation.ask('POST', '/owner/people/end', { caller: ANN }));
+    expect(await noteOf(id)).toContain('has no usable token any more: an approved call is not made');
+    world.clock.skewMs = 120_000;
+    const at = new Date(world.running.broker.clock()).toISOString().slice(0, 13).replace('T', ' ');
+    await connected(ANN, 'ann-elsewhere');
+    expect(await noteOf(id)).toContain(`gave another token on ${at}`);
+    const later = await held(ANN);
+    expect(await noteOf(later)).toBeNull();
+    await world.db.updateTable('person_tokens').set({ status: 'reauth_needed' }).execute();
+    expect(await noteOf(later)).toContain('The platform refuses the token of the person');
+  });
+
   describeInChromium('in a browser', () => {
     const browser = shared(() => startBrowser());
 
