@@ -1,12 +1,21 @@
 /** Signature counters of passkeys: a passkey whose counter does not increase may have been cloned, and is disabled. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { usePasskey } from '../../broker/store/passkeys.ts';
+import { disableRegressed, usePasskey } from '../../broker/store/passkeys.ts';
 import type { PasskeyTable } from '../../broker/store/tables/approvals.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { whileAuditRowsAreRefused } from '../world/faults.ts';
-import { approveWith, assertionFor, enrol, registerBegin, signBegin, signFinish } from '../world/passkeys.ts';
+import {
+  approveWith,
+  assertionFor,
+  decideWith,
+  enrol,
+  registerBegin,
+  signBegin,
+  signFinish,
+  signInWith,
+} from '../world/passkeys.ts';
 import { givenSigning } from '../world/signing.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { fresh } from '../world/world.ts';
@@ -79,9 +88,14 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
         return organisation.ask('POST', `${ROOT}/register/finish`, { response, device_name: 'Again' });
       };
       expectEnvelope(await again(), 409, 'passkey_exists');
+      const colleague = await organisation.addOwner('admin');
+      const foreign = organisation.ask('DELETE', `/owner/passkeys/${event.flags.passkey.id}`, undefined, colleague);
+      expectEnvelope(await foreign, 404, 'not_found');
       expect((await organisation.ask('DELETE', `/owner/passkeys/${(await own())[0].id}`)).status).toBe(200);
       expect(await own()).toMatchObject([{ credential_id: spare.credentialId }]);
       expectEnvelope(await organisation.ask('DELETE', `/owner/passkeys/${event.flags.passkey.id}`), 404, 'not_found');
+      const rename = organisation.ask('POST', `/owner/passkeys/${event.flags.passkey.id}/rename`, { device_name: 'x' });
+      expectEnvelope(await rename, 404, 'not_found');
       expectEnvelope(await again(), 409, 'passkey_exists');
       // The agent's breaker is not affected.
       const me = await agent.get('/v1/agents/me');
@@ -121,6 +135,7 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
     expect(await use(mine, 1, crypto.randomUUID())).toBe(false);
     await become('viewer');
     expect(await use(mine, 1)).toBe(false);
+    expect(await usePasskey(db(), mine!, { counter: 1, at: Date.now(), may: 'decide' })).toBe(false);
     await become('admin');
     for (const status of ['disabled', 'removed'] as const) {
       await set({ status });
@@ -131,6 +146,23 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
     for (const counter of [1, 0]) expect(await use(mine, counter)).toBe(false);
     // The maximum (WebAuthn section 6.1).
     expect(await use(mine, 2 ** 32 - 1)).toBe(true);
+    // A passkey without a counter is not taken for a clone when it is refused for another reason.
+    expect(await disableRegressed(db(), theirs!, 0)).toBeUndefined();
+  });
+
+  test('the first use of a passkey since a restore is recorded once, whatever it is used for', async () => {
+    const mark = () =>
+      db().updateTable('passkeys').set({ restored_counter: 5 }).where('credential_id', '=', key.credentialId).execute();
+    const uses: [string, () => Promise<{ status: number }>][] = [
+      ['an approval', async () => await approveWith(world, await hold(), key)],
+      ['a decision', async () => await decideWith(world, 'deny', await hold(), key)],
+      ['a sign-in', async () => await signInWith(world, key)],
+    ];
+    for (const [at, [what, use]] of uses.entries()) {
+      await mark();
+      for (let round = 0; round < 2; round++) expect((await use()).status, what).toBe(200);
+      expect(await events('passkey_counter_restored'), what).toHaveLength(at + 1);
+    }
   });
 
   test('AP-11 a regression that cannot be recorded is a 503; the next attempt records it', async () => {

@@ -68,6 +68,9 @@ describe.each(ONE_STORE)(`approvals that can be signed on %s${postgresNote}`, (s
     const response = await assertionFor(world, id, key);
     await organisation.deny(id);
     await refused(id, () => signFinish(world, response), 409, 'already_decided');
+    // However old the challenge.
+    world.clock.skewMs = 5 * MINUTE_MS + 1_000;
+    await refused(id, () => signFinish(world, response), 409, 'already_decided');
   });
 
   test('AP-03 after its deadline an approval is expired, however recent the challenge', async () => {

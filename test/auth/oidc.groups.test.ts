@@ -1,12 +1,13 @@
 /** Roles of owners by their groups at the identity provider (OIDC_ROLES). */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
+import { updateAgent } from '../../broker/store/agents.ts';
 import type { Db } from '../../broker/store/store.ts';
 import { type Answer, expectStatus, jsonPost, jsonRequest, send } from '../world/agent.ts';
 import { Browser } from '../world/browser/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { withLockContention } from '../world/lock-contention.ts';
-import { decideWith, enrol } from '../world/passkeys.ts';
+import { assertionFor, decideWith, enrol, signBegin, signFinish } from '../world/passkeys.ts';
 import { startLyingProvider } from '../world/servers/lying-provider.ts';
 import { startPushService, subscribe } from '../world/servers/push-service.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -217,6 +218,25 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect([refused.status, refused.body.detail]).toEqual([403, expect.stringContaining('more than 30 days ago')]);
     expect(await roleNow(await signIn(['on call']))).toBe('approver');
     expect((await decide()).status).toBe(200);
+  });
+
+  test('the agent’s owner approves by passkey for 30 days after the last sign-in, and cannot begin or finish it later', async () => {
+    const came = await signIn(['on call']);
+    expect(await roleNow(came)).toBe('approver');
+    const { id } = (await came.me()).body;
+    const owner = (await world.db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
+    const device = await enrol(world, organisation, { by: owner });
+    const agent = await organisation.agent({ name: 'owned', rules: DEMO_RULES });
+    agent.clock = () => Date.now() + world.clock.skewMs;
+    await updateAgent(world.db, organisation.id, agent.id, { owner_id: id });
+    world.clock.skewMs = 30 * DAY_MS - 2 * MINUTE_MS;
+    const [first, second] = [await agent.hold(WRITE), await agent.hold(WRITE)];
+    expect((await signFinish(world, await assertionFor(world, first, device))).status).toBe(200);
+    const late = await assertionFor(world, second, device);
+    world.clock.skewMs += 3 * MINUTE_MS;
+    expectEnvelope(await signFinish(world, late), 400, 'verification_failed');
+    expectEnvelope(await signBegin(world, second), 404, 'not_found');
+    expect((await organisation.ask('GET', `/owner/approvals/${second}`)).body.status).toBe('pending');
   });
 
   test('a person’s own devices are notified for 30 days after the last sign-in, and removed when no group gives a role', async () => {
