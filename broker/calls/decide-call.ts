@@ -12,6 +12,7 @@ import type { EarlierCalls } from './earlier-calls.ts';
 import type { Forwarded } from './forwarded.ts';
 import { usesTheSame } from './limits.ts';
 import type { ToolOnFile } from './mcp/tool-on-file.ts';
+import { approvalsNeeded } from './refusal.ts';
 import { reloadPrincipal } from './reload.ts';
 import { repeatOf } from './repeat.ts';
 
@@ -39,8 +40,8 @@ const isNoted = (again: Ask, { call }: Ask): boolean =>
   (again.call?.notes ?? []).every((kind) => call?.notes?.includes(kind));
 
 /**
- * Returns undefined when the call may be sent. `isApproved`: a person approved it, which stands in for a hold. `standing`: the standing
- * approval that it used, the only one that counts, unless it was ended meanwhile.
+ * Returns undefined when the call may be sent. `approvals`: how many people approved it, which stands in for a hold that needs
+ * no more of them. `standing`: the standing approval that it used, the only one that counts, unless it was ended meanwhile.
  */
 export async function decideAgain(
   services: Uses<'clock' | 'store'> & { facts: FactsReader; loadFacts: FactsLoader; earlierCalls: EarlierCalls },
@@ -48,9 +49,9 @@ export async function decideAgain(
   ask: Ask,
   {
     connectionId,
-    isApproved,
+    approvals,
     standing,
-  }: { connectionId: string; isApproved: boolean; standing: StandingApproval | undefined },
+  }: { connectionId: string; approvals: number; standing: StandingApproval | undefined },
 ): Promise<Forwarded | undefined> {
   const { broker } = services;
   const { platform: platformId } = call.action;
@@ -75,7 +76,7 @@ export async function decideAgain(
     isDeepStrictEqual(verdict.mask, call.mask) &&
     // The limits it uses and its look-back marks were stored with its intent, so they must still be the same.
     (!readsPast || (usesTheSame(facts, ask, now) && isNoted(again, ask)));
-  if ((verdict.kind === 'allow' || isApproved) && isSame) return undefined;
+  if (approvals >= approvalsNeeded(verdict) && isSame) return undefined;
   const detail =
     'The facts on which this call is decided changed while its token was refreshed. Nothing was sent: send the call again.';
   return { kind: 'unreachable', code: 'token_unavailable', detail, sent: false };

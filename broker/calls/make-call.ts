@@ -22,7 +22,7 @@ import { asStopped } from './forwarded.ts';
 import { isReadStep } from './git-request.ts';
 import { chargeLimits } from './limits.ts';
 import { refuseTool } from './mcp/tool-on-file.ts';
-import { refuse } from './refusal.ts';
+import { approvalsIn, refuse } from './refusal.ts';
 import { sendCall } from './send.ts';
 import { answerAttributes, requestAttributes } from './trace-attributes.ts';
 
@@ -143,7 +143,13 @@ async function sendAndRecord(
   const { watch, record } = call;
   const made = { auditId: record.auditId, now };
   if (hasAny(ask.call?.notes)) earlierCalls.noted(facts, ask, made);
-  const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing: standingOf(cleared) };
+  const allowed = {
+    ...connected,
+    verdict,
+    ask,
+    approvals: replay ? approvalsIn(replay.provenance) : 0,
+    standing: standingOf(cleared),
+  };
   const endNoting = hasAny(ask.call?.kinds) ? earlierCalls.whileRead(facts, ask, made.auditId) : undefined;
   const beforeEnd = ask.call?.earlier && (() => earlierCalls.meanwhile(facts, ask));
   const sending = { ...call, mask: verdict.mask, standing: taken.given, ...(beforeEnd && { beforeEnd }) };

@@ -31,13 +31,15 @@ export const notAsApproved = ({ record }: Call, reason: string, detail: string):
   call: record,
 });
 
+/** How many people approved a call. */
+export const approvalsIn = ({ approved_before: before = [] }: ApprovalProvenance): number => before.length + 1;
+
+/** How many people have to approve a call; 0: none. */
+export const approvalsNeeded = (verdict: Verdict): number => (verdict.kind === 'hold' ? (verdict.approvers ?? 1) : 0);
+
 /** The rules need the approval of more people now than approved the call; undefined when they do not. */
-export function tooFewApproved(
-  call: Call,
-  verdict: Verdict,
-  { approved_before: before = [] }: ApprovalProvenance,
-): Outcome | undefined {
-  const [given, needed] = [before.length + 1, (verdict.kind === 'hold' && verdict.approvers) || 1];
+export function tooFewApproved(call: Call, verdict: Verdict, provenance: ApprovalProvenance): Outcome | undefined {
+  const [given, needed] = [approvalsIn(provenance), approvalsNeeded(verdict)];
   if (given >= needed) return undefined;
   const detail = `The rules now need the approval of ${needed} people, and this call has that of ${given}.`;
   return notAsApproved(call, 'more_approvers_needed', detail);

@@ -18,20 +18,20 @@ import type { Forwarded } from './forwarded.ts';
 import { isDue, isRequest, REAUTH, type Renew, renewerOf, type TokenServices } from './token-renewal.ts';
 
 /**
- * `ask`, `verdict`: how the call was decided. `isApproved`: a person approved it, which stands in for a hold. `standing`: the standing
- * approval that it used.
+ * `ask`, `verdict`: how the call was decided. `approvals`: how many people approved it, which stands in for a hold that needs no more of
+ * them. `standing`: the standing approval that it used.
  */
 type Allowed = Extract<Connected, { ok: true }> & {
   ask: Ask;
   verdict: Verdict;
-  isApproved: boolean;
+  approvals: number;
   standing: StandingApproval | undefined;
 };
 
 export async function sendCall(
   services: CallServices,
   call: Call,
-  { platform, connection, credential, ask, verdict, isApproved, standing }: Allowed,
+  { platform, connection, credential, ask, verdict, approvals, standing }: Allowed,
 ): Promise<Fresh> {
   const { grant } = verdict;
   const attested = { turns: 0 };
@@ -48,7 +48,7 @@ export async function sendCall(
           ? forwardMcp(services, call, { platform, connection, credential: fresh, grant, attested }, toolOf(call.path))
           : forward(services.broker, platform, call, connection, fresh);
       },
-      decideAgain: () => decideAgain(services, call, ask, { connectionId: connection.id, isApproved, standing }),
+      decideAgain: () => decideAgain(services, call, ask, { connectionId: connection.id, approvals, standing }),
     },
   );
 }

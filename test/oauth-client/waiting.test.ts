@@ -224,6 +224,20 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       expect(sent()).toBe(1);
     });
 
+    test('an approved held call is not sent after the wait when its rule needs the approval of more people now', async () => {
+      const rule = { name: 'ask', effect: 'require_approval', methods: ['GET'] };
+      await organisation.guardrails([rule]);
+      const held = await expectStatus(202, agent.act(READ));
+      await outlive(world, connection, MINUTE_MS);
+      const { body } = await whileWaiting(
+        () => organisation.guardrails([{ ...rule, approvers: 2 }]),
+        () => organisation.approve(held.body.approval_id),
+      );
+      expect(body).toMatchObject({ status: 'approved', executed_at: null });
+      expect(body.execution_error).toContain('changed while its token was refreshed. Nothing was sent');
+      expect(sent()).toBe(0);
+    });
+
     test('control case: without a change the call is sent once, with the new token', async () => {
       await outlive(world, connection, MINUTE_MS);
       const answer = await whileWaiting(async () => undefined);
