@@ -99,13 +99,13 @@ export async function decideHeldIf(
 ): Promise<Decided | { kind: 'undone' }> {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const decided = await decideAsRead(...decision);
-    if (decided !== APPROVED_MEANWHILE) return decided;
+    if (decided !== CHANGED_MEANWHILE) return decided;
   }
   throw new Error('The approvals of a held call changed during every attempt to decide it.');
 }
 
-/** Somebody else approved the call since it was read, or an earlier approval does not count any more: nothing was decided. */
-const APPROVED_MEANWHILE = Symbol('approved meanwhile');
+/** Somebody else approved or corrected the call since it was read, or an earlier approval does not count any more: nothing was decided. */
+const CHANGED_MEANWHILE = Symbol('changed meanwhile');
 
 async function decideAsRead(
   services: Changing & { replays: Replays } & Uses<'vault'>,
@@ -114,7 +114,7 @@ async function decideAsRead(
   by: OwnerDecision,
   { correlationId }: { correlationId: string },
   condition: (tx: Db) => Promise<boolean>,
-): Promise<Decided | { kind: 'undone' } | typeof APPROVED_MEANWHILE> {
+): Promise<Decided | { kind: 'undone' } | typeof CHANGED_MEANWHILE> {
   const { broker, recorder, changes, replays } = services;
   const { db } = broker.store;
   const held = await findHeldCall(db, owner.organisation_id, approvalId);
@@ -171,8 +171,7 @@ async function decideAsRead(
   if (recorded instanceof RolledBack || !decided) {
     const after = await findHeldCall(db, owner.organisation_id, approvalId);
     const why = after && whyNot(after, now);
-    if (after && !why && after.request_hash !== shown) return { kind: 'changed', requestHash: after.request_hash };
-    return why ?? (after ? APPROVED_MEANWHILE : { kind: 'expired' });
+    return why ?? (after ? CHANGED_MEANWHILE : { kind: 'expired' });
   }
   changes.tell(ref);
   const approval: ApprovalTable = decided;
