@@ -1,13 +1,18 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { decideHeld } from '../../broker/approvals/decide.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { deleteGrant, listGrants, moveAgent, putGrant } from '../../broker/store/agents.ts';
+import { findApproval } from '../../broker/store/approvals.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import { putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
+import { heartbeat } from '../../broker/store/instances.ts';
+import { type Claim, endIntendedReplay, moveReplay, type ReplayStep, takeClaim } from '../../broker/store/replays.ts';
+import { approveAndDie } from '../world/after-crash.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { failAtIntents } from '../world/faults.ts';
 import { sized } from '../world/runner/thorough.ts';
 import { everythingStored, placesOf } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote, STORES, testOnOne } from '../world/stores.ts';
@@ -287,6 +292,51 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     const answer = await agent.get(`/v1/approvals/${id}?wait=20`);
     expect(answer.body.result.status, answer.text).toBe(200);
     expect(world.upstream.seen).toHaveLength(before + 1);
+  });
+
+  test('an approved call whose intent could not be stored is made once the store works again', async () => {
+    const id = await hold();
+    const repair = await failAtIntents(world);
+    try {
+      const decided = await withoutCalls(world, () => organisation.approve(id));
+      expect(decided.body, decided.text).toMatchObject({
+        status: 'approved',
+        executed_at: null,
+        execution_error: null,
+      });
+    } finally {
+      await repair();
+    }
+    const { recorder } = world.running.services;
+    await vi.waitUntil(async () => (await recorder.retryLate()) === 0, { timeout: 10_000, interval: 50 });
+    const { body } = await agent.get(`/v1/approvals/${id}?wait=20`);
+    expect(body).toMatchObject({ status: 'approved', result: { status: 200 } });
+    expect(world.upstream.seen).toHaveLength(1);
+  });
+
+  test('only the process with the claim moves a replay, and each step is made once', async () => {
+    const id = await hold();
+    const mine = uuidv4();
+    await heartbeat(world.db, mine, NOW());
+    await approveAndDie(world, organisation, id, mine);
+    const stateOf = async () => (await findApproval(world.db, organisation.id, id))!;
+    const former = await stateOf();
+    const claim = (await takeClaim(world.db, former, mine))!;
+    expect(await takeClaim(world.db, former, mine)).toBeUndefined();
+    const [audit, another] = [uuidv4(), uuidv4()];
+    const failed = { exec_state: 'failed', executed_at: null, execution_error: 'x' } as const;
+    const move = (by: Claim, auditId: string, step: ReplayStep) => moveReplay(world.db, by, auditId, step, NOW());
+    const end = (auditId: string) => endIntendedReplay(world.db, claim, auditId, failed, NOW());
+    expect(await move(former, audit, { exec_state: 'intent' })).toBe(false);
+    expect(await end(audit)).toBe(false);
+    expect(await move(claim, audit, { exec_state: 'intent' })).toBe(true);
+    expect(await takeClaim(world.db, claim, mine)).toBeUndefined();
+    for (const step of [{ exec_state: 'intent' }, failed] as const)
+      expect(await move(claim, another, step)).toBe(false);
+    expect(await end(another)).toBe(false);
+    expect(await stateOf()).toMatchObject({ exec_state: 'intent', replay_audit_id: audit });
+    expect(await end(audit)).toBe(true);
+    expect([await move(claim, audit, failed), await end(audit)]).toEqual([false, false]);
   });
 
   test('AP-26 a result has a size limit, may hold NUL, and never the credential; it is stored sealed', async () => {

@@ -7,7 +7,7 @@ import {
   breakerFacts,
   refuses,
 } from '../../broker/policy/breaker.ts';
-import { strike as strikeStored } from '../../broker/store/breakers.ts';
+import { claimTrial, closeBreaker, releaseTrial, strike as strikeStored } from '../../broker/store/breakers.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 import { stateOf, strike } from './breaker-model.ts';
@@ -119,3 +119,33 @@ test.each(STORES)(`the store counts strikes as the model does, on %s${postgresNo
     { numRuns: 40 },
   );
 });
+
+test.each(STORES)(
+  `a trial is of one call until it expires, and closes no breaker that opened again, on %s${postgresNote}`,
+  async (store) => {
+    const world = await startWorld(store);
+    const organisation = await world.organisation();
+    const { id } = await organisation.agent({ grants: {} });
+    const key = {
+      organisation_id: organisation.id,
+      agent_id: id,
+      cause: 'breaker_upstream_failure',
+      key: 'demo',
+    } as const;
+    const openMs = 60_000;
+    const fail = (now: number) => strikeStored(world.db, key, { strikes: 1, windowMs: 60_000, openMs }, now);
+    const claim = (now: number) => claimTrial(world.db, key, openMs, now);
+    await fail(1_000);
+    expect([await claim(60_999), await closeBreaker(world.db, key, 60_999)]).toEqual([false, false]);
+    expect([await claim(61_000), await claim(61_000), await claim(120_999)]).toEqual([true, false, false]);
+    // The first call was not heard of again. When it ends after all, it does not release the trial of the next one.
+    expect(await claim(121_000)).toBe(true);
+    await releaseTrial(world.db, key, 61_000);
+    expect(await claim(122_000)).toBe(false);
+    await releaseTrial(world.db, key, 121_000);
+    expect(await claim(122_000)).toBe(true);
+    await fail(123_000);
+    expect(await closeBreaker(world.db, key, 124_000)).toBe(false);
+    expect([await claim(183_000), await closeBreaker(world.db, key, 184_000)]).toEqual([true, true]);
+  },
+);
