@@ -32,15 +32,14 @@ export type SettledItem = {
 
 /**
  * Decides each call in the given order, as a single decision would, each with its own audit row and receipt. Approved calls run a few at a time. The
- * result waits for them up to `timeoutMs`; after that they continue in the background and no further call is approved. `stillMay`: whether the owner
- * may still decide; checked before each call, because earlier calls take time. When the store becomes unavailable after a call was decided, the rest
- * stays undecided; before that, its error is thrown.
+ * result waits for them up to `timeoutMs`; after that they continue in the background and no further call is approved. When the store becomes
+ * unavailable after a call was decided, or the owner may not decide any more, the rest stays undecided; before that, the store's error is thrown.
  */
 export async function decideMany(
   services: Changing & { replays: Replays } & Uses<'vault' | 'storeOutage'>,
   { owner, session, how, correlationId }: ChangingOwner & { how: 'console' | 'api' },
   { status, note, items }: Pick<OwnerDecision, 'status' | 'note'> & { items: readonly ShownCall[] },
-  { timeoutMs, stillMay }: { timeoutMs: number; stillMay: () => Promise<boolean> },
+  { timeoutMs }: { timeoutMs: number },
 ): Promise<SettledItem[]> {
   const { store, storeOutage } = services.broker;
   const began = performance.now();
@@ -58,8 +57,7 @@ export async function decideMany(
   };
   for (const { approvalId, requestHash } of items) {
     const decision = { status, how, requestHash, ...(note !== undefined && { note }) };
-    if (!isRecording || !(await hasRoom(running, left)) || !(await stillMay().catch(orUnavailable)))
-      kinds.set(approvalId, 'not_decided');
+    if (!isRecording || !(await hasRoom(running, left))) kinds.set(approvalId, 'not_decided');
     else {
       const decided = await decideHeld(services, owner, approvalId, decision, { correlationId, session }).catch(
         orUnavailable,

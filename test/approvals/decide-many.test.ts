@@ -1,6 +1,6 @@
 /** Bulk decisions on held calls: each decided independently, each with its own result, and only calls that were shown. */
-import { describe, expect, test } from 'vitest';
-import { MAX_DECIDED } from '../../broker/approvals/decide-many.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { decideMany, MAX_DECIDED } from '../../broker/approvals/decide-many.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectStatus } from '../world/agent.ts';
@@ -118,6 +118,30 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
     expect(made()).toBe(4);
     expect(await statusOf(items[4]!)).toBe('pending');
   });
+
+  onOne(
+    'while the platform does not answer, no more than may run concurrently are approved, and the answer does not wait',
+    async () => {
+      const items = await hold(6);
+      const waiting: (() => void)[] = [];
+      world.upstream.answer = (_request, response) => void waiting.push(() => response.writeHead(200).end('{}'));
+      onTestFinished(() => {
+        for (const answer of waiting) answer();
+      });
+      const settled = await decideMany(
+        world.running.services,
+        { owner: organisation.owner, how: 'api', correlationId: uuidv4() },
+        {
+          status: 'approved',
+          items: items.map((one) => ({ approvalId: one.approval_id, requestHash: one.request_hash })),
+        },
+        { timeoutMs: 500 },
+      );
+      expect(settled.map(({ kind }) => kind)).toEqual([...Array(4).fill('decided'), ...Array(2).fill('not_decided')]);
+      expect(await statusOf(items[4]!)).toBe('pending');
+      await expect.poll(() => waiting.length).toBe(4);
+    },
+  );
 
   onOne('the same one twice, none, or more than are allowed are refused as a whole', async () => {
     const [item] = (await hold(1)) as [Item];

@@ -67,7 +67,7 @@ export const decideManyApprovals = route({
   },
   errors: ['invalid_request'],
   handle: async (context) => {
-    const { services, body, stillMay } = context;
+    const { services, body } = context;
     const { decision, note, items } = body;
     const ownerDecision = {
       status: decision === 'approve' ? ('approved' as const) : ('denied' as const),
@@ -76,7 +76,6 @@ export const decideManyApprovals = route({
     };
     const settled = await decideMany(services, changingOwner(context), ownerDecision, {
       timeoutMs: REPLAY_WAIT_MS,
-      stillMay,
     });
     const results = settled.map((one) => shown(services.broker, one, ownerDecision.status));
     return json(200, { results: await Promise.all(results) });
