@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { endOwner } from '../../broker/admin/organisations/owners.ts';
 import { type Decided, decideHeld } from '../../broker/approvals/decide.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { findApproval } from '../../broker/store/approvals.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
@@ -209,6 +210,32 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
     expect((await decide(id, 'approve', bob, now)).body.status).toBe('approved');
     expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ amount: 50 });
   });
+
+  onOne(
+    'a corrected call needs as many people, and may be decided in the channels, as the rules say of it now',
+    async () => {
+      const { approvers: _, ...plain } = TWO;
+      const other = await organisation.agent({ rules: [{ effect: 'allow' }, { ...plain, decide_in: ['ops'] }] });
+      const id = await other.hold(WRITE);
+      const correct = async (amount: number) => {
+        const { request_hash } = await shown(id);
+        const body = { request_hash, data: { amount } };
+        return (await organisation.ask('POST', `/owner/approvals/${id}/correct`, body, bob)).body;
+      };
+      const decideIn = async () => (await findApproval(world.db, organisation.id, id))!.decide_in;
+      expect([(await shown(id)).approvers, await decideIn()]).toEqual([null, '["ops"]']);
+      await organisation.guardrails([TWO]);
+      const corrected = await correct(1);
+      expect([corrected.approvers, await decideIn()]).toEqual([{ needed: 2, given: 0 }, null]);
+      await organisation.guardrails([]);
+      expect([(await correct(2)).approvers, await decideIn()]).toEqual([null, '["ops"]']);
+      await organisation.guardrails([TWO]);
+      const { request_hash } = await correct(3);
+      expect((await decide(id, 'approve', ann, { request_hash })).body.status).toBe('pending');
+      expect((await decide(id, 'approve', bob, { request_hash })).body.status).toBe('approved');
+      expect(made()).toBe(1);
+    },
+  );
 
   onOne('by passkey without a session: the answer is pending until the last person has signed', async () => {
     const id = await hold();

@@ -5,6 +5,12 @@ import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { putPolicy } from '../../broker/store/governed-versions.ts';
+import {
+  endStandingApproval,
+  findStandingTerms,
+  standsFor,
+  useStandingApproval,
+} from '../../broker/store/standing-approvals.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
 import { startReplica } from '../world/replica.ts';
@@ -97,6 +103,20 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(await status(agent)).toBe(200);
     world.clock.skewMs = 61_000;
     expect(await status(agent)).toBe(202);
+  });
+
+  test('a use is refused when it ended or expired after the call was decided', async () => {
+    const agent = await organisation.agent();
+    const id = await make(agent, { count: 5, for_seconds: 60 });
+    const ref = { organisation_id: organisation.id, id };
+    const { expires_at } = (await findStandingTerms(world.db, organisation.id, id))!;
+    const use = async (now: number) => (await useStandingApproval(world.db, ref, now))?.uses_left;
+    const stands = (now: number) => standsFor(world.db, ref, now);
+    expect([await use(expires_at), await stands(expires_at)]).toEqual([undefined, false]);
+    expect([await use(expires_at - 1), await stands(expires_at - 1)]).toEqual([4, true]);
+    expect(await endStandingApproval(world.db, ref, organisation.owner.id, expires_at)).toBe(false);
+    expect(await endStandingApproval(world.db, ref, organisation.owner.id, expires_at - 1)).toBe(true);
+    expect([await use(expires_at - 1), await stands(expires_at - 1)]).toEqual([undefined, false]);
   });
 
   test('ends with its agent and with its grant', async () => {

@@ -22,6 +22,7 @@ import {
   TELEGRAM_TOKEN,
 } from '../world/servers/chat-servers.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { HOUR_MS } from '../world/times.ts';
 import { fresh, givenWorld, shared, WRITE } from '../world/world.ts';
 
 const server = shared(() => startChatServer());
@@ -315,11 +316,17 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
   test('a signed click of a person who may not decide is refused, explained to the person, and recorded', async () => {
     const viewer = await organisation.addOwner('viewer');
     const gone = await organisation.addOwner('approver');
-    const people = { [ANN]: email(), U0000000001: viewer.email, U0000000002: gone.email };
+    const away = await organisation.addOwner('approver');
+    const monthAgo = { role_by_groups: 1, last_sign_in_at: Date.now() - 31 * 24 * HOUR_MS };
+    await world.db.updateTable('owners').set(monthAgo).where('id', '=', away.id).execute();
+    const elsewhere = await world.demoOrganisation();
+    const people = {
+      ...{ [ANN]: email(), U0000000001: viewer.email, U0000000002: gone.email },
+      ...{ U0000000003: away.email, U0000000004: elsewhere.owner.email },
+    };
     const { id: channelId } = await addSlack({ people });
     await organisation.ask('DELETE', `/owner/owners/${gone.id}`);
     const other = await addSlack({ name: 'other' });
-    const elsewhere = await world.demoOrganisation();
     const foreign = await elsewhere.ask('POST', '/owner/channels', {
       name: 'ops',
       kind: 'slack',
@@ -333,6 +340,8 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
       ['unmapped', () => pressInSlack(world, channelId, approve, { user: 'U0000000009' }), /not among the people/],
       ['viewer', () => pressInSlack(world, channelId, approve, { user: 'U0000000001' }), /role is viewer/],
       ['removed', () => pressInSlack(world, channelId, approve, { user: 'U0000000002' }), /No owner has the address/],
+      ['away', () => pressInSlack(world, channelId, approve, { user: 'U0000000003' }), /more than 30 days ago/],
+      ['elsewhere', () => pressInSlack(world, channelId, approve, { user: 'U0000000004' }), /No owner has the address/],
       [
         'forged',
         () => pressInSlack(world, channelId, `${approve.slice(0, -8)}AAAAAAAA`),
@@ -354,7 +363,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     }
     const told = await server.waitFor('chat.postEphemeral', cases.length);
     expect(told[0]).toMatchObject({ channel: SLACK_CHANNEL, user: 'U0000000009' });
-    expect((await refusals())[7]).toMatchObject({
+    expect((await refusals()).at(-1)).toMatchObject({
       approval_id: id,
       flags: { click: { user: 'U0000000009', name: 'ops' } },
     });

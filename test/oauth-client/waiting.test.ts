@@ -238,6 +238,28 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       expect(sent()).toBe(0);
     });
 
+    test('a standing approval that is revoked during the wait lets nothing pass; its last use is enough otherwise', async () => {
+      const rule = { name: 'ask', effect: 'require_approval', methods: ['GET'], remember: true };
+      await organisation.guardrails([rule]);
+      const useLast = async (meanwhile: (standing: string) => Promise<unknown>) => {
+        const held = await expectStatus(202, agent.act(READ));
+        const standing = { count: 1, for_seconds: 3600, free: [] };
+        const approved = await expectStatus(200, organisation.approve(held.body.approval_id, { standing }));
+        await outlive(world, connection, MINUTE_MS);
+        const before = sent();
+        const answer = await whileWaiting(() => meanwhile(approved.body.standing_approval));
+        return [answer.status, sent() - before];
+      };
+      expect(await useLast(async () => undefined)).toEqual([200, 1]);
+      const revoke = (id: string) =>
+        world.db
+          .updateTable('standing_approvals')
+          .set({ ended_at: 1, ended_because: 'owner', ended_by: organisation.owner.id })
+          .where('id', '=', id)
+          .execute();
+      expect(await useLast(revoke)).toEqual([502, 0]);
+    });
+
     test('control case: without a change the call is sent once, with the new token', async () => {
       await outlive(world, connection, MINUTE_MS);
       const answer = await whileWaiting(async () => undefined);

@@ -266,6 +266,20 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
     expect(world.upstream.seen.at(-1)!.headers['content-range']).toBe('bytes 11-21/22');
   });
 
+  test('the same request to another platform does not join', async () => {
+    await organisation.platform({ id: 'twin' });
+    const caller = await organisation.agent({ grants: { demo: {}, twin: {} } });
+    const body = fresh();
+    const via = (connection: string) =>
+      rawClient(() => caller)('POST', `/proxy/${connection}/items`, { body, headers: { 'x-svc-wait': '0' } });
+    const first = idOf(await via('demo-main'));
+    expect(idOf(await via('demo-main'))).toBe(first);
+    expect(idOf(await via('twin-main'))).not.toBe(first);
+    await organisation.approve(first);
+    expect(idOf(await via('twin-main'))).not.toBe(first);
+    expect((await via('demo-main')).status).toBe(200);
+  });
+
   test('equal parts with another boundary join, other parts do not', async () => {
     const send = (boundary: string, title: string) => {
       const part = (name: string, value: string) =>
