@@ -65,6 +65,7 @@ describe('signed notes', () => {
       line(3, Buffer.alloc(4)),
       '— witness.example/w1',
       '— witness.example/w1 AAAA',
+      `— witness.example/w1 ${cosigner.id.toString('base64')}`,
     ])
       expect(cosignatureOf(head, `${other}\n`, cosigner), other).toBeUndefined();
     expect([cosigner.isWitness, readVkey(EXAMPLE).isWitness]).toEqual([true, false]);

@@ -1,8 +1,9 @@
 /** A strict witness that speaks tlog-witness: what it co-signs, and what happens when it is unavailable or has seen a larger tree. */
 import { createHash, generateKeyPairSync, sign, verify } from 'node:crypto';
 import { createServer } from 'node:http';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { newOrigin } from '../../broker/receipt-log/log-keys.ts';
 import { listenOnLoopback } from '../world/listen.ts';
 import { isConsistent } from '../world/rfc9162.ts';
 import { afterFile } from '../world/runner/after-file.ts';
@@ -20,7 +21,7 @@ async function startWitness() {
   const id = createHash('sha256').update(`${NAME}\n`).update(material).digest().subarray(0, 4);
   const logs = new Map<string, Seen>();
   const answers: number[] = [];
-  const state = { isAway: false };
+  const state = { isAway: false, isForging: false };
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -45,7 +46,8 @@ async function startWitness() {
     logs.set(origin, now);
     const time = Buffer.alloc(8);
     time.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 1000)));
-    const signed = sign(null, Buffer.from(`cosignature/v1\ntime ${time.readBigUInt64BE()}\n${text}`), privateKey);
+    const told = state.isForging ? `${text}another tree` : text;
+    const signed = sign(null, Buffer.from(`cosignature/v1\ntime ${time.readBigUInt64BE()}\n${told}`), privateKey);
     answer(200, `— ${NAME} ${Buffer.concat([id, time, signed]).toString('base64')}\n`);
   });
   const port = await listenOnLoopback(server);
@@ -121,6 +123,38 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
     witness.state.isAway = false;
     await agent.act(READ);
     await cosignedAbove(size);
+  }, 180_000);
+
+  test('that have signed a larger tree are reported, and sent nothing more of that log', async () => {
+    const errors = vi.spyOn(world.running.broker.log, 'error');
+    const origin = newOrigin(world.running.baseUrl, organisation.id);
+    const larger = { size: 1_000, root: Buffer.alloc(32, 1) };
+    witness.logs.set(origin, larger);
+    await agent.act(READ);
+    const reported = expect.objectContaining({ security: true, origin, seen: 1_000 });
+    await expect
+      .poll(() => errors.mock.calls, { timeout: 30_000, interval: 250 })
+      .toContainEqual([reported, expect.stringContaining('larger tree')]);
+    expect(witness.cosigned(await checkpoint())).toBe(false);
+    expect([witness.logs.get(origin), witness.answers.includes(422)]).toEqual([larger, false]);
+  }, 180_000);
+
+  test('whose signature is of something else: it is not stored', async () => {
+    witness.state.isForging = true;
+    const answers = witness.answers.length;
+    await agent.act(READ);
+    await expect.poll(() => witness.answers.slice(answers), { timeout: 30_000, interval: 250 }).toContain(200);
+    const size = sizeOf(await checkpoint());
+    witness.state.isForging = false;
+    await agent.act(READ);
+    await cosignedAbove(size);
+    const [first] = await world.db
+      .selectFrom('log_checkpoints')
+      .select('cosignatures')
+      .where('organisation_id', '=', organisation.id)
+      .orderBy('size')
+      .execute();
+    expect(first).toEqual({ cosignatures: null });
   }, 180_000);
 
   test('are not sent checkpoints of a restored store before its review, and are afterwards', async () => {
