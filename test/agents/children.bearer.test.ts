@@ -1,6 +1,7 @@
 /** The bearer of a child, and invalid variants (specification, Authentication 4). */
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { childTokenReader } from '../../broker/auth/child-token.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { signCompact } from '../../broker/crypto/jws.ts';
 import { generateSigningKey, importSigningKey } from '../../broker/crypto/key-set.ts';
@@ -156,6 +157,15 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     const other = `${child.bearer.slice(0, -2)}${last === 'A' ? 'B' : 'A'}${child.bearer.at(-1)}`;
     await refused(other, 'invalid_signature');
     expect((await present(child.bearer)).status).toBe(200);
+  });
+
+  test('a cached verification ends when the key that signed the token is no longer in the key set', () => {
+    const { baseUrl, keys } = broker();
+    let set = keys.set('issuing');
+    const read = childTokenReader({ baseUrl, keys: { ...keys, set: () => set } });
+    expect([read(child.bearer).ok, read(child.bearer).ok]).toEqual([true, true]);
+    set = { ...set, verifyKeys: new Map() };
+    expect(read(child.bearer)).toMatchObject({ ok: false, refusal: { code: 'invalid_token' } });
   });
 
   test('strikes count only for holders of the token, and five open the breaker for that address', async () => {

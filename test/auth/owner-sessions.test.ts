@@ -85,7 +85,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
     const won = answers.find(({ status }) => status === 200)!;
     expect(won.body).toMatchObject({ email: organisation.owner.email, role: 'admin' });
     expect(won.headers.get('set-cookie')).toMatch(
-      /^svc_owner_\d+=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict/,
+      /^svc_owner_\d+=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/,
     );
   });
 
@@ -276,6 +276,7 @@ describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (stor
     ['for another audience', { aud: 'http://localhost' }],
     ['without an organisation', { org: undefined }],
     ['of another organisation', { org: crypto.randomUUID() }],
+    ['without a beginning', { iat: undefined }],
     ['without an end', { exp: undefined }],
     ['of nobody', { sub: undefined }],
   ])('a session %s is refused', async (_name, different) => {

@@ -157,6 +157,8 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(await works(sign('at+jwt', { iss: 'https://else.example' }))).toBe(401);
       expect(await works(sign('at+jwt', { sub: 'agt_00000000000000000000' }))).toBe(401);
       expect(await works(sign('at+jwt', { authorisation: crypto.randomUUID() }))).toBe(401);
+      expect(await works(sign('at+jwt', { authorisation: undefined }))).toBe(401);
+      expect(await works(sign('at+jwt', { exp: undefined }))).toBe(401);
     });
   });
 
