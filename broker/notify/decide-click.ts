@@ -30,7 +30,8 @@ type Judged =
   | { ok: true; held: HeldCall; owner: OwnerTable; decision: 'approve' | 'deny' }
   | { ok: false; why: string; held?: HeldCall };
 
-const NOT_OURS = 'This button does not belong to this channel, or belongs to another request.';
+const NOT_OURS =
+  'This button does not belong to this channel or to this request, or the request is no longer on record. The console shows what waits.';
 const isSuspendedNow = (what: 'agent' | 'platform') =>
   `The ${what} is suspended, so the approved call would not be made, and could not be approved again. Resume the ${what} first.`;
 const CORRECTED =
@@ -124,7 +125,7 @@ async function act(
         ? CORRECTED
         : decided.kind === 'not_allowed'
           ? 'You were removed, or your role was changed: an approver or an admin decides.'
-          : 'This call can no longer be decided.';
+          : 'This call has expired, so it can no longer be decided.';
   return await refuse(services, channel, click, { why, held, correlationId });
 }
 

@@ -389,7 +389,12 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     await change(second.id, { expires_at: Date.now() - 1 });
     await pressInSlack(world, channelId, second.buttons.approve);
     await expect.poll(async () => (await refusals()).length, { interval: 10 }).toBe(3);
-    expect((await refusals())[0]!.detail).toMatch(/can no longer be decided/);
+    expect((await refusals())[0]!.detail).toMatch(/has expired, so it can no longer be decided/);
+    // A message whose delivery is no longer on record, as after 40 days.
+    await world.db.deleteFrom('notice_deliveries').where('organisation_id', '=', organisation.id).execute();
+    await pressInSlack(world, channelId, second.buttons.approve);
+    await expect.poll(async () => (await refusals()).length, { interval: 10 }).toBe(4);
+    expect((await refusals())[0]!.detail).toMatch(/is no longer on record/);
     expect(server.of('platform')).toHaveLength(0);
   });
 });
