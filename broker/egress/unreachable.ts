@@ -2,17 +2,17 @@
 
 const TEXTS = {
   address_refused:
-    'The address of the upstream is not one that this broker may connect to: it is not public, and the operator has not allowed it (AGENT_BROKER_ALLOW_PRIVATE).',
-  bad_request: 'The request to the upstream is not valid HTTP.',
-  dns_failed: 'The host name of the upstream could not be resolved.',
-  connect_failed: 'Could not connect to the upstream.',
+    'The address of the server is not one that this broker may connect to: it is not public, and the operator has not allowed it (AGENT_BROKER_ALLOW_PRIVATE).',
+  bad_request: 'The request to the server is not valid HTTP.',
+  dns_failed: 'The host name of the server could not be resolved.',
+  connect_failed: 'Could not connect to the server.',
   proxy_unreachable: 'The outbound proxy of the broker (OUTBOUND_PROXY) does not answer.',
-  proxy_refused: 'The outbound proxy of the broker (OUTBOUND_PROXY) made no connection to the upstream.',
-  tls_failed: 'TLS handshake with the upstream failed, or its certificate is not valid.',
-  connection_lost: 'The connection to the upstream closed before the response was complete.',
-  timeout: 'The upstream did not answer in time.',
-  too_large: 'The response of the upstream is larger than allowed.',
-  broken_answer: 'The response of the upstream is not valid HTTP, or cannot be decoded.',
+  proxy_refused: 'The outbound proxy of the broker (OUTBOUND_PROXY) made no connection to the server.',
+  tls_failed: 'TLS handshake with the server failed, or its certificate is not valid.',
+  connection_lost: 'The connection to the server closed before the response was complete.',
+  timeout: 'The server did not answer in time.',
+  too_large: 'The response of the server is larger than allowed.',
+  broken_answer: 'The response of the server is not valid HTTP, or cannot be decoded.',
   not_mcp: 'The MCP server did not send a valid JSON-RPC response to the request.',
   not_utf8: 'The MCP server sent a message that is not in UTF-8, so its content cannot be passed on unchanged.',
   asked_back:
@@ -27,9 +27,9 @@ const TEXTS = {
     'The platform redirected this read to an address that is not followed. Followed is https, on port 443 or 8443, at a public address, without a user name or the credential in it.',
   redirected_again:
     'The platform redirected this read, and that address redirects again. Only one redirect is followed.',
-  busy: 'Too many calls to this upstream are waiting.',
+  busy: 'Too many calls to this server are waiting.',
   closed: 'The broker is shutting down.',
-  client_closed: 'The client closed its connection before the upstream answered.',
+  client_closed: 'The client closed its connection before the server answered.',
   access_ended:
     'The agent lost its access while the call was under way: it was suspended or revoked, or its grant, platform or connection was.',
   form_names_method:

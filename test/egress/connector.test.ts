@@ -112,7 +112,7 @@ describe('SS-07 DNS failures are refusals', () => {
       kind: 'unreachable',
       code: 'dns_failed',
       sent: false,
-      detail: 'The host name of the upstream could not be resolved.',
+      detail: 'The host name of the server could not be resolved.',
       ...(cause === undefined ? {} : { cause }),
     });
   });

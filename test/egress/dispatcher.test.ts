@@ -175,7 +175,7 @@ describe('requests that are not sent', () => {
       sent: false,
       cause: 'scheme',
       detail:
-        'The address of the upstream is not one that this broker may connect to: it is not public, and the operator has not allowed it (AGENT_BROKER_ALLOW_PRIVATE).',
+        'The address of the server is not one that this broker may connect to: it is not public, and the operator has not allowed it (AGENT_BROKER_ALLOW_PRIVATE).',
     });
     expect(await outbound.send(get(new URL(`https://127.0.0.1:${upstream.port}/`)))).toMatchObject({ cause: 'port' });
     expect(await outbound.send(get(new URL('https://127.0.0.1/')))).toMatchObject({ cause: 'loopback' });

@@ -121,7 +121,7 @@ describe('a mail', () => {
     const { port, mails } = await startMailServer();
     const refused = {
       ok: false,
-      why: 'The address of the upstream is not one that this broker may connect to: it is not public, and the operator has not allowed it (AGENT_BROKER_ALLOW_PRIVATE).',
+      why: 'The address of the server is not one that this broker may connect to: it is not public, and the operator has not allowed it (AGENT_BROKER_ALLOW_PRIVATE).',
     };
     expect(await sendMail(way([]), to(port), mail)).toEqual(refused);
     expect(await sendMail(way([]), to(587), mail)).toEqual(refused);

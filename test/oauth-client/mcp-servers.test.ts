@@ -317,7 +317,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
   });
 
   test.each<[string, string, string]>([
-    ['is down', 'http://127.0.0.1:1/mcp', 'Could not connect to the upstream.'],
+    ['is down', 'http://127.0.0.1:1/mcp', 'Could not connect to the server.'],
     ['has a private address that is not allowed', 'http://127.0.0.1:9/mcp', 'AGENT_BROKER_ALLOW_PRIVATE'],
   ])(
     'a server that %s is reported as such, and not as one without an authorization server',
