@@ -14,6 +14,12 @@ export function keepPlace({ undone = false } = {}) {
   if (undone) sessionStorage.setItem(UNDONE, 'yes');
 }
 
+/** Stores the page that the address of the sign-in page names, after a sign-in at the identity provider that failed. */
+export function keepNamedPlace() {
+  const named = new URLSearchParams(location.search).get('page');
+  if (named !== null) sessionStorage.setItem(KEY, named);
+}
+
 /** Removes the note that something was refused, and returns whether there was one. */
 export function takeUndone() {
   const undone = sessionStorage.getItem(UNDONE) !== null;

@@ -3,7 +3,7 @@
 import { asError, ask, Refused } from '/console/api.js';
 import { byId, html, render, useEffect, useState } from '/console/html.js';
 import { signInWithPasskey, wasCancelled, withoutPasskeys } from '/console/passkeys/ceremony.js';
-import { takePlace, takeUndone } from '/console/place.js';
+import { keepNamedPlace, takePlace, takeUndone } from '/console/place.js';
 import { Command } from '/console/shell/command.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -117,4 +117,5 @@ function AtProvider({ options: { start_url, provider } }) {
   `;
 }
 
+keepNamedPlace();
 render(html`<${SignIn} />`, byId('page'));

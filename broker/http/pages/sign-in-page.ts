@@ -49,14 +49,21 @@ export const signedInPage = (to: string, cookies: string[], chosen?: { organisat
     { ...IN_POPUP, 'Set-Cookie': cookies },
   );
 
-/** Shows why nobody was signed in. */
-export const notSignedInPage = (refusal: Refusal, correlationId: string, cookies: string[]): Reply =>
+/** Shows why nobody was signed in. `page`: where the sign-in was to lead. */
+export const notSignedInPage = (
+  refusal: Refusal,
+  correlationId: string,
+  { cookies, page }: { cookies: string[]; page: string },
+): Reply =>
   textPage(
     refusal.status,
     {
       title: 'Not signed in',
       text: `${refusal.message} (${correlationId})`,
-      link: { to: '/console/sign-in', text: 'Back to signing in' },
+      link: {
+        to: page === '/console' ? '/console/sign-in' : `/console/sign-in?page=${encodeURIComponent(page)}`,
+        text: 'Back to signing in',
+      },
     },
     { ...IN_POPUP, ...refusal.headers, ...(cookies.length > 0 && { 'Set-Cookie': cookies }) },
   );

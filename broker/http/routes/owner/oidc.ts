@@ -33,10 +33,10 @@ const unrecorded = () =>
     headers: { 'Retry-After': '5' },
   });
 
-/** Runs a step of the sign-in. A browser gets a refusal as a page, a program as JSON. */
+/** Runs a step of the sign-in. A browser gets a refusal as a page, a program as JSON. `page`: where the sign-in is to lead. */
 async function answering(
   context: Context<'none', undefined>,
-  cookies: string[],
+  { cookies, page }: { cookies: string[]; page: string },
   step: (provider: IdentityProvider) => Promise<Reply>,
 ): Promise<Reply> {
   try {
@@ -47,7 +47,7 @@ async function answering(
     const refusal = error instanceof AuditUnavailable ? unrecorded() : asRefusal(error);
     if (!refusal) throw error;
     if (context.request.headers.accept?.includes('text/html'))
-      return notSignedInPage(refusal, context.correlationId, cookies);
+      return notSignedInPage(refusal, context.correlationId, { cookies, page });
     const reply = errorReply(refusal, context);
     return { ...reply, headers: { ...reply.headers, ...(cookies.length > 0 && { 'Set-Cookie': cookies }) } };
   }
@@ -64,9 +64,10 @@ export const oidcStart = route({
     'Sends a browser to the identity provider. `organisation`: id or name, `page`: where to go afterwards, `reauthenticate=1`: the provider is to ask for the sign-in again, by default for the organisation of the present session.',
   answers: { 302: 'To the provider.' },
   errors: ['not_found', 'rate_limited', 'identity_provider_failed'],
-  handle: async (context) =>
-    answering(context, [], async (provider) => {
-      const { services, query, request } = context;
+  handle: async (context) => {
+    const { services, query, request } = context;
+    const page = ownPage(query.get('page'));
+    return await answering(context, { cookies: [], page }, async (provider) => {
       // The session to be replaced is read here, because its cookie is not sent with the callback, which comes from another site.
       const replaces = (await sessionInBrowser(services.broker, request)) ?? null;
       const again = query.get('reauthenticate') === '1';
@@ -74,7 +75,7 @@ export const oidcStart = route({
       // An owner who proves their identity again stays in the organisation of the session, and does not get to the oldest one.
       const organisation = asked ?? (again && replaces ? replaces.organisation_id : null);
       const begun = await provider.begin({
-        page: ownPage(query.get('page')),
+        page,
         organisation,
         replaces,
         ...(again && { reauthenticate: true }),
@@ -89,7 +90,8 @@ export const oidcStart = route({
           'Referrer-Policy': 'no-referrer',
         },
       };
-    }),
+    });
+  },
 });
 
 /** GET /console/oidc/callback: the redirect URI of the provider. */
@@ -117,7 +119,7 @@ export const oidcCallback = route({
     const flow = readFlow(broker, context.request, query);
     // A callback that this browser did not start does not end its own sign-in.
     const ended = flow ? [endedFlowCookie(broker, flow)] : [];
-    return await answering(context, ended, async (provider) => {
+    return await answering(context, { cookies: ended, page: flow?.page ?? ownPage(null) }, async (provider) => {
       if (!flow)
         throw new Refusal(
           'invalid_request',
