@@ -71,7 +71,7 @@ export function isCorrectable(services: Uses<'clock' | 'log' | 'vault'>, held: H
 
 /** Whether an owner can edit the request: not when it holds a client's raw bytes, or a body that is not an object. */
 export const mayBeOther = (request: JsonObject): boolean =>
-  rawOf(request) === undefined && request.encoding === undefined && !Array.isArray(request.data);
+  rawOf(request) === undefined && typeof request.data === 'object' && !Array.isArray(request.data);
 
 /**
  * Returns what the agent originally requested, for a corrected call; null when it was not corrected, or when the value was altered in the store,
