@@ -441,6 +441,15 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect([body.status, body.executed_at]).toEqual(['expired', null]);
   });
 
+  onOne('AP-06 a child’s pending call expires with its parent', async () => {
+    const parent = await organisation.agent({ policy });
+    const child = await childOf(world, organisation, parent);
+    const expires_at = NOW() + 60_000;
+    await world.db.updateTable('agents').set({ expires_at }).where('id', '=', parent.id).execute();
+    const { body } = await organisation.ask('GET', `/owner/approvals/${await hold(child)}`);
+    expect(Date.parse(body.expires_at)).toBe(expires_at);
+  });
+
   onOne.each([404, 409, 500])('an answer with status %i is stored as the result', async (status) => {
     world.upstream.answer = (_request, response) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end('{"n":12345678901234567890}');

@@ -1,6 +1,6 @@
 /** Which of an agent's grants on a platform applies when a call names no connection: the same for every entry point. */
 import { sql } from 'kysely';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { listGrants } from '../../broker/store/agents.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
@@ -103,6 +103,15 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
       expect((await agent.act({ ...READ, connection_id: connections[label] })).status).toBe(200);
       expect(credential()).toBe(`Bearer credential-of-${label}`);
     }
+  });
+
+  test('a call that named its connection and was held is made through that connection', async () => {
+    const agent = await agentOn('main', 'two');
+    await organisation.guardrails([{ name: 'ask', effect: 'require_approval' }]);
+    onTestFinished(async () => void (await organisation.guardrails([])));
+    const id = await agent.hold({ ...READ, connection_id: connections.two });
+    expect((await organisation.approve(id)).body).toMatchObject({ execution_error: null });
+    expect(credential()).toBe('Bearer credential-of-two');
   });
 
   test('every query route reports the same', async () => {
