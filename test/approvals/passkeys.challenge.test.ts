@@ -118,6 +118,27 @@ describe('a passkey challenge', () => {
     const next = { ...keyed, fleetRun: { ...keyed.fleetRun, read: async () => ({ id, previous }) } };
     expect(await judgeChallenge(next, before, subject)).toBe('expired');
     expect(await judgeChallenge(next, after, subject)).toBe('good');
+    const own = (await issueChallenge(next, subject)).toString('base64url');
+    expect(await judgeChallenge(next, own, subject)).toBe('good');
+  });
+
+  test('AP-19 a challenge from before this process waits until it is known whether its run has ended', async () => {
+    const subject = signing();
+    const { keyed, time, runId } = process();
+    const challenge = (await issueChallenge(keyed, subject)).toString('base64url');
+    const judged = async (startedAt: number) => {
+      let id = runId;
+      const settled = async () => {
+        id = uuidv4();
+      };
+      return await judgeChallenge(
+        { ...keyed, fleetRun: { startedAt, settled, read: async () => ({ id }) } },
+        challenge,
+        subject,
+      );
+    };
+    expect(await judged(time.now)).toBe('good');
+    expect(await judged(time.now + 1)).toBe('expired');
   });
 
   test('KEY-03 after a master key rotation challenges stay valid until the older key is removed', async () => {

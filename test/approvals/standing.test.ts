@@ -295,6 +295,18 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(await status(agent)).toBe(202);
   });
 
+  test('is not offered for a call beyond a limit of a rule, each of which needs an approval of its own', async () => {
+    const limit = { most: 5, of: '10', per: 'day' };
+    const rule = { name: 'daily', effect: 'require_approval', methods: ['POST'], limit };
+    const agent = await organisation.agent({ rules: [{ effect: 'allow' }, rule] });
+    const held = await agent.hold(call());
+    const why = 'The rule "daily" has a limit: each call beyond it needs an approval of its own.';
+    const { standing } = (await organisation.ask('GET', `/owner/approvals/${held}`)).body;
+    expect(standing).toMatchObject({ possible: false, why });
+    const refused = await approve(held, { count: 1, ...HOUR });
+    expect([refused.status, refused.body.detail]).toEqual([400, why]);
+  });
+
   test('an agent has at most 100 in force', async () => {
     const agent = await organisation.agent();
     const id = await make(agent);

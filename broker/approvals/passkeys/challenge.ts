@@ -107,7 +107,7 @@ export async function judgeChallenge(
   subject: ChallengeSubject,
 ): Promise<ChallengeState> {
   const said = subjectOf(challenge);
-  if (said?.purpose !== subject.purpose || said.id !== subject.id.toLowerCase()) return 'foreign';
+  if (said?.purpose !== subject.purpose || said.id !== subject.id) return 'foreign';
   const bytes = present(decodeBase64url(challenge), 'challenge');
   const keyId = bytes.subarray(KEY_ID, SUBJECT);
   const ends = Number(bytes.readBigUInt64BE(ENDS));
