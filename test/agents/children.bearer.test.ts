@@ -69,6 +69,8 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     ['signed by a stranger under our kid', () => forged(header())],
     ['a signature of zeros', () => `${child.bearer.split('.').slice(0, 2).join('.')}.${part('\0'.repeat(64))}`],
     ['a signature cut short', () => child.bearer.slice(0, -2)],
+    ['claims for another broker', () => edited({ iss: 'https://other.example' })],
+    ['no claims', () => child.bearer.replace(/\.[^.]+\./, `.${part('[]')}.`)],
   ])('%s is an invalid signature', async (_what, token) => {
     await refused(token(), 'invalid_signature');
   });

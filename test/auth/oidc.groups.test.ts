@@ -126,6 +126,11 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     for (const groups of [['broker admins'], ['elsewhere'], undefined])
       expect(await roleNow(await signIn(groups))).toBe('viewer');
     expect(await member()).toMatchObject({ role_by_groups: false });
+    for (const groups of [['broker admins'], ['elsewhere']]) {
+      const token = await provider.sign(provider.honest({ sub, groups }));
+      const me = await send(`${world.running.baseUrl}/owner/me`, { headers: { authorization: `Bearer ${token}` } });
+      expect([me.status, me.body.role], me.text).toEqual([200, 'viewer']);
+    }
     sub = `sub-${crypto.randomUUID()}`;
     email = `${sub}@acme.example`;
     expect(await roleNow(await signIn(['staff']))).toBe('viewer');

@@ -180,6 +180,8 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     ['without the event', { events: undefined }],
     ['with another event', { events: { 'https://schemas.openid.net/secevent/risc/event-type/account-disabled': {} } }],
     ['whose event is no object', { events: { 'http://schemas.openid.net/event/backchannel-logout': true } }],
+    ['whose events are null', { events: null }],
+    ['whose event is null', { events: { 'http://schemas.openid.net/event/backchannel-logout': null } }],
     ['with a nonce', { nonce: 'n' }],
     ['that name nobody', { sub: undefined, sid: undefined }],
     ['that name nobody, in another form', { sub: undefined, sid: 7 }],

@@ -138,7 +138,8 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     const ofNeighbour = `${world.running.baseUrl}/agents/${neighbour.agentId}`;
     expect((await me(await tokenFor(ofNeighbour))).status).toBe(401);
     // Not as a token that lacks a claim which agents set, or that is signed with the wrong algorithm.
-    for (const one of [world.running.baseUrl, [aud, 'https://other.example'], undefined]) {
+    const nobodys = `${world.running.baseUrl}/agents/nobody`;
+    for (const one of [world.running.baseUrl, [aud, 'https://other.example'], undefined, nobodys]) {
       const { status, body } = await me(await tokenFor(one));
       expect([status, body.error], String(one)).toEqual([401, 'invalid_token']);
       expect(body.detail, String(one)).toContain(`${world.running.baseUrl}/agents/agt_… with the id of the agent`);
@@ -158,6 +159,8 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});
     expect((await act(token)).status).toBe(403);
     expect((await set()).status).toBe(409);
+    await world.db.updateTable('agents').set({ status: 'deleted' }).where('id', '=', agent.id).execute();
+    expectEnvelope(await me(token), 401, 'invalid_token');
   });
 
   test('a new workload replaces the old one, and without one only signed tokens are accepted; all changes are recorded', async () => {

@@ -275,6 +275,11 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     expect(keys.body.static_keys[0]).toMatchObject({ status: 'ended', ended_because: 'agent' });
     expect(await issue({}, stopped)).toMatchObject({ status: 409 });
 
+    const gone = await organisation.agent({ name: 'gone' });
+    const orphan = await issued({}, gone);
+    await world.db.updateTable('agents').set({ status: 'deleted' }).where('id', '=', gone.id).execute();
+    expect(await ask(orphan, undefined, gone)).toMatchObject({ status: 401, body: { error: 'invalid_token' } });
+
     const lapsed = await organisation.agent({ name: 'lapsed', grants: { demo: { expires_at: Date.now() - 1 } } });
     const late = await ask(await issued({}, lapsed), undefined, lapsed);
     expect(late).toMatchObject({ status: 403 });
