@@ -58,6 +58,7 @@ describe('a client whose site fails after it was allowed', () => {
 
   test.each<[string, unknown]>([
     ['is down', 503],
+    ['does not answer', null],
     ['challenges whoever is no browser', 403],
     ['has a page of maintenance', { title: 'Back soon' }],
   ])('can refresh and revoke its tokens while the site %s', async (_what, answers) => {

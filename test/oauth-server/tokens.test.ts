@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
+import { adapterFor, REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/process/run-file.ts';
 import { putOAuthRecord, useOAuthRecord } from '../../broker/store/oauth-records.ts';
 import { expectStatus, jsonPost, send } from '../world/agent.ts';
@@ -349,6 +349,22 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       for (const now of [1, 999, 1_000, 1_001]) expect(await useOAuthRecord(world.db, record, { now })).toBe(false);
       expect(await useOAuthRecord(world.db, record, { now: 1_500, leewayMs: 1_000 })).toBe(true);
       expect(await useOAuthRecord(world.db, record, { now: 2_500, leewayMs: 1_000 })).toBe(false);
+    });
+
+    test('what a concurrent request used first is refused: a code, an assertion, and a refresh token after ten seconds', async () => {
+      const adapter = adapterFor(world.running.broker);
+      const id = crypto.randomUUID();
+      const [codes, tokens, assertions] = ['AuthorizationCode', 'RefreshToken', 'ReplayDetection'].map(adapter);
+      await codes!.upsert(id, {}, 60);
+      await codes!.consume(id);
+      await expect(codes!.consume(id)).rejects.toThrow('invalid_grant');
+      await tokens!.upsert(id, {}, 60);
+      await tokens!.consume(id);
+      await tokens!.consume(id);
+      world.clock.skewMs = REFRESH_LEEWAY_MS + 1_000;
+      await expect(tokens!.consume(id)).rejects.toThrow('invalid_grant');
+      await assertions!.upsert(id, {}, 60);
+      await expect(assertions!.upsert(id, {}, 60)).rejects.toThrow('invalid_client');
     });
 
     test('a code expires after a minute', async () => {

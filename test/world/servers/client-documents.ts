@@ -10,7 +10,7 @@ const HOST = 'app.example';
 export type ClientSite = {
   /** `https://app.example:<port>` */
   origin: string;
-  /** JSON documents by path; other paths are a 404. A number is answered as a status without a document. */
+  /** JSON documents by path; other paths are a 404. A number is answered as a status without a document, and null not at all. */
   documents: Map<string, unknown>;
   /** Requested paths, in order. */
   asked: string[];
@@ -24,6 +24,7 @@ export async function startClientSite(world: World): Promise<ClientSite> {
   const server = createServer({ key, cert }, (request, response) => {
     asked.push(request.url!);
     const document = documents.get(request.url!);
+    if (document === null) return void request.socket.destroy();
     const status = typeof document === 'number' ? document : document === undefined ? 404 : 200;
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(document ?? {}));
