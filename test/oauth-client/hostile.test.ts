@@ -118,6 +118,24 @@ describe('connecting with a faulty or hostile party', () => {
     expect(server.seen.filter((one) => one.includes('well-known')).length).toBe(0);
   });
 
+  test.each<[string, string[] | undefined, boolean]>([
+    ['none', undefined, false],
+    ['only the form', ['client_secret_post'], true],
+    ['both', ['client_secret_post', 'client_secret_basic'], false],
+  ])('the client secret is sent as the server’s metadata say: %s', async (_name, methods, isInForm) => {
+    organisation = await world.organisation();
+    const secret = 'a-secret-of-the-client';
+    const auth = server.auth({ client_secret: { env: 'DOCS_SECRET' } });
+    const docs = { kind: 'rest', base_url: `${server.issuer}/api`, auth, scopes: { 'docs:read': ['GET /items'] } };
+    const text = JSON.stringify({ platforms: { docs }, connections: { main: { platform: 'docs' } } });
+    const values = { 'env:DOCS_SECRET': secret };
+    await expectStatus(200, organisation.ask('POST', '/owner/governance/apply', { text, values }));
+    connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
+    server.metadata = { token_endpoint_auth_methods_supported: methods };
+    await connect();
+    expect(server.asked.at(-1)!.get('client_secret')).toBe(isInForm ? secret : null);
+  });
+
   test.each<[string, Record<string, unknown>]>([
     ['a token of another type', { token_type: 'mac' }],
     ['a token of type DPoP', { token_type: 'DPoP' }],
@@ -281,6 +299,9 @@ describe('connecting with a faulty or hostile party', () => {
     ['send people to a script', { authorization_endpoint: 'javascript:alert(1)' }, /authorization_endpoint/],
     ['name no token endpoint', { token_endpoint: undefined }, /token_endpoint/],
     ['name a file', { token_endpoint: 'file:///etc/passwd' }, /token_endpoint/],
+    ['name a token endpoint with a user', { token_endpoint: 'https://me@as.example/token' }, /token_endpoint/],
+    ['name a token endpoint with a password', { token_endpoint: 'https://:pw@as.example/token' }, /token_endpoint/],
+    ['name a token endpoint with a fragment', { token_endpoint: 'https://as.example/token#x' }, /token_endpoint/],
   ])('metadata that %s is refused', async (_name, lie, says) => {
     server.metadata = lie;
     const begun = await pressConnect(world, browserOf(world, organisation.owner), connection);
@@ -569,6 +590,39 @@ describe('connecting with a faulty or hostile party', () => {
       expect([body.revoked, revoked]).toEqual([true, given(-1)]);
     });
 
+    test('Disconnect sends no token to another server that the manifest names meanwhile', async () => {
+      await connect();
+      await platform(other.auth(), 'docs', false);
+      other.seen.length = 0;
+      const { body } = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+      expect([body.revoked, revoked, other.seen.includes('POST /revoke')]).toEqual([false, [], false]);
+      expect(await state()).toBe('not_connected');
+    });
+
+    test.each<[string, () => Promise<unknown>]>([
+      ['the manifest has no OAuth any more', () => platform({ type: 'bearer' }, 'docs', false)],
+      [
+        'they cannot be opened',
+        () =>
+          world.db
+            .updateTable('connections')
+            .set({ credential: Buffer.alloc(64) })
+            .where('id', '=', connection)
+            .execute(),
+      ],
+    ])('Disconnect deletes tokens that cannot be revoked because %s', async (_what, change) => {
+      await connect();
+      await change();
+      const path = `/owner/connections/${connection}/oauth/disconnect`;
+      const { body } = await expectStatus(200, organisation.ask('POST', path));
+      expect([body.revoked, revoked]).toEqual([false, []]);
+      const row = world.db
+        .selectFrom('connections')
+        .select(['credential', 'refresh_token'])
+        .where('id', '=', connection);
+      expect(await row.executeTakeFirst()).toEqual({ credential: null, refresh_token: null });
+    });
+
     test('connecting as another account revokes the previous tokens; connecting as the same one does not', async () => {
       await platform(server.auth({ account: { url: `${server.issuer}/me`, pointer: '/login' } }), 'docs', false);
       let login = 'ann';
@@ -584,13 +638,15 @@ describe('connecting with a faulty or hostile party', () => {
   });
 
   test('without a revocation endpoint, or without an answer of the server, the tokens are deleted here nevertheless', async () => {
-    server.metadata = { revocation_endpoint: undefined };
-    await connect();
     const path = `/owner/connections/${connection}/oauth/disconnect`;
-    const without = (await organisation.ask('POST', path)).body;
-    expect([without.revoked, without.detail]).toEqual([false, expect.stringContaining('no revocation endpoint')]);
-    server.beHonest();
-    world.clock.skewMs += 11 * MINUTE_MS;
+    for (const revocation_endpoint of [undefined, `${server.issuer}/revoke#x`]) {
+      server.metadata = { revocation_endpoint };
+      await connect();
+      const without = (await organisation.ask('POST', path)).body;
+      expect([without.revoked, without.detail]).toEqual([false, expect.stringContaining('no revocation endpoint')]);
+      server.beHonest();
+      world.clock.skewMs += 11 * MINUTE_MS;
+    }
     await connect();
     server.answers.set('/revoke', (_q, response) => response.socket!.destroy());
     const failed = (await organisation.ask('POST', path)).body;

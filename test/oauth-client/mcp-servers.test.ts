@@ -305,6 +305,10 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     ['a path that its own only begins with', { resource: '/mc' }],
     ['no authorization server', { authorization_servers: [] }],
     ['a script for one', { authorization_servers: ['javascript:alert(1)'] }],
+    ['one with a user', { authorization_servers: ['https://me@id.example'] }],
+    ['one with a query', { authorization_servers: ['https://id.example/?x'] }],
+    ['one that is no address', { authorization_servers: ['id.example'] }],
+    ['a query in its name', { resource: '/mcp?x' }],
     ['no list', { authorization_servers: 'https://id.example' }],
   ])('metadata with %s connects nothing', async (_name, more) => {
     const { resource } = more as { resource?: string };

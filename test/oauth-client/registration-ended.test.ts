@@ -68,8 +68,12 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
 
   test('when the server has deleted a registration, the broker treats it as an outage for ten minutes, then registers again', async () => {
     await connected();
-    await connectAtOnce(world, organisation.owner, connection);
     server.clients.clear();
+    await connectAtOnce(world, organisation.owner, connection);
+    const [deleted] = server.clients.keys();
+    const other = await organisation.connection('tools', { secret: null, isDefault: false });
+    await connectAtOnce(world, organisation.owner, other);
+    server.clients.delete(deleted!);
     await outlive(world, connection);
     const refused = await call();
     expect([refused.status, refused.body.code], refused.text).toEqual([502, 'client_rejected']);
@@ -78,7 +82,12 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
     await expect.poll(async () => (await call()).status, { timeout: 10_000 }).toBe(409);
     await connectAtOnce(world, organisation.owner, connection);
     expect((await call()).status).toBe(200);
-    expect(server.clients.size).toBe(1);
+    expect(server.clients.size).toBe(2);
+    // The registration of another connection is still used.
+    await outlive(world, other);
+    expect((await organisation.ask('POST', `/owner/connections/${other}/test`)).status).toBe(200);
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    expect(connections.map(({ status }: { status: string }) => status)).toEqual(['active', 'active']);
   });
 
   const ofPeople = { per_person: { enabled: true, asserted: ['slack'] } };

@@ -2,6 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
+import { accountIn } from '../../broker/oauth-client/account.ts';
+import { isOtherAccount, UNVERIFIED } from '../../broker/oauth-client/facts.ts';
 import { tokenFetch } from '../../broker/oauth-client/token-fetch.ts';
 import { isExpired, lifeOf, readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 
@@ -59,6 +61,34 @@ describe('a stored token', () => {
       }),
       RUNS,
     );
+  });
+});
+
+describe('the account of tokens', () => {
+  const token = new Secret('a-token-0123456789');
+
+  test.each<[string, string, string | null]>([
+    ['{"login":"ann"}', '/login', 'ann'],
+    ['{"user":{"a/b":"ann"}}', '/user/a~1b', 'ann'],
+    ['{"login":"token a-token-0123456789"}', '/login', null],
+    ['{"login":" "}', '/login', null],
+    ['{"login":7}', '/login', null],
+    ['{"login":"ann"}', '/login/length', null],
+    ['{"login":{}}', '/login/constructor/name', null],
+    ['{"login":null}', '/login/x', null],
+    ['not JSON', '/login', null],
+  ])('%s at %s is %s', (json, pointer, account) => expect(accountIn(json, pointer, token)).toBe(account));
+
+  test('is another one only if both have a name, whether or not the address is verified', () => {
+    expect(isOtherAccount('ann', 'bob')).toBe(true);
+    for (const [before, now] of [
+      ['ann', 'ann'],
+      ['ann', `ann${UNVERIFIED}`],
+      [`ann${UNVERIFIED}`, 'ann'],
+      [null, 'ann'],
+      ['ann', null],
+    ] as const)
+      expect(isOtherAccount(before, now), `${before}, ${now}`).toBe(false);
   });
 });
 
