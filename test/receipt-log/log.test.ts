@@ -6,6 +6,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { rotateLogKey } from '../../broker/receipt-log/log-keys.ts';
 import { thinCheckpoints } from '../../broker/store/thin-checkpoints.ts';
 import { send } from '../world/agent.ts';
+import { expectEnvelope } from '../world/evidence.ts';
 import { longestTurn } from '../world/longest-turn.ts';
 import { leafOf, mth, sha256 } from '../world/rfc9162.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
@@ -111,6 +112,8 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     ).body;
     expect([first, second]).toEqual([1, inclusion.size]);
     expect(proof.length).toBeGreaterThan(0);
+    for (const query of ['first=2&second=1', 'first=1&second=1000000'])
+      expectEnvelope(await organisation.ask('GET', `/owner/log/consistency?${query}`), 400, 'invalid_request');
   });
 
   testOnOne(store)(

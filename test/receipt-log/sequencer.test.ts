@@ -2,6 +2,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { findIndex } from '../../broker/receipt-log/find-place.ts';
+import { rootOfEdge } from '../../broker/receipt-log/merkle.ts';
 import { appendRows, readEdge } from '../../broker/receipt-log/tree.ts';
 import { send } from '../world/agent.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -58,6 +60,46 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
     const bytes = [...kept].reduce((sum, { byteLength }) => sum + byteLength, 0);
     // 300 rows: 44 of them in the last tile, with hash, id and hash of the row, and the hash of the full tile.
     expect([edge.size, bytes]).toEqual([300, 44 * (32 + 16 + 32) + 32]);
+  });
+
+  test('an edge read from the store is the one that appended the rows, and rows are found in any tile', async () => {
+    const [id] = (await organisations(1)) as [string];
+    const edge = await readEdge(world.db, id, 0, '');
+    const now = Date.now();
+    const all: string[] = [];
+    const root = () => Buffer.from(rootOfEdge(edge)).toString('base64');
+    for (const size of [1, 255, 256, 257, 512, 65_535, 65_536, 65_537, 66_000]) {
+      const rows = size - all.length;
+      const ids = Array.from({ length: rows }, () => randomUUID());
+      all.push(...ids);
+      const row_hashes = randomBytes(rows * 32).toString('hex');
+      await appendRows(
+        world.db,
+        id,
+        edge,
+        [{ organisation_id: id, rows, ids: ids.join(''), row_hashes, last_at: now }],
+        now,
+      );
+      expect(await readEdge(world.db, id, size, root()), `${size} rows`).toEqual(edge);
+    }
+    const indexOf = (row: string) =>
+      findIndex(world.running.broker, { organisation_id: id, id: row, finished_at: now, created_at: now });
+    for (const at of [0, 255, 256, 10_000, 65_999]) expect(await indexOf(all[at]!)).toBe(at);
+    expect(await indexOf(randomUUID())).toBeUndefined();
+    const damaged = async (table: 'log_tiles' | 'log_entries', words: string) => {
+      await world.db.deleteFrom(table).where('organisation_id', '=', id).where('tile_index', '>', 0).execute();
+      await expect(readEdge(world.db, id, edge.size, root())).rejects.toThrow(words);
+    };
+    const shorter = { hashes: Buffer.alloc(32) };
+    await world.db
+      .updateTable('log_tiles')
+      .set(shorter)
+      .where('organisation_id', '=', id)
+      .where('level', '=', 1)
+      .execute();
+    await expect(readEdge(world.db, id, edge.size, root())).rejects.toThrow('another root');
+    await damaged('log_tiles', 'is missing');
+    await damaged('log_entries', 'is missing');
   });
 
   test(`each of ${MANY} constantly growing logs gets checkpoints`, async () => {
