@@ -1,6 +1,6 @@
 /** Pushing the audit to webhooks, collectors and S3: what is sent, how it is signed, and what is recorded. */
 import { Webhook } from 'standardwebhooks';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
 import { type Answer, expectStatus } from '../world/agent.ts';
 import { startAuditReceiver } from '../world/servers/audit-receiver.ts';
@@ -189,6 +189,54 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     const wrong = { secret: { ...KEY, secret_access_key: 'another-key-0123456789' } };
     expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/settings`, wrong)).status).toBe(200);
     expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {})).body.detail).toBe('It answered 403.');
+  });
+
+  test('a missing row is reported, and the others are sent; a row that this version cannot read is not skipped', async () => {
+    const errors = vi.spyOn(world.running.broker.log, 'error');
+    for (let i = 0; i < 3; i++) expect((await agent.act(READ)).status).toBe(200);
+    await expect.poll(async () => (await organisation.ask('GET', '/owner/log')).body.waiting).toBe(0);
+    const calls = world.db.selectFrom('audit_rows').select('id').where('organisation_id', '=', organisation.id);
+    const [gone, later] = (await calls.where('kind', '=', 'action').orderBy('id').execute()).map(({ id }) => id);
+    const { receipt_format } = await world.db
+      .selectFrom('audit_rows')
+      .select('receipt_format')
+      .where('id', '=', later!)
+      .executeTakeFirstOrThrow();
+    const setFormat = (format: number | null) =>
+      world.db.updateTable('audit_rows').set({ receipt_format: format }).where('id', '=', later!).execute();
+    await world.db.deleteFrom('audit_rows').where('id', '=', gone!).execute();
+    await setFormat(999);
+    const { id } = await add({ kind: 'webhook', format: 'json', url: `${receiver.url}/in` });
+    await expect
+      .poll(async () => (await sinks())[0].last_error, { timeout: 15_000 })
+      .toContain(`The row ${later} cannot be read by this version`);
+    expect(receiver.rows(true)).toEqual([]);
+    await setFormat(receipt_format);
+    const rows = await receiver.waitFor(3);
+    expect(rows.map(({ index }) => index)).toEqual([1, 2, 3]);
+    expect(errors.mock.calls).toContainEqual([
+      expect.objectContaining({ security: true, sink: id }),
+      'rows of the receipt log are missing',
+    ]);
+  });
+
+  test('a receiver that names a time (Retry-After) is not retried before', async () => {
+    const before = receiver.answer;
+    onTestFinished(() => {
+      receiver.answer = before;
+    });
+    receiver.answer = (_request, response) => void response.writeHead(503, { 'retry-after': '120' }).end();
+    const began = world.running.broker.clock();
+    await add({ kind: 'webhook', format: 'json', url: `${receiver.url}/in` });
+    const retryAt = async () =>
+      (
+        await world.db
+          .selectFrom('audit_sinks')
+          .select('retry_at')
+          .where('organisation_id', '=', organisation.id)
+          .executeTakeFirstOrThrow()
+      ).retry_at;
+    await expect.poll(retryAt, { timeout: 15_000 }).toBeGreaterThanOrEqual(began + 120_000);
   });
 
   test('a sink whose stored settings cannot be read is listed with what to do, exported without them, and set again', async () => {
