@@ -76,7 +76,7 @@ function at(json: string, pointer: string): unknown {
     let value: unknown = JSON.parse(json);
     for (const part of pointer.slice(1).split('/')) {
       const name = part.replaceAll('~1', '/').replaceAll('~0', '~');
-      if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+      if (typeof value !== 'object' || value === null) return undefined;
       value = (value as Record<string, unknown>)[name];
     }
     return value;
