@@ -328,6 +328,7 @@ describe('connecting with a faulty or hostile party', () => {
       return { browser, callback: (await halfway.get(begun.body.authorization_url)).url };
     };
     const { browser, callback } = await begin();
+    const pending = await begin();
     for (const other of [admin, viewer, organisation.owner])
       await expectRefused(await browserOf(world, other).get(callback), 403, /Another owner, or another browser/);
     // Without a cookie the browser is redirected once, from a page of the broker; then it is refused as not signed in.
@@ -343,6 +344,8 @@ describe('connecting with a faulty or hostile party', () => {
     const again = await browser.get(callback);
     expect([again.status, server.asked.length], again.text).toEqual([400, 1]);
     expect(await state()).toBe('connected');
+    // A finished flow ends no other one.
+    expect((await pending.browser.get(pending.callback)).text).toContain('The platform is connected.');
   });
 
   test('a flow begun by a program can be finished by any session of the same owner, and by no other owner', async () => {

@@ -230,6 +230,13 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect((await decide({ name: fresh(), grants: [{ platformId: 'demo', scopes: ['demo:read'] }] })).status).toBe(200);
   });
 
+  test('a decision leaves the pending requests of other clients', async () => {
+    const [one, other] = [await asking(), await asking()];
+    const { location } = (await askConsent(one.browser, one.page, 'decision', allow())).body;
+    expect(new URL((await one.browser.get(location)).url).searchParams.has('code')).toBe(true);
+    expect((await askConsent(other.browser, other.page, 'decision', allow())).status).toBe(200);
+  });
+
   describe('narrowing the request', () => {
     /** Completes the flow. Returns the client's tokens and authorisation. */
     const connected = async (decision: Record<string, unknown>, asked: Record<string, string> = {}) => {

@@ -178,6 +178,8 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     test('reusing a refresh token revokes everything that was issued from it, at the next call', async () => {
       const warned = vi.spyOn(world.running.broker.log, 'warn');
       const client = new OAuthClient(world);
+      const other = new OAuthClient(world);
+      const { refresh_token: others } = await other.tokens(browser());
       const first = await client.tokens(browser());
       const second = (await client.refresh(first.refresh_token)).body;
       expect(await works(second.access_token)).toBe(200);
@@ -191,6 +193,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
         expect.objectContaining({ security: true }),
         expect.stringContaining('may have been stolen'),
       );
+      expect((await other.refresh(others)).status).toBe(200);
     });
 
     test('a refresh token can be repeated for ten seconds after its first use; later that revokes all tokens issued from it', async () => {
@@ -272,6 +275,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       for (const token of [one.access_token, newer.access_token]) expect(await works(token)).toBe(401);
       expect((await first.refresh(newer.refresh_token)).body.error).toBe('invalid_grant');
       expect(await works(two.access_token)).toBe(200);
+      expect((await second.refresh(two.refresh_token)).status).toBe(200);
     });
 
     test('by another client changes nothing, and reveals nothing', async () => {
@@ -325,6 +329,17 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(await works(access_token)).toBe(200);
       expect((await client.redeem(code)).body.error).toBe('invalid_grant');
       expect(await works(access_token)).toBe(401);
+    });
+
+    test('a code is not accepted as a refresh token, nor a refresh token as a code', async () => {
+      const client = new OAuthClient(world);
+      const code = await client.code(browser());
+      const refused = await client.refresh(code);
+      expect([refused.status, refused.body.error]).toEqual([400, 'invalid_grant']);
+      const { refresh_token } = (await expectStatus(200, client.redeem(code))).body;
+      const other = await client.redeem(refresh_token);
+      expect([other.status, other.body.error]).toEqual([400, 'invalid_grant']);
+      expect((await client.refresh(refresh_token)).status).toBe(200);
     });
 
     test('of concurrent attempts at most one redeems a code', async () => {
