@@ -9,6 +9,8 @@ import {
   findSink,
   finishBatch,
   listDueSinks,
+  listSinks,
+  pushedTo,
   shortenBatch,
   sinkNumbers,
 } from '../../broker/store/audit-sinks.ts';
@@ -50,6 +52,16 @@ describe.each(STORES)(`cursors of audit sinks on %s${postgresNote}`, (store) => 
     };
     expect(await addSink(world.db, { ...sink, status: 'paused' })).toBe(true);
     expect(await addSink(world.db, { ...sink, id: crypto.randomUUID() })).toBe(false);
+    // Of the same organisation, and of another one; neither is changed below.
+    const { id: elsewhere } = await world.organisation();
+    const neighbours = [
+      { ...sink, id: crypto.randomUUID(), name: 'another', status: 'paused' as const },
+      { ...sink, organisation_id: elsewhere, id: crypto.randomUUID() },
+    ];
+    for (const one of neighbours) expect(await addSink(world.db, one)).toBe(true);
+    const sinkNames = async () => (await listSinks(world.db, organisation_id)).map((one) => one.name);
+    expect(await sinkNames()).toEqual(['another', 'siem']);
+    expect(await findSink(world.db, { organisation_id: elsewhere, id })).toBeUndefined();
     expect(await moveHead(world.db, { organisation_id, origin: 'localhost/orgs/1', size: 10, root: '', from: 0 })).toBe(
       true,
     );
@@ -89,11 +101,14 @@ describe.each(STORES)(`cursors of audit sinks on %s${postgresNote}`, (store) => 
     expect(await finish(4)).toBe(false);
     const working = { next_index: 4, batch_end: null, failures: 0, failing_since: null, retry_at: null };
     expect(await findSink(world.db, sink)).toMatchObject({ ...working, rejected_rows: 1, delivered_at: now });
+    expect(await pushedTo(world.db, organisation_id)).toBe(4);
     await world.db.updateTable('organisations').set({ restored: '{}' }).where('id', '=', organisation_id).execute();
     expect(await due()).toBe(0);
     await world.db.updateTable('organisations').set({ restored: null }).where('id', '=', organisation_id).execute();
     expect(await due()).toBe(1);
     await deleteSink(world.db, sink);
     expect(await findSink(world.db, sink)).toBeUndefined();
+    expect(await sinkNames()).toEqual(['another']);
+    for (const one of neighbours) expect(await findSink(world.db, one)).toMatchObject(one);
   });
 });
