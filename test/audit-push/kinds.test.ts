@@ -279,13 +279,15 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     await unread();
     await expectStatus(200, change({ ...set, header: 'authorization' }));
     await agent.act(READ);
-    await receiver.waitFor(1);
-    expect(receiver.seen[0]!.headers.authorization).toBe('Bearer of-the-header');
+    // Sinks of the tests before may still push there.
+    const keys = () => receiver.seen.map(({ headers }) => headers.authorization);
+    await expect.poll(keys).toContain('Bearer of-the-header');
     // And a key that signs is not sent in a header.
     await expectStatus(200, change(set, `whsec_${'a'.repeat(32)}`));
     await unread();
     refused(await change({ ...set, header: 'authorization' }));
     await expectStatus(200, change(set));
+    await expectStatus(200, organisation.ask('DELETE', `/owner/audit-sinks/${id}`));
   });
 
   test('only admins change sinks, changes are recorded, and no secret is returned', async () => {
