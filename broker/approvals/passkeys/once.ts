@@ -14,7 +14,7 @@ import { CHALLENGE_LIFETIME_MS, type ChallengeSubject, judgeChallenge } from './
 import { disableCloned, noteRestoredCounter } from './counter.ts';
 import type { AssertionRefused } from './verify.ts';
 
-/** `isActive`: whether the passkey still is, for the transaction of what it was asserted for. */
+/** `isActive`: reads, in the transaction of what the passkey was asserted for, whether it is still there and active. */
 export type Asserted = { kind: 'asserted'; owner: OwnerTable; isActive(tx: Db): Promise<boolean> } | AssertionRefused;
 
 /** The purposes that an assertion may have here. */
