@@ -61,7 +61,7 @@ export function problemOf(error: unknown, platformId: string, log: Log): OAuthPr
     if (CLIENT_REJECTED.has(word))
       return { problem: 'client_rejected', detail: `${detail} ${CLIENT_REMEDY}`, error: word };
     if (ENDED.has(word)) return { problem: 'invalid_grant', detail: `${detail} Start again.` };
-    return { problem: 'failed', detail: `${detail} ${remedyFor(word, 'Try again shortly.')}` };
+    return { problem: 'failed', detail: `${detail} ${remedyFor(word, 'Try again shortly.')}`, error: word };
   }
   const unreachable = [error, (error as { cause?: unknown })?.cause].find((one) => one instanceof ProviderUnreachable);
   log.warn(

@@ -6,24 +6,24 @@ import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { mintToken } from '../crypto/one-time-token.ts';
-import { SealError } from '../crypto/seal.ts';
-import { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findOAuthFlow, putOAuthFlow } from '../store/oauth-flows.ts';
 import type { NewTokens, TokenRow, TokenRowPlace } from '../store/oauth-tokens.ts';
 import { isOnlyOrganisation } from '../store/organisations.ts';
-import { readStored } from '../store/stored-json.ts';
 import type { ConnectionTable, OAuthFlowTable } from '../store/tables/connections.ts';
-import { lifeOf, readCredential, writeCredential } from '../token-source/access-token.ts';
+import { hasDueTokenRevocations } from '../store/token-revocations.ts';
+import { lifeOf, writeCredential } from '../token-source/access-token.ts';
 import { readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import { organisationRedirectUri } from './redirect-uri.ts';
-import { credentialPlace, type Refreshed, type Refresher, refresher, refreshPlace } from './refresh.ts';
+import { type Refreshed, type Refresher, refresher } from './refresh.ts';
 import { describedFor, type Registered } from './registered.ts';
 import type { Issued, Resolver } from './resolve.ts';
+import { makeRevocations, type NotRevoked, type Revocations } from './revocations.ts';
+import { credentialPlace, openTokens, refreshPlace } from './sealed-tokens.ts';
 import type { Steps } from './steps.ts';
-import { type Kept, StoredFlow } from './stored-flow.ts';
+import { type Kept, openFlow } from './stored-flow.ts';
 
 const FLOW_MS = 10 * 60_000;
 
@@ -31,6 +31,9 @@ export type ConnectionId = Pick<ConnectionTable, 'organisation_id' | 'id' | 'pla
 
 /** The result of a finished flow. */
 export type Connected = { tokens: NewTokens; account: string | null; scopes: readonly string[] };
+
+/** Tokens in the row of a connection or of a person. */
+export type HeldTokens = TokenRow & { person_id?: string };
 
 /** A request for authorization: the URL for the browser, the hash of its state, and what to store until the callback. */
 export type Authorization = { url: string; stateHash: string; kept: Kept };
@@ -74,20 +77,26 @@ export type OAuthConnections = {
     holder: TokenRowPlace,
     tokens: Pick<Parameters<Refresher>[0], 'seen' | 'refused'>,
   ): Promise<Refreshed>;
-  /** Revokes the tokens in a row at the server. Returns false when the server has no revocation endpoint, or there are no tokens. */
+  /**
+   * Revokes the tokens in a row at the server, of which the caller has deleted them here; where the server does not answer, it is asked again later. `when`: see Revocations.
+   * Returns false when the server has no revocation endpoint, or there are no tokens.
+   */
   revoke(
     connection: ConnectionId,
     manifest: Manifest,
     table: TokenRowPlace['table'],
-    row: TokenRow,
-  ): Promise<boolean | OAuthProblem>;
+    row: HeldTokens,
+    when?: 'later',
+  ): Promise<boolean | NotRevoked>;
+  /** Repeats the revocations that are due. */
+  retryRevocations(now: Instant): Promise<void>;
 };
 
 /** Returns the operations. Sends no request yet. */
 export function makeOAuthConnections(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'instanceId' | 'log' | 'store' | 'vault' | 'outbound'>,
 ): OAuthConnections {
-  type Loaded = { steps: Steps; refresh: Refresher; resolve: Resolver };
+  type Loaded = { steps: Steps; refresh: Refresher; resolve: Resolver; revocations: Revocations };
   let loaded: Promise<Loaded> | undefined;
   const loadNow = async (): Promise<Loaded> => {
     const [{ serverFinder }, { oauthSteps }, { resolver }] = await Promise.all([
@@ -97,7 +106,8 @@ export function makeOAuthConnections(
     ]);
     const find = serverFinder(broker);
     const steps = oauthSteps(broker, find);
-    return { steps, refresh: refresher(broker, steps), resolve: resolver(broker, find) };
+    const revocations = makeRevocations(broker, steps);
+    return { steps, refresh: refresher(broker, steps), resolve: resolver(broker, find), revocations };
   };
   const load = () => {
     loaded ??= loadNow();
@@ -107,18 +117,15 @@ export function makeOAuthConnections(
     { organisation_id: organisationId, platform_id: platformId, id: connectionId }: ConnectionId,
     manifest: Manifest,
     issued: Issued | undefined,
+    options: { isRevoking?: true } = {},
   ): Promise<Registered | OAuthProblem> => {
     const described = await describedFor(broker, { organisationId, platformId, connectionId }, manifest);
     if (isProblem(described)) return described;
-    return await (await load()).resolve(described, issued);
+    const { resolve } = await load();
+    // Revoking does not depend on whether the platform still answers, or names this server: its tokens go back to it.
+    const isFound = options.isRevoking && issued && described.discoverAt !== undefined;
+    return await resolve(isFound ? { ...described, discoverAt: undefined, issuer: issued.server } : described, issued);
   };
-  const keptOf = ({ organisation_id: organisationId, id: rowId, flow }: OAuthFlowTable): Kept =>
-    readStored(
-      StoredFlow,
-      broker.vault.open({ table: 'oauth_flows', organisationId, rowId }, flow).toString('utf8'),
-      'state of an authorization',
-    );
-
   const authorize: OAuthConnections['authorize'] = async (connection, manifest, more) => {
     const client = await registered(connection, manifest, undefined);
     if (isProblem(client)) return client;
@@ -204,13 +211,13 @@ export function makeOAuthConnections(
       const [state, ...more] = query.getAll('state');
       if (state === undefined || more.length > 0) return undefined;
       const found = await findOAuthFlow(broker.store.db, sha256Hex(state), broker.clock());
-      return found && keptOf(found).redirectUri === broker.baseUrl + path ? found : undefined;
+      return found && openFlow(broker, found).redirectUri === broker.baseUrl + path ? found : undefined;
     },
 
     finish: (flow, connection, manifest, query) => {
       const { organisation_id: organisationId, id } = connection;
       const place = { table: 'connections', organisationId, id } as const;
-      return obtain(connection, manifest, { kept: keptOf(flow), query }, { place, by: flow.owner_id });
+      return obtain(connection, manifest, { kept: openFlow(broker, flow), query }, { place, by: flow.owner_id });
     },
 
     refresh: async (connection, manifest, holder, { seen, refused }) => {
@@ -223,26 +230,22 @@ export function makeOAuthConnections(
       });
     },
 
-    revoke: async (connection, manifest, table, { organisation_id: organisationId, id, ...held }) => {
-      const facts = readFacts(held.oauth);
-      if (!facts || !held.credential) return false;
-      const client = await registered(connection, manifest, { client: facts.client_id, server: facts.server });
+    revoke: async (connection, manifest, table, { organisation_id: organisationId, id, ...row }, when) => {
+      const facts = readFacts(row.oauth);
+      if (!facts || !row.credential) return false;
+      const issued = { client: facts.client_id, server: facts.server };
+      const client = await registered(connection, manifest, issued, { isRevoking: true });
       if (isProblem(client)) return client;
-      const place = { table, organisationId, id };
-      try {
-        const opened = (at: Parameters<typeof broker.vault.open>[0], sealed: Uint8Array) =>
-          broker.vault.open(at, sealed).toString('utf8');
-        const access = readCredential(opened(credentialPlace(place), held.credential))?.token;
-        const refresh = held.refresh_token && new Secret(opened(refreshPlace(place), held.refresh_token));
-        // Revoking the refresh token revokes the whole grant (RFC 7009 section 2.1), at servers that implement that.
-        const tokens = [refresh, access].filter((token) => token instanceof Secret);
-        if (tokens.length === 0) return false;
-        const { steps } = await load();
-        return await steps.revoke(client, tokens, facts.server);
-      } catch (error) {
-        if (!(error instanceof SealError)) throw error;
-        return { problem: 'failed', detail: 'The stored tokens cannot be opened.' };
-      }
+      const tokens = openTokens(broker, { table, organisationId, id }, row);
+      if (tokens === undefined) return { problem: 'failed', detail: 'The stored tokens cannot be opened.' };
+      if (tokens.length === 0) return false;
+      const { revocations } = await load();
+      return await revocations.revoke({ client, tokens, facts, personId: row.person_id ?? null }, when);
+    },
+
+    retryRevocations: async (now) => {
+      // Loads the libraries only where something is due.
+      if (await hasDueTokenRevocations(broker.store.db, now)) await (await load()).revocations.retry(now);
     },
   };
 }

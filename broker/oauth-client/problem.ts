@@ -17,7 +17,7 @@ export type OAuthProblem = {
     | 'unreachable';
   /** A sentence for people. Contains nothing that the server or a browser sent, except an error code. */
   detail: string;
-  /** For `client_rejected`: the server's error code. */
+  /** For `client_rejected`, and for `failed` where the server sent one: its error code. */
   error?: string;
 };
 

@@ -6,8 +6,6 @@
 
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { SealError } from '../crypto/seal.ts';
-import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import { singleFlight } from '../runtime/single-flight.ts';
@@ -30,6 +28,7 @@ import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 import { forgetClient } from './registration.ts';
 import type { Issued } from './resolve.ts';
+import { credentialPlace, openRefreshToken, refreshPlace } from './sealed-tokens.ts';
 import type { Refreshing, Steps, Tokens } from './steps.ts';
 
 export type Refreshed =
@@ -146,7 +145,7 @@ async function withClaim(
   { registered, ready, steps, claimed, name }: Claimed,
 ): Promise<Refreshed> {
   const facts = factsOf(claimed);
-  const oldToken = openToken(broker, place, claimed);
+  const oldToken = openRefreshToken(broker, place, claimed);
   const client = isProblem(registered) || facts.client_id !== registered.clientId ? undefined : registered;
   const answer: Tokens | OAuthProblem =
     oldToken && client
@@ -209,24 +208,6 @@ async function withClaim(
 
 /** Returns the stored metadata of OAuth tokens. Throws when the row has none. */
 const factsOf = ({ oauth }: TokenRow): OAuthConnectionFacts => present(readFacts(oauth), 'facts of the tokens');
-
-/** The place that an access token is sealed for, and that of its refresh token. */
-export const credentialPlace = ({ table, organisationId, id }: TokenRowPlace) =>
-  ({ table, column: 'credential', organisationId, rowId: id }) as const;
-export const refreshPlace = ({ table, organisationId, id }: TokenRowPlace) =>
-  ({ table, column: 'refresh_token', organisationId, rowId: id }) as const;
-
-function openToken({ vault, log }: Base, place: TokenRowPlace, row: TokenRow): Secret | undefined {
-  const { organisationId } = place;
-  const sealed = present(row.refresh_token, 'refresh token');
-  try {
-    return new Secret(vault.open(refreshPlace(place), sealed).toString('utf8'));
-  } catch (error) {
-    if (!(error instanceof SealError)) throw error;
-    log.error({ err: error, security: true, organisation: organisationId }, 'a refresh token cannot be opened');
-    return undefined;
-  }
-}
 
 const MAX_WAIT_MS = 1_000;
 

@@ -10,7 +10,7 @@ import { accountOf } from './account.ts';
 import { problemOf } from './fault.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import { type Registered, requestedScopes } from './registered.ts';
-import { mixUpRisk, type ServerFinder, TIMEOUT_SECONDS } from './server.ts';
+import { mixUpRisk, type ServerFinder, type ServerOf, TIMEOUT_SECONDS } from './server.ts';
 import type { Kept } from './stored-flow.ts';
 import { tokenFetch } from './token-fetch.ts';
 
@@ -22,6 +22,9 @@ export type Tokens = {
   /** The granted scopes; undefined: the requested ones (RFC 6749 section 5.1). */
   scopes: readonly string[] | undefined;
 };
+
+/** What revoking takes of the broker's client at a server. */
+export type RevokingClient = ServerOf & Pick<Registered, 'clientId' | 'clientSecret' | 'serverOptions'>;
 
 export type Steps = {
   /** Returns the authorization URL for the browser, and the state to store. */
@@ -35,7 +38,7 @@ export type Steps = {
   /** Finds the server, which may take a while. The returned function sends one refresh request to it. */
   refreshing(registered: Registered): Promise<Refreshing | OAuthProblem>;
   /** `server`: the issuer of the tokens; they are sent to no other server. */
-  revoke(registered: Registered, tokens: readonly Secret[], server: string): Promise<boolean | OAuthProblem>;
+  revoke(client: RevokingClient, tokens: readonly Secret[], server: string): Promise<boolean | OAuthProblem>;
 };
 
 /** `server`: the issuer of the token; the token is sent to no other server. */
@@ -49,7 +52,7 @@ const HEADER_SAFE = /^[\x21-\x7e]+$/;
 export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: ServerFinder): Steps {
   const fetch = providerFetch(broker.outbound);
 
-  const configure = async (registered: Registered, withoutIdToken: boolean) => {
+  const configure = async (registered: RevokingClient, withoutIdToken: boolean) => {
     const metadata = await find(registered);
     if (isProblem(metadata)) return metadata;
     const configuration = new client.Configuration(
@@ -68,7 +71,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
   };
 
   /** Runs a request; errors become problems. */
-  const asking = async <T>({ platformId }: Registered, work: () => Promise<T>): Promise<T | OAuthProblem> => {
+  const asking = async <T>({ platformId }: RevokingClient, work: () => Promise<T>): Promise<T | OAuthProblem> => {
     try {
       return await work();
     } catch (error) {
@@ -76,7 +79,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
     }
   };
 
-  const moved = ({ platformId }: Registered): OAuthProblem => ({
+  const moved = ({ platformId }: RevokingClient): OAuthProblem => ({
     problem: 'stale',
     detail: `The authorization server of ${platformId}, or the broker's client there, has changed. Connect again.`,
   });
@@ -164,7 +167,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
 const resourceOf = ({ resource }: Registered): Record<string, string> => (resource === undefined ? {} : { resource });
 
 /** The identity of a server: its issuer in the server's own spelling, whose endpoints may change; without an issuer, its token endpoint. */
-function serverOf({ issuer }: Registered, configuration: client.Configuration): string {
+function serverOf({ issuer }: RevokingClient, configuration: client.Configuration): string {
   const metadata = configuration.serverMetadata();
   return issuer === undefined ? present(metadata.token_endpoint, 'token endpoint') : metadata.issuer;
 }
@@ -172,7 +175,7 @@ function serverOf({ issuer }: Registered, configuration: client.Configuration): 
 /** RFC 8414 section 2: the default is client_secret_basic. */
 function authentication(
   metadata: client.ServerMetadata,
-  { clientSecret, serverOptions }: Registered,
+  { clientSecret, serverOptions }: RevokingClient,
 ): client.ClientAuth {
   if (clientSecret === undefined) return client.None();
   const methods = metadata.token_endpoint_auth_methods_supported;

@@ -1,6 +1,8 @@
 /** State of a flow, stored until the callback. */
 import { z } from 'zod';
-import { Texts } from '../store/stored-json.ts';
+import type { Broker } from '../broker.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
+import type { OAuthFlowTable } from '../store/tables/connections.ts';
 
 /** `server`, because codes and tokens must go to no other server; `redirectUri`, because a callback at another path belongs to another server. */
 export type Kept = {
@@ -21,3 +23,14 @@ export const StoredFlow: z.ZodType<Kept> = z.object({
   redirectUri: z.string(),
   scopes: Texts,
 });
+
+/** Opens the state of an owner's flow. @throws SealError when it was altered */
+export const openFlow = (
+  { vault }: Pick<Broker, 'vault'>,
+  { organisation_id: organisationId, id: rowId, flow }: OAuthFlowTable,
+): Kept =>
+  readStored(
+    StoredFlow,
+    vault.open({ table: 'oauth_flows', organisationId, rowId }, flow).toString('utf8'),
+    'state of an authorization',
+  );

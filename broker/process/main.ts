@@ -129,8 +129,9 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'writing when static keys were used last': () => services.staticKeyUses.write(),
       'writing when workloads were used last': () => services.workloadUses.write(),
       'writing what agents did': () => services.seenValues.write(),
-      // Runs last: it waits for platforms.
+      // Run last: they wait for platforms.
       'revoking tokens that nobody kept': (now: number) => revokeUndecidedTokens(services, now),
+      'repeating revocations of tokens': (now: number) => services.oauth.retryRevocations(now),
     };
     open.housekeeping = startHousekeeping(broker, more, options.choresMs);
     open.accessWatch = startAccessWatch(services);

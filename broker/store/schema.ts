@@ -38,6 +38,7 @@ import type {
   TestColumns,
   TimeoutColumns,
   TokenColumns,
+  TokenRevocationTable,
   UpstreamTokenTable,
 } from './tables/connections.ts';
 import type { InstanceTable, LeaseTable, MetaTable, OAuthRecordTable, SigningKeyTable } from './tables/installation.ts';
@@ -116,6 +117,7 @@ export type Schema = {
   access_requests: AccessRequestTable;
   platform_secrets: PlatformSecretTable;
   oauth_flows: OAuthFlowTable;
+  token_revocations: TokenRevocationTable;
   upstream_tokens: UpstreamTokenTable;
   person_keys: PersonKeyTable;
   persons: PersonTable;

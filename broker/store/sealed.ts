@@ -29,6 +29,7 @@ export const SEALED = [
   { table: 'approvals', column: 'asked', organisation: 'organisation_id', row: 'id' },
   { table: 'signing_keys', column: 'authenticator', organisation: null, row: 'kid' },
   { table: 'log_keys', column: 'authenticator', organisation: null, row: 'id' },
+  { table: 'token_revocations', column: 'request', organisation: 'organisation_id', row: 'id' },
   { table: 'organisations', column: 'retention_seal', organisation: 'id', row: 'id' },
 ] as const;
 

@@ -8,8 +8,15 @@ import { furnish, storedRows } from '../world/full-organisation.ts';
 import { startAuditReceiver } from '../world/servers/audit-receiver.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-/** Held calls, answers and unfinished sign-ins, which have their own ends; and the key of the hashes by which the record names people. */
-const RECORD = new Set<string>(['approvals', 'standing_approvals', 'idempotency_keys', 'oauth_flows', 'person_keys']);
+/** Held calls, answers, unfinished sign-ins and revocations, which have their own ends; and the key of the hashes by which the record names people. */
+const RECORD = new Set<string>([
+  'approvals',
+  'standing_approvals',
+  'idempotency_keys',
+  'oauth_flows',
+  'person_keys',
+  'token_revocations',
+]);
 
 const close = ({ running }: World, id: string, body: object = {}) => {
   const authorization = `Bearer ${running.services.local.token.reveal()}`;

@@ -117,6 +117,7 @@ const MIGRATIONS = [
   '0074-approvers',
   '0075-approvers-guard',
   '0076-while-held',
+  '0077-token-revocations',
 ];
 
 /** Creates an empty store and returns a function that opens it; on SQLite only one at a time. */

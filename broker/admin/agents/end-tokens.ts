@@ -1,8 +1,9 @@
 /** Cleans up at an authorization server after a connection was removed, or got another credential. */
 import type { Uses } from '../../broker.ts';
 import type { OAuthConnections } from '../../oauth-client/oauth-connections.ts';
-import { isProblem, type OAuthProblem } from '../../oauth-client/problem.ts';
+import { isProblem } from '../../oauth-client/problem.ts';
 import { forgetRegistration } from '../../oauth-client/registration.ts';
+import type { NotRevoked } from '../../oauth-client/revocations.ts';
 import type { Manifest } from '../../platforms/manifest.ts';
 import type { ConnectionTable, UpstreamTokenTable } from '../../store/tables/connections.ts';
 import type { PersonTokenTable } from '../../store/tables/people.ts';
@@ -28,12 +29,15 @@ export type FormerConnection = {
 export async function endTokens(
   { broker, oauth }: Uses<'clock' | 'log' | 'store' | 'vault' | 'outbound'> & { oauth: OAuthConnections },
   { connection, manifest, removed, appTokens = [] }: FormerConnection,
-): Promise<boolean | OAuthProblem> {
+): Promise<boolean | NotRevoked> {
   const { organisation_id: organisationId, id, platform_id: platformId } = connection;
   await revokeAppTokens(broker, { connection, manifest }, appTokens);
   const revoked = await oauth.revoke(connection, manifest, 'connections', connection);
   if (typeof revoked === 'object' && isProblem(revoked))
-    broker.log.warn({ connection: id, detail: revoked.detail }, 'the tokens of a connection could not be revoked');
+    broker.log.warn(
+      { connection: id, detail: revoked.detail, isRetried: revoked.retriedUntil !== undefined },
+      'the tokens of a connection could not be revoked',
+    );
   if (!removed) return revoked;
   await revokeTokensAtServer({ broker, oauth }, { connection, manifest }, removed.people);
   // Must be last: it deletes the client's credentials, which revoking needs.

@@ -8,6 +8,7 @@ import { isOtherAccount, readFacts } from '../../oauth-client/facts.ts';
 import type { Connected, OAuthConnections } from '../../oauth-client/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../../oauth-client/problem.ts';
 import { forgetRegistration } from '../../oauth-client/registration.ts';
+import type { NotRevoked } from '../../oauth-client/revocations.ts';
 import { findConnection, lockConnection } from '../../store/connections.ts';
 import type { FactsReader } from '../../store/facts-reader.ts';
 import { useOAuthFlow } from '../../store/oauth-flows.ts';
@@ -56,7 +57,7 @@ export async function disconnectOAuth(
   services: Connecting & Uses<'vault' | 'outbound'>,
   by: ChangingOwner,
   id: string,
-): Promise<ReadConnection & { revoked: boolean | OAuthProblem }> {
+): Promise<ReadConnection & { revoked: boolean | NotRevoked }> {
   const { organisation_id: organisationId } = by.owner;
   const { connection, manifest } = await loadConnection(services.broker.store.db, organisationId, id);
   if (connection.oauth === null)

@@ -8,6 +8,9 @@ import type { ReadConnection } from './find-connection.ts';
 /** Limits the wait: an unreachable server must not delay an owner once per person. */
 const TIMEOUT = { concurrency: 8, timeoutMs: 20_000 };
 
+/** `retried`: requests that the server did not accept yet, and that the broker repeats. */
+export type RevokedTokens = { revoked: number; retried: number };
+
 /**
  * Returns how many were revoked; never rejects. Failures are logged.
  *
@@ -17,26 +20,22 @@ export async function revokeTokensAtServer(
   { broker, oauth }: Uses<'log'> & { oauth: OAuthConnections },
   { connection, manifest }: ReadConnection,
   rows: readonly PersonTokenTable[],
-): Promise<number> {
-  let revoked = 0;
-  let failed = 0;
-  const left = await inTurns(rows, TIMEOUT, async (row) => {
+): Promise<RevokedTokens> {
+  const done: RevokedTokens = { revoked: 0, retried: 0 };
+  const revoke = async (row: PersonTokenTable, when?: 'later') => {
     try {
-      const done = await oauth.revoke(connection, manifest, 'person_tokens', row);
-      if (done === true) revoked++;
-      else if (done !== false) {
-        failed++;
-        broker.log.warn({ connection: connection.id, detail: done.detail }, 'tokens of a person could not be revoked');
-      }
+      const revoked = await oauth.revoke(connection, manifest, 'person_tokens', row, when);
+      if (revoked === true) done.revoked++;
+      if (typeof revoked !== 'object') return;
+      const { detail, retriedUntil } = revoked;
+      if (retriedUntil !== undefined) done.retried++;
+      const isRetried = retriedUntil !== undefined;
+      broker.log.warn({ connection: connection.id, detail, isRetried }, 'tokens of a person could not be revoked');
     } catch (error) {
-      failed++;
       broker.log.warn({ err: error, connection: connection.id }, 'tokens of a person could not be revoked');
     }
-  });
-  if (left.length > 0)
-    broker.log.warn(
-      { connection: connection.id, revoked, failed, left: left.length },
-      'the authorization server is too slow: some tokens of people were deleted here without being revoked there',
-    );
-  return revoked;
+  };
+  const left = await inTurns(rows, TIMEOUT, revoke);
+  for (const row of left) await revoke(row, 'later');
+  return done;
 }

@@ -33,6 +33,9 @@ export type Given = {
   lastUsedAt: Instant | null;
 };
 
+/** Whether the platform has revoked what a person withdrew. */
+export type Withdrawn = 'yes' | 'later' | 'no';
+
 /** Lists what the person of these sessions gave, oldest first. */
 export async function listMine(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
@@ -70,8 +73,8 @@ async function shown(db: Db, row: PersonTokenTable, now: Instant): Promise<Given
 }
 
 /**
- * Deletes what the person gave, immediately, and revokes it at the platform. `revoked` false: the platform has no revocation endpoint, or did not
- * answer.
+ * Deletes what the person gave, immediately, and revokes it at the platform. `revoked` later: the platform did not answer, and the broker repeats the
+ * request; no: that is not possible there.
  *
  * @throws ChangeRefused not_found when these sessions contain nothing with this id; or AuditUnavailable: then nothing is changed
  */
@@ -79,7 +82,7 @@ export async function withdraw(
   services: Connecting,
   sessions: readonly PersonSession[],
   { id, correlationId }: { id: string; correlationId: string },
-): Promise<{ platform: string; revoked: boolean }> {
+): Promise<{ platform: string; revoked: Withdrawn }> {
   const { db } = services.broker.store;
   const row = (await rowsOf(db, sessions)).find((one) => one.id === id);
   if (!row) throw notFound();
@@ -96,7 +99,8 @@ export async function withdraw(
     return deleted;
   });
   if (isWaiting) services.changes.tell(changeOfWaiting(row));
-  return { platform, revoked: (await revokePersonTokens(services, ended)) > 0 };
+  const { revoked, retried } = await revokePersonTokens(services, ended);
+  return { platform, revoked: revoked > 0 ? 'yes' : retried > 0 ? 'later' : 'no' };
 }
 
 const notFound = () => new ChangeRefused('not_found', 'There is nothing to withdraw: it has already ended.');

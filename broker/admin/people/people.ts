@@ -139,5 +139,6 @@ export async function endPeople(
   });
   const waited = ended.find(isWaiting);
   if (waited) services.changes.tell(changeOfWaiting(waited));
-  return { ended: ended.length, revoked: await revokePersonTokens(services, ended) };
+  const { revoked } = await revokePersonTokens(services, ended);
+  return { ended: ended.length, revoked };
 }

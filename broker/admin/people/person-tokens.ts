@@ -4,7 +4,7 @@ import { deletePersonTokens, listPersonTokens, lockPerson } from '../../store/pe
 import type { PersonTokenTable } from '../../store/tables/people.ts';
 import type { Connecting } from '../connections/connections.ts';
 import { loadConnection } from '../connections/find-connection.ts';
-import { revokeTokensAtServer } from '../connections/revoke-tokens-at-server.ts';
+import { type RevokedTokens, revokeTokensAtServer } from '../connections/revoke-tokens-at-server.ts';
 
 /** In the transaction that keeps new tokens of the person: deletes those that were kept before. */
 export async function endKept(
@@ -37,7 +37,10 @@ export async function revokeReplaced(
 }
 
 /** Revokes tokens of one organisation that are deleted here already; returns how many were revoked. Never rejects. */
-export async function revokePersonTokens(services: Connecting, rows: readonly PersonTokenTable[]): Promise<number> {
+export async function revokePersonTokens(
+  services: Connecting,
+  rows: readonly PersonTokenTable[],
+): Promise<RevokedTokens> {
   const { broker } = services;
   const perConnection = Map.groupBy(rows, ({ connection_id: id }) => id);
   const revoked = await Promise.all(
@@ -47,9 +50,12 @@ export async function revokePersonTokens(services: Connecting, rows: readonly Pe
         return await revokeTokensAtServer(services, found, ofIt);
       } catch (error) {
         broker.log.warn({ err: error, connection }, 'tokens of people could not be revoked');
-        return 0;
+        return { revoked: 0, retried: 0 };
       }
     }),
   );
-  return revoked.reduce((sum, count) => sum + count, 0);
+  return {
+    revoked: revoked.reduce((sum, one) => sum + one.revoked, 0),
+    retried: revoked.reduce((sum, one) => sum + one.retried, 0),
+  };
 }

@@ -1,5 +1,5 @@
 /** The pages on which people see and withdraw what they gave. No script: times are in UTC. */
-import type { Given } from '../../admin/people/my-connections.ts';
+import type { Given, Withdrawn } from '../../admin/people/my-connections.ts';
 import type { SignInPlaces } from '../../admin/people/person-sign-in.ts';
 import type { Instant } from '../../policy/facts.ts';
 import { FORM_PAGE_HEADERS, formButton, type Html, html, linkButton, paragraph, statusLine } from '../../small-page.ts';
@@ -88,13 +88,17 @@ export const noConsentsPage = (cookies: string[]): Reply =>
     'Set-Cookie': cookies,
   });
 
-export const withdrawnPage = (platform: string, revoked: boolean): Reply =>
+const BY_HAND = 'To be sure, remove the access in the settings of your account there.';
+
+export const withdrawnPage = (platform: string, revoked: Withdrawn): Reply =>
   page('Withdrawn', [
     statusLine(`Agents can no longer use your ${platform} account.`),
     paragraph(
-      revoked
-        ? `The tokens were revoked at ${platform}, too.`
-        : `The tokens are deleted here, but could not be revoked at ${platform}. To be sure, remove the access in the settings of your account there.`,
+      {
+        yes: `The tokens were revoked at ${platform}, too.`,
+        later: `The tokens are deleted here, but could not be revoked at ${platform} yet. This broker tries that again for three days. ${BY_HAND}`,
+        no: `The tokens are deleted here, but could not be revoked at ${platform}. ${BY_HAND}`,
+      }[revoked],
     ),
     linkButton(MINE_PATH, 'Back to what you gave'),
   ]);

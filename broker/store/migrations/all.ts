@@ -70,6 +70,7 @@ import { failingTokens } from './0073-failing-tokens.ts';
 import { approvers } from './0074-approvers.ts';
 import { approversGuard } from './0075-approvers-guard.ts';
 import { whileHeld } from './0076-while-held.ts';
+import { tokenRevocations } from './0077-token-revocations.ts';
 
 /**
  * Numbered, forward only. A published migration is never edited: a later one fixes it. From 0041 on migrations only add, and name in
@@ -151,4 +152,5 @@ export const migrations = (types: ColumnTypes, dialect: Store['dialect']): Recor
   '0074-approvers': { readableBy: '0.1.0', up: approvers },
   '0075-approvers-guard': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => approversGuard(db, dialect) },
   '0076-while-held': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => whileHeld(db, dialect) },
+  '0077-token-revocations': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => tokenRevocations(db, types) },
 });

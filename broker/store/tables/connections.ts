@@ -92,3 +92,18 @@ export type OAuthFlowTable = {
   created_at: number;
   expires_at: number;
 };
+
+/** Tokens that are deleted here, and still have to be revoked at the server that issued them. */
+export type TokenRevocationTable = {
+  organisation_id: string;
+  id: string;
+  /** Of a connection that may not exist any more. */
+  connection_id: string;
+  /** Whose tokens they were; null: the connection's own. */
+  person_id: string | null;
+  /** Sealed JSON. */
+  request: Uint8Array;
+  created_at: number;
+  /** From when on the next attempt may begin. */
+  next_at: number;
+};

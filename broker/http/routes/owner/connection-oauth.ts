@@ -72,12 +72,7 @@ export const disconnectOAuth = route({
     const { services, params } = context;
     const ended = await disconnect(services, changingOwner(context), storedUuid(params.id));
     const { connection, manifest, revoked } = ended;
-    const detail =
-      typeof revoked === 'object'
-        ? `The tokens are forgotten here, but could not be revoked: ${revoked.detail} Revoke the access at the platform, too.`
-        : revoked
-          ? 'The tokens are forgotten here, and revoked at the authorization server.'
-          : 'The tokens are forgotten here. The authorization server has no revocation endpoint: revoke the access at the platform, too.';
+    const detail = `The tokens are forgotten here${whatBecame(revoked)}`;
     return json(200, {
       connection: connectionShown(connection, manifest, services.broker),
       revoked: revoked === true,
@@ -85,6 +80,19 @@ export const disconnectOAuth = route({
     });
   },
 });
+
+/** What became of tokens at their server, as the end of a sentence and what to do. */
+function whatBecame(revoked: Awaited<ReturnType<typeof disconnect>>['revoked']): string {
+  if (revoked === true) return ', and revoked at the authorization server.';
+  if (revoked === false)
+    return '. The authorization server has no revocation endpoint: revoke the access at the platform, too.';
+  const { detail, retriedUntil } = revoked;
+  const next =
+    retriedUntil === undefined
+      ? 'Revoke the access at the platform, too.'
+      : `The broker tries again until ${new Date(retriedUntil).toISOString()}. If the access must end before, revoke it at the platform.`;
+  return `, but could not be revoked: ${detail} ${next}`;
+}
 
 const CALLBACK = {
   method: 'GET',
