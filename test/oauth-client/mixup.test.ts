@@ -306,6 +306,25 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     },
   );
 
+  test.each([
+    ['does not answer', undefined],
+    ['names another authorization server by now', () => evil.issuer],
+  ])('tokens for an MCP server that %s are revoked at the server that issued them', async (_what, named) => {
+    const connection = await mcpPlatform(honest);
+    const { browser, url } = await begin(connection);
+    await browser.get(url);
+    expect(await stateOf(connection)).toBe('connected');
+    world.clock.skewMs += 11 * MINUTE_MS;
+    honest.answers.set('/.well-known/oauth-protected-resource/mcp', (_request, response) => {
+      if (!named) return void response.socket!.destroy();
+      const document = { resource: `${honest.issuer}/mcp`, authorization_servers: [named()] };
+      return response.writeHead(200, JSON_TYPE).end(JSON.stringify(document));
+    });
+    const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+    expect([ended.body.revoked, evil.seen], ended.text).toEqual([true, []]);
+    expect(honest.seen).toContain('POST /revoke');
+  });
+
   test('removing a connection deletes its registration', async () => {
     const connection = await mcpPlatform(honest);
     await begin(connection);
