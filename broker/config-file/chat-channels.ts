@@ -44,7 +44,8 @@ function slackProblem(text: string): string | undefined {
   if (parts.ok && Object.keys(parts.value ?? {}).some((name) => name !== 'token' && name !== 'signing_secret'))
     return 'has parts other than token and signing_secret; remove them';
   const { token, signing_secret: signing } = slackSecret(text);
-  if (!SLACK_TOKEN.test(token)) return 'is not a bot token of Slack: it begins with "xoxb-"';
+  if (!token.startsWith('xox')) return 'is not a bot token of Slack: it begins with "xoxb-"';
+  if (!SLACK_TOKEN.test(token)) return 'is not a whole bot token of Slack: copy it again';
   if (signing !== undefined && !SIGNING_SECRET.test(signing)) return 'the signing_secret is not one of Slack';
   return undefined;
 }

@@ -107,6 +107,11 @@ guardrails: [{ name: writes, effect: require_approval, decide_in: [${name}] }]
     ],
     ['a Slack channel by name', '  s: { kind: slack, channel: general, secret: { env: WEAK } }', 'id of the channel'],
     ['a token that is none', '  s: { kind: slack, channel: C0123456789, secret: { env: WEAK } }', 'xoxb-'],
+    [
+      'a part of a token',
+      '  s: { kind: slack, channel: C0123456789, secret: { env: PART } }',
+      'not a whole bot token of Slack: copy it again',
+    ],
     ['a workflow without an address', '  t: { kind: teams }', 'has no secret'],
     [
       'a person who has no id',
@@ -115,12 +120,12 @@ guardrails: [{ name: writes, effect: require_approval, decide_in: [${name}] }]
     ],
     ['a secret in the file', `  hook: { kind: webhook, url: "https://a.example/", secret: ${KEY} }`, 'env: NAME'],
   ])('%s is refused, with the allowed value', async (_what, entry, said) => {
-    governed.secret('env:WEAK', 'weak-value');
+    governed.secret('env:WEAK', 'weak-value').secret('env:PART', 'xoxb-weak');
     const file = `channels:\n${entry}\n`;
     const found = problemsOf(file);
     const problems = (found.length > 0 ? found : await governed.refusal(file)).join('\n');
     expect(problems).toContain(said);
-    expect(problems).not.toContain('weak-value');
+    expect(problems).not.toMatch(/weak-value|xoxb-weak/);
     expect(await channels()).toEqual([]);
   });
 });
