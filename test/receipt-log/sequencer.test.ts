@@ -1,7 +1,8 @@
 /** Checkpoints of many logs: each log gets its own, however many logs grow and however many rows are pending. */
 import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findIndex } from '../../broker/receipt-log/find-place.ts';
 import { rootOfEdge } from '../../broker/receipt-log/merkle.ts';
 import { appendRows, readEdge } from '../../broker/receipt-log/tree.ts';
@@ -127,6 +128,45 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
     expect(waiting).toHaveLength(1);
     await world.db.deleteFrom('log_pending').execute();
   }, 180_000);
+
+  // On SQLite no other process can take the lease.
+  test.runIf(store === 'postgres')(
+    'a process that loses the lease before it signs stores no checkpoint, and signs again when it has the lease',
+    async () => {
+      const [id] = (await organisations(1)) as [string];
+      await addRows([id]);
+      await expect.poll(() => unsigned([id]), { timeout: 30_000, interval: 250 }).toBe(0);
+      const { recorder } = world.running.services;
+      const { record } = recorder;
+      const lost = Promise.withResolvers<void>();
+      // The process announces its key in between, as the log was signed by another one.
+      const spy = vi.spyOn(recorder, 'record').mockImplementation(async (entry: Parameters<typeof record>[0]) => {
+        if (entry.row.reason !== 'log_key_announced') return await record(entry as never);
+        spy.mockRestore();
+        const recorded = await record(entry as never);
+        await world.db
+          .updateTable('leases')
+          .set((eb) => ({ fence: eb('fence', '+', 1), holder: 'another', until: Date.now() + 4_000 }))
+          .where('name', '=', 'receipt log')
+          .execute();
+        lost.resolve();
+        return recorded;
+      });
+      onTestFinished(() => spy.mockRestore());
+      const other = { signed_with: 'another key' };
+      await world.db.updateTable('receipt_logs').set(other).where('organisation_id', '=', id).execute();
+      await addRows([id]);
+      await lost.promise;
+      const signedWith = async () => {
+        const log = world.db.selectFrom('receipt_logs').select('signed_with').where('organisation_id', '=', id);
+        return (await log.executeTakeFirstOrThrow()).signed_with;
+      };
+      await pause(2_000);
+      expect(await signedWith()).toBe(other.signed_with);
+      await expect.poll(signedWith, { timeout: 30_000, interval: 250 }).not.toBe(other.signed_with);
+    },
+    180_000,
+  );
 
   test('a metric reports for how long rows have had no checkpoint', async () => {
     const [late] = (await organisations(1)) as [string];
