@@ -106,6 +106,13 @@ export function approvals(world: World, count: Count): Fuzzed {
     await call(WRITE).run(model, real);
   });
 
+  /** A call that one person may approve until the rules need two: it is approved, and not made. */
+  const callBeforeRuleForTwo = step<Model, Real>('call before two have to approve', async (model, real) => {
+    await setPolicy(model.rights, real, 'require_approval');
+    await call(WRITE).run(model, real);
+    await setPolicy(model.rights, real, 'two_approvers');
+  });
+
   /** Models the replay of an approved call: made, or refused by the agent's current permissions, or for lack of approvals. */
   const replay = (model: Model, held: Held, now: number) => {
     const scope = held.item === 'read' ? READ : WRITE;
@@ -273,6 +280,7 @@ export function approvals(world: World, count: Count): Fuzzed {
       ...[READ, WRITE, WRITE, WRITE].map((scope) => fc.constant(call(scope))),
       fc.constant(callForTwo),
       fc.constant(callForTwo),
+      fc.constant(callBeforeRuleForTwo),
       decideAfter(0),
       decideAfter(0),
       // Makes expiry likely: waiting steps alone hardly ever last that long before a decision.
