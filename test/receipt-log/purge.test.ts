@@ -1,7 +1,7 @@
 /** Rows whose retention has expired are deleted in steps, and the rest still verifies: the log proves which were deleted, and hides nothing else. */
 
 import { hash } from 'node:crypto';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
 import { exportLog } from '../../broker/receipt-log/export-log.ts';
@@ -191,6 +191,45 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     const leases = await world.db.selectFrom('leases').select('name').where('name', 'like', 'log export %').execute();
     expect(leases).toEqual([]);
   }, 180_000);
+
+  test('a slow export holds its rows each minute again, and fails when it can hold them no longer', async () => {
+    await recordReads(world, organisation, agent, 3);
+    const size = await settled(3);
+    const began = performance.now();
+    const clock = vi.spyOn(performance, 'now');
+    onTestFinished(() => clock.mockRestore());
+    const setTime = (seconds: number) => clock.mockImplementation(() => began + seconds * 1000);
+    const hold = async () => {
+      const held = world.db.selectFrom('leases').selectAll().where('name', 'like', 'log export %');
+      return (await held.executeTakeFirst())!;
+    };
+    const begin = async () => {
+      setTime(0);
+      const lines = exportLog(world.running.broker, organisation.id, 0);
+      await lines.next();
+      return lines;
+    };
+    const slow = await begin();
+    const first = await hold();
+    expect(Number(first.fence)).toBe(size);
+    world.clock.skewMs += 60_000;
+    setTime(60);
+    await slow.next();
+    expect(Number((await hold()).until)).toBeGreaterThanOrEqual(Number(first.until) + 60_000);
+    await slow.return(undefined);
+    expect(await hold()).toBeUndefined();
+
+    // As after ten minutes without a renewal.
+    const expired = await begin();
+    await world.db.deleteFrom('leases').where('name', 'like', 'log export %').execute();
+    setTime(61);
+    await expect(expired.next()).rejects.toThrow('Start the export again');
+
+    const late = await begin();
+    setTime(24 * 3600 + 1);
+    await expect(late.next()).rejects.toThrow('Start the export again');
+    expect(await hold()).toBeUndefined();
+  });
 
   test('announced rows are deleted even when no row of the kind follows them', async () => {
     await keep({ reads_days: 31 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { purgeHeldJoins } from '../../broker/store/held-joins.ts';
 import { purgeInvites } from '../../broker/store/invites.ts';
 import { purgeMcpAuthorisations } from '../../broker/store/mcp-authorisations.ts';
+import { purgeDeliveries } from '../../broker/store/notice-deliveries.ts';
 import { purgeOAuthFlows } from '../../broker/store/oauth-flows.ts';
 import { purgeOneTimeTokens } from '../../broker/store/one-time-tokens.ts';
 import { purgePersonConsents } from '../../broker/store/person-consents.ts';
@@ -161,6 +162,40 @@ describe.each(STORES)(`housekeeping on %s${postgresNote}`, (store) => {
       person_id: id,
       status: 'pending',
       created_at: 1,
+    }));
+  });
+
+  test('deletes only old messages that are not to be sent any more', async () => {
+    const channel = { organisation_id: organisation.id, id: crypto.randomUUID() };
+    await world.db
+      .insertInto('notice_channels')
+      .values({
+        ...channel,
+        name: 'ops',
+        kind: 'ntfy',
+        settings: '{}',
+        rules: '{}',
+        status: 'active',
+        origin: 'owner',
+        created_at: 1,
+      } as never)
+      .execute();
+    const messages: Rows = {
+      over: ['sent', 'over', 'gave_up'].map((state) => ({ created_at: OVER, state })),
+      kept: [
+        { created_at: OVER, state: 'due' },
+        { created_at: LATER, state: 'sent' },
+      ],
+    };
+    await purges('notice_deliveries', purgeDeliveries, messages, (id) => ({
+      id,
+      channel_id: channel.id,
+      notice_id: id,
+      event: 'call_held',
+      subject_id: id,
+      step: 'first',
+      due_at: LATER,
+      attempts: 1,
     }));
   });
 
