@@ -46,7 +46,8 @@ function planConnection(
   const replaced = secret !== undefined && !holds(planning, known, secret, name);
   const moves = known !== undefined && known.platform_id !== entry.platform;
   const named = entry.secret && governance.origin === 'file' ? secretKey(entry.secret) : undefined;
-  const reference = named ?? known?.secret_reference ?? null;
+  // What a platform gives (`givenBy`) comes from no reference.
+  const reference = named ?? (replaced && !entry.secret ? null : (known?.secret_reference ?? null));
   const details = [
     ...difference('platform', known?.platform_id, entry.platform),
     ...difference('default', known ? known.is_default === 1 : undefined, isDefault),
@@ -165,7 +166,7 @@ function secretOf(
   entry: ConnectionEntry,
   known: ConnectionTable | undefined,
 ): Secret | undefined {
-  if (!entry.secret) return givenBy(planning, entry);
+  if (!entry.secret) return hasOwnInstallation(planning, entry, known) ? undefined : givenBy(planning, entry);
   const secret = secretIn(planning.resolved, entry.secret);
   if (!secret) {
     const isStored = known?.credential != null && known.secret_reference === secretKey(entry.secret);
@@ -178,6 +179,15 @@ function secretOf(
   const message = `${what} ${wrong}.`;
   addProblem(planning, ['connections', name, 'secret'], message);
   return undefined;
+}
+
+/** Whether an owner gave the connection another installation of the App than its platform names: it stays, as every secret that no file names. */
+function hasOwnInstallation(planning: Planning, entry: ConnectionEntry, known?: ConnectionTable): boolean {
+  const before = planning.present.platforms.get(entry.platform);
+  if (known?.platform_id !== entry.platform || known.secret_reference !== null || before?.auth.type !== 'app')
+    return false;
+  const stored = keptSecret(planning, known);
+  return stored !== undefined && !credentialOf(before)?.equals(stored);
 }
 
 /** Whether the stored credential equals this secret. One that cannot be opened counts as different, and is replaced. */

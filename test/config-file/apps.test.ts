@@ -3,9 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
+import { putConnection } from '../../broker/store/connections.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { fresh, shared } from '../world/world.ts';
-import { Governed, openBroker } from './governance-world.ts';
+import { Governed, openBroker, titles } from './governance-world.ts';
 
 const pairOf = (modulusLength: number) => generateKeyPairSync('rsa', { modulusLength });
 const pair = pairOf(2048);
@@ -72,6 +73,35 @@ describe.each(STORES)(`Apps in governance files on %s${postgresNote}`, (store) =
     expect((await governed.plan(none)).warnings.map(({ message }) => message)).toEqual([
       expect.stringContaining('has no App installation yet'),
     ]);
+  });
+
+  test('an installation that an owner gave a connection stays, and another one follows its platform', async () => {
+    await governed.apply(FILE);
+    const [acme] = (await governed.present()).connections;
+    const own = { ...acme!, id: crypto.randomUUID(), label: 'other', is_default: 0 } as const;
+    const place = { table: 'connections' as const, organisationId: governed.id, rowId: own.id };
+    await putConnection(broker.store.db, { ...own, credential: broker.vault.seal(place, '7') });
+    const numbers = async () =>
+      (await governed.present()).connections.map(({ id, label, credential }) => [
+        label,
+        broker.vault.open({ ...place, rowId: id }, credential!).toString(),
+      ]);
+    const text = await exportGovernance(broker, governed.id, governed.now);
+    expect((await governed.apply(text)).plan.changes).toEqual([]);
+    expect(Object.fromEntries(await numbers())).toEqual({ acme: '42', other: '7' });
+    const { plan } = await governed.apply(text.replace('"42"', '"43"'));
+    expect(titles(plan.changes)).toEqual(['update platform codehost', 'update connection acme']);
+    expect(Object.fromEntries(await numbers())).toEqual({ acme: '43', other: '7' });
+  });
+
+  test('a number from a reference is replaced when the file names it in the platform instead, and is exported so', async () => {
+    governed.secret('env:INSTALLATION', '7');
+    await governed.apply(BY_CONNECTION);
+    await governed.apply(FILE);
+    expect(await connection()).toBe('42');
+    const text = await exportGovernance(broker, governed.id, governed.now);
+    expect(text).not.toContain('INSTALLATION');
+    expect((await governed.plan(text)).changes).toEqual([]);
   });
 
   const encrypted = pair.privateKey.export({ format: 'pem', type: 'pkcs8', cipher: 'aes-256-cbc', passphrase: 'x' });
