@@ -11,12 +11,14 @@ import { readable } from '../config-file/yaml-limits.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
 import { pacer } from '../runtime/pace.ts';
+import { findGovernanceVersion, lockOrganisation } from '../store/governance.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import { listStandingApprovals } from '../store/standing-approvals.ts';
 import type { Db } from '../store/store.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import { exportAgents } from './export-agents.ts';
 import { exportPlatform } from './export-platform.ts';
+import { remarksOnOrganisation } from './export-remarks.ts';
 import { UnknownOrganisation } from './plan.ts';
 import { loadPresent, type Present } from './present.ts';
 
@@ -35,6 +37,8 @@ const byName = <Value>(entries: Iterable<[string, Value]>): [string, Value][] =>
  * its key, two agents of one name) is exported as a comment. Empty sections are exported, too, because an
  * absent one would leave another broker's section in place.
  *
+ * The state is read in many statements, and again if governance was changed meanwhile: of two states an agent could be in the file without its policy.
+ *
  * @throws UnknownOrganisation
  */
 export async function exportGovernance(
@@ -42,9 +46,25 @@ export async function exportGovernance(
   organisationId: string,
   now: Instant,
 ): Promise<string> {
-  const organisation = await findOrganisation(broker.store.db, organisationId);
+  const { db } = broker.store;
+  for (let reads = 0; reads < MAX_READS; reads++) {
+    const version = await findGovernanceVersion(db, organisationId);
+    const present = await readPresent(db, organisationId, now);
+    if ((await findGovernanceVersion(db, organisationId)) === version) return await exportPresent(db, present, now);
+  }
+  return await db.transaction().execute(async (tx) => {
+    await lockOrganisation(tx, organisationId);
+    return await exportPresent(tx, await readPresent(tx, organisationId, now), now);
+  });
+}
+
+/** After so many reads that concurrent changes invalidated, the next one is made under the lock of the organisation. */
+const MAX_READS = 3;
+
+async function readPresent(db: Db, organisationId: string, now: Instant): Promise<Present> {
+  const organisation = await findOrganisation(db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
-  return await exportPresent(broker.store.db, await loadPresent(broker.store.db, organisation, now), now);
+  return await loadPresent(db, organisation, now);
 }
 
 /** Exports a loaded state; `db`: the database that it was loaded from. */
@@ -140,40 +160,6 @@ function textOf(document: Document): string {
     },
   });
   return readable(document.toString(ONE_LINE));
-}
-
-/** Returns remarks on settings that affect decisions and have no section in a file. */
-function remarksOnOrganisation({ organisation, platforms, owners }: Present, hasStanding: boolean): string[] {
-  const byGroups = owners.filter(({ role_by_groups }) => role_by_groups === 1).length;
-  const servers = [...platforms].filter(([, { kind }]) => kind === 'mcp').map(([id]) => id);
-  const hours = organisation.approval_ttl_ms / 3_600_000;
-  return [
-    ...(organisation.agents_stopped === null
-      ? []
-      : [
-          'All agents are stopped here, but this is not in the file: elsewhere they are not stopped. Stop them there in the console, or with POST /owner/agents/suspend-all.',
-        ]),
-    ...(organisation.restored === null
-      ? []
-      : [
-          'This store was restored and is waiting for its review (agent-broker restored), so no calls are made here. This is not in the file: elsewhere calls are made.',
-        ]),
-    ...(hasStanding
-      ? ['Standing approvals are not in this file: elsewhere the calls that they let pass are held.']
-      : []),
-    ...(byGroups === 0
-      ? []
-      : [`Owners by groups of the identity provider are not in this file: ${byGroups} here. They stay as they are.`]),
-    ...(hours === 24 ? [] : [`Held calls wait ${hours} hours: set that with POST /owner/organisation.`]),
-    ...(organisation.require_user_verification === 1
-      ? ['Passkeys have to verify the user: set that with POST /owner/organisation.']
-      : []),
-    ...(servers.length === 0
-      ? []
-      : [
-          `The accepted tools of ${servers.join(', ')} are not in this file: elsewhere the first list that the server returns is accepted.`,
-        ]),
-  ];
 }
 
 function exportConnections({ connections }: Present): Entries {

@@ -7,7 +7,18 @@ import { moveAgent, putAgent, updateAgent } from '../../broker/store/agents.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { sized } from '../world/runner/thorough.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { ANN, CRM, DAY, Governed, newPublicKey, openBroker, problemsOf, quote, titles } from './governance-world.ts';
+import {
+  ANN,
+  CRM,
+  changedAfterReading,
+  DAY,
+  Governed,
+  newPublicKey,
+  openBroker,
+  problemsOf,
+  quote,
+  titles,
+} from './governance-world.ts';
 
 const PEM = newPublicKey();
 /** Each agent has a key of its own. */
@@ -172,6 +183,19 @@ agents:
       expect((await world.plan(text)).changes).toEqual([]);
     },
   );
+
+  it('exports one state, also when governance is changed while it is read', async () => {
+    const world = await governed();
+    await world.apply('policies: { old: { rules: [] } }\nagents: { a: { policy: old } }');
+    const change = () => world.apply('policies: { new: { rules: [] } }\nagents: { a: { policy: new } }');
+    const { store } = broker;
+    // The organisation is read first, and the agents after the policies.
+    const db = changedAfterReading(store.db, 'policies as p', change, 'execute');
+    const text = await exportGovernance({ store: { ...store, db } }, world.id, world.now);
+    expect(text).toContain('policies:\n  new:\n');
+    expect(text).toContain('policy: new\n');
+    expect(text).not.toMatch(/old|under no policy/);
+  });
 
   it('describes in comments what a file cannot express, and still applies without a change', async () => {
     const world = await governed();

@@ -15,7 +15,7 @@ import type { Instant } from '../../broker/policy/facts.ts';
 import { findOrganisation } from '../../broker/store/organisations.ts';
 import { openPostgres } from '../../broker/store/postgres/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite/sqlite.ts';
-import type { Store } from '../../broker/store/store.ts';
+import type { Db, Store } from '../../broker/store/store.ts';
 import { makeVault } from '../../broker/vault.ts';
 import { newRsaPair } from '../world/rsa.ts';
 import { afterFile } from '../world/runner/after-file.ts';
@@ -51,6 +51,44 @@ export function applyGovernance(
 
 export function makeOrganisation({ store }: GovernedBroker, name: string, ownerEmail: string, now: Instant) {
   return store.db.transaction().execute((db) => createOrganisation(db, { name, ownerEmail }, now));
+}
+
+/** Returns the database, with `change` made once, after this table was first read through it. `by`: the function of Kysely that reads. */
+export function changedAfterReading<Of extends Db>(
+  db: Of,
+  table: string,
+  change: () => Promise<unknown>,
+  by: 'execute' | 'executeTakeFirst' = 'executeTakeFirst',
+): Of {
+  let isMade = false;
+  const after = <Target extends object>(target: Target): Target =>
+    new Proxy(target, {
+      get: (of, name) => {
+        const member: unknown = Reflect.get(of, name, of);
+        if (typeof member !== 'function') return member;
+        return (...given: unknown[]) => {
+          const answer: unknown = member.apply(of, given);
+          if (name !== by) return after(answer as object);
+          return (answer as Promise<unknown>).then(async (read) => {
+            if (!isMade) {
+              isMade = true;
+              await change();
+            }
+            return read;
+          });
+        };
+      },
+    });
+  return new Proxy(db, {
+    get: (of, name) => {
+      const member: unknown = Reflect.get(of, name, of);
+      if (typeof member !== 'function') return member;
+      return (...given: unknown[]) => {
+        const answer: unknown = member.apply(of, given);
+        return name === 'selectFrom' && given[0] === table ? after(answer as object) : answer;
+      };
+    },
+  });
 }
 
 /** An organisation with the owner ann, and short helpers for its governance. */
