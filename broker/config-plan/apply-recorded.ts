@@ -23,7 +23,7 @@ export type Applying = Changing & { oauth: OAuthConnections };
  *
  * @param by who applies; for the process itself at its start, `operatorAtStart`
  * @param detail additional text of the audit row, such as the command; not in the receipt
- * @throws UnknownOrganisation; AuthorNotAllowed; AuditUnavailable when nothing could be recorded, and then nothing was changed
+ * @throws UnknownOrganisation; AuthorNotAllowed; ChangeRefused, as for `applyFile`; AuditUnavailable when nothing could be recorded, and then nothing was changed
  */
 export async function applyGovernance(
   services: Applying & Uses<'config' | 'baseUrl' | 'vault' | 'outbound' | 'publicOutbound'>,

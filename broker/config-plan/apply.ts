@@ -16,8 +16,15 @@ import { RolledBack, rollback } from '../store/transaction.ts';
 import type { Vault } from '../vault.ts';
 import { keptFile } from './applies.ts';
 import { exportPresent } from './export.ts';
-import { finish, governanceVersion, planOn, UnknownOrganisation } from './plan.ts';
-import type { AgentName, BootstrapToken, Made, Plan, Planning } from './planning.ts';
+import { finish, planOn, shownVersion, UnknownOrganisation } from './plan.ts';
+import {
+  type AgentName,
+  type BootstrapToken,
+  ChangedMeanwhile,
+  type Made,
+  type Plan,
+  type Planning,
+} from './planning.ts';
 import { writeTogether } from './write-together.ts';
 
 export type ApplyResult =
@@ -86,7 +93,7 @@ const MAX_PLANS = 3;
  * since. Otherwise it is made again; at last inside the transaction, which blocks other writers but always completes.
  *
  * @returns the changes that were made, and the tokens of new agents without a key, which cannot be shown again
- * @throws UnknownOrganisation; whatever the store throws, and then nothing was changed
+ * @throws UnknownOrganisation; ChangedMeanwhile, when agents changed their status during every attempt; whatever the store throws. Then nothing was changed
  */
 export async function applyFile(applying: Applying, transact: Transact): Promise<ApplyResult> {
   for (let plans = 0; plans < MAX_PLANS; plans++) {
@@ -95,7 +102,7 @@ export async function applyFile(applying: Applying, transact: Transact): Promise
   }
   const done = await transact(async (db) => {
     const organisation = await lockOrganisation(db, applying.organisationId);
-    if (await isOvertaken(applying, db)) return rollback(OVERTAKEN);
+    if (isOvertaken(applying, await findGovernanceVersion(db, applying.organisationId))) return rollback(OVERTAKEN);
     const planned = await plan(applying, db, organisation);
     if (!hasChange(planned)) return rollback(planned.result);
     const rows = await prepareRows({ db, dialect: 'postgres' }, planned.planning);
@@ -106,8 +113,9 @@ export async function applyFile(applying: Applying, transact: Transact): Promise
 
 const OVERTAKEN: ApplyResult = { ok: false, problems: [], changed: true };
 
-const isOvertaken = async ({ organisationId, options }: Applying, db: Db): Promise<boolean> =>
-  options?.plannedFor !== undefined && options.plannedFor !== (await governanceVersion(db, organisationId));
+/** Whether the plan that a person agreed to was made for another version than this one. */
+const isOvertaken = ({ options }: Applying, version: string | undefined): boolean =>
+  options?.plannedFor !== undefined && options.plannedFor !== shownVersion(version);
 
 /** Whether applying the plan makes a difference that has to be recorded. */
 const hasChange = (planned: Planned): planned is Applicable =>
@@ -120,8 +128,9 @@ type Planned = Applicable | { planning: Planning; result: ApplyResult & { ok: fa
 async function applyPlanned(applying: Applying, transact: Transact): Promise<ApplyResult | undefined> {
   const { store, organisationId } = applying;
   const { db } = store;
-  if (await isOvertaken(applying, db)) return OVERTAKEN;
+  // Read once for both comparisons: a change between two reads would be applied without having been shown.
   const version = await findGovernanceVersion(db, organisationId);
+  if (isOvertaken(applying, version)) return OVERTAKEN;
   const isCurrent = async (at: Db) => (await findGovernanceVersion(at, organisationId)) === version;
   const planned = await plan(applying, db, await findOrganisation(db, organisationId));
   if (!(await isCurrent(db))) return undefined;
@@ -135,6 +144,9 @@ async function applyPlanned(applying: Applying, transact: Transact): Promise<App
       return await make(tx, planned, rows, before);
     }, planned.planning.now);
     return done instanceof RolledBack ? undefined : done;
+  } catch (error) {
+    if (error instanceof ChangedMeanwhile) return undefined;
+    throw error;
   } finally {
     await rows.forget();
   }

@@ -15,7 +15,7 @@ import { newAgent, planCreation, type ResolvedNames, SUSPENDED_DETAIL } from './
 import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
 import { keyOf, mint, planKey } from './plan-keys.ts';
 import { planWorkload, willHaveWorkload } from './plan-workloads.ts';
-import { addConflict, addProblem, addStep, addTogether, type Planning } from './planning.ts';
+import { addConflict, addProblem, addStep, addTogether, ChangedMeanwhile, type Planning } from './planning.ts';
 import { REMOVED_DETAILS } from './write-together.ts';
 
 /** Status detail of an agent that came back suspended. */
@@ -156,7 +156,7 @@ function planUpdate(
         now,
       ))
     )
-      throw changedMeanwhile(known);
+      throw new ChangedMeanwhile(`The agent ${known.name}`);
     // Children may have been created by somebody who had the agent's key or tokens before the file left it out.
     if (returns) made.ended.push(...(await revokeChildren(db, { organisationId, id: known.id }, now)).requests);
     if (returns && waits && !key) await mint(db, known, made, planning);
@@ -202,9 +202,6 @@ function adopt(planning: Planning, agent: AgentTable): void {
     message: 'was not created by a governance file. From now on this file manages it, and omitting it revokes it.',
   });
 }
-
-const changedMeanwhile = (agent: AgentTable): Error =>
-  new Error(`The agent ${agent.name} changed its status meanwhile; apply again.`);
 
 function ownerEmail({ present, ownerIds }: Planning, id: string): string {
   const email = present.owners.find((owner) => owner.id === id)?.email;

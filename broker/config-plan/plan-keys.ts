@@ -7,7 +7,7 @@ import type { AgentEntry } from '../config-file/schema.ts';
 import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
 import type { Db } from '../store/store.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
-import { addConflict, addProblem, addStep, type Made, type Planning } from './planning.ts';
+import { addConflict, addProblem, addStep, ChangedMeanwhile, type Made, type Planning } from './planning.ts';
 
 /** A parsed key: its PEM in normal form, and its fingerprint. */
 export type AgentKey = Pick<AgentPublicKey, 'pem' | 'fingerprint'>;
@@ -87,7 +87,7 @@ export function planKey(planning: Planning, known: AgentTable, key: AgentKey): v
   const action = known.key_fingerprint === null ? 'create' : 'update';
   addStep(planning, { action, kind: 'key', name: known.name, details }, async (db, made) => {
     const ended = await bindAgentKey(db, known, key, now);
-    if (!ended) throw new Error(`The agent ${known.name} changed its status meanwhile; apply again.`);
+    if (!ended) throw new ChangedMeanwhile(`The agent ${known.name}`);
     made.ended.push(...ended.requests);
   });
 }

@@ -33,9 +33,8 @@ export type PlanResult = { ok: true; plan: Plan } | { ok: false; problems: Probl
  */
 export type ShownPlan = { ok: true; plan: Plan; version: string; needs: string[] } | { ok: false; problems: Problem[] };
 
-/** Returns the version of all data that a governance file describes; '' before the first change. */
-export const governanceVersion = async (db: Db, organisationId: string): Promise<string> =>
-  (await findGovernanceVersion(db, organisationId)) ?? '';
+/** Returns a version of all data that a governance file describes as clients see it: '' before the first change. */
+export const shownVersion = (version: string | undefined): string => version ?? '';
 
 /** The organisation is not in the store; the session that made the request belonged to one that was. */
 export class UnknownOrganisation extends Error {
@@ -76,10 +75,10 @@ export async function planGovernance(
   now: Instant,
   options: Omit<PlanOptions, 'atStart'> = {},
 ): Promise<ShownPlan> {
+  // Read before everything else, also before the organisation's row: a later concurrent change then makes this the plan of an outdated version.
+  const version = shownVersion(await findGovernanceVersion(broker.store.db, organisationId));
   const organisation = await findOrganisation(broker.store.db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
-  // Read first: a later concurrent change then makes this the plan of an outdated version.
-  const version = await governanceVersion(broker.store.db, organisationId);
   const planning = await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now, {
     ...options,
     showsMissing: options.keepsSecrets ?? false,

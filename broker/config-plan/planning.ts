@@ -1,6 +1,7 @@
 /** The state of a plan: changes for people to read, and the steps that make them. */
 
 import type { FormerConnection } from '../admin/agents/end-tokens.ts';
+import { ChangeRefused } from '../admin/refused.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Finding, Path, Problem } from '../config-file/problems.ts';
 import type { Resolved } from '../config-file/secrets.ts';
@@ -89,6 +90,16 @@ export type Together = {
 
 /** Without `make`: the change is part of a batch. */
 export type Step = { change: Change; make?: (db: Db, made: Made) => Promise<void> };
+
+/**
+ * Thrown by a step: an agent was suspended, resumed or revoked after the plan. What stops an agent waits for no other change, so the lock of the organisation
+ * does not prevent this.
+ */
+export class ChangedMeanwhile extends ChangeRefused {
+  constructor(agent: string) {
+    super('conflict', `${agent} changed its status meanwhile. Nothing was changed; plan and apply again.`);
+  }
+}
 
 /** An agent as it will be. `live`: not permanently revoked. */
 export type FutureAgent = {

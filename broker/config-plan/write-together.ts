@@ -3,7 +3,7 @@ import { REVOCABLE } from '../admin/agents/change-agent-status.ts';
 import { deleteGrant, updateAgent } from '../store/agents.ts';
 import { revokeAgents } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
-import type { Made, Planning } from './planning.ts';
+import { ChangedMeanwhile, type Made, type Planning } from './planning.ts';
 
 /**
  * Status details of an agent that was revoked because the file left it out. It comes back when the file names it again; suspended if it was suspended
@@ -42,7 +42,7 @@ export async function writeTogether(
     for (const some of inParts(agents.map(({ id }) => id))) {
       const of = { organisationId, ids: some };
       const ended = await revokeAgents(db, of, { ...ending, cause: 'owner_manual' }, now);
-      if (!ended) throw new Error('An agent changed its status meanwhile; apply again.');
+      if (!ended) throw new ChangedMeanwhile('An agent');
       made.ended.push(...ended);
       await rest();
     }

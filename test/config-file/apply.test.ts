@@ -14,11 +14,13 @@ import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/m
 import { useOneTimeToken } from '../../broker/store/one-time-tokens.ts';
 import { putOwner, updateOrganisation } from '../../broker/store/organisations.ts';
 import { revokeAgent } from '../../broker/store/revoke-agent.ts';
+import type { Db } from '../../broker/store/store.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import {
   ANN,
   applyGovernance,
   CRM,
+  changedAfterReading,
   DAY,
   Governed,
   makeOrganisation,
@@ -875,6 +877,73 @@ connections: { docs: { platform: docs } }
       const { transactions, changes } = await overtaken(world, `${CONNECTED}${agents(`u: { ${READ} }`)}`, [revoke]);
       expect({ transactions, changes }).toEqual({ transactions: 1, changes: [] });
       expect((await world.agent('t')).status_detail).toBe('by hand');
+    });
+
+    it('applies only the plan that was shown, also when governance is changed while the version is compared', async () => {
+      const world = await governed();
+      await world.apply(CONNECTED);
+      const governance = read(`${CONNECTED}${two}`);
+      const shown = await planGovernance(broker, world.id, governance, world.values, world.now);
+      if (!shown.ok) throw new Error('not planned');
+      const { store, vault } = broker;
+      const { id: organisationId, values: resolved, now } = world;
+      const db = changedAfterReading(store.db, 'governance_versions', rename(world, `other ${world.id}`));
+      const applying = { store: { db, dialect: store.dialect }, vault, organisationId, governance, resolved };
+      const options = { plannedFor: shown.version };
+      const transact = <Made>(make: (tx: Db) => Promise<Made>) => store.db.transaction().execute(make);
+      const applied = await applyFile({ ...applying, clock: () => now, options }, transact);
+      expect(applied).toEqual({ ok: false, problems: [], changed: true });
+      expect((await world.present()).agents).toEqual([]);
+    });
+
+    // With SQLite no other write can come between.
+    it.runIf(kind === 'postgres')('plans again when an agent is suspended while the apply is written', async () => {
+      const world = await governed();
+      await world.apply(`${CONNECTED}${two}`);
+      const { store, vault } = broker;
+      const { id: organisationId, values: resolved, now } = world;
+      const suspend = async () => {
+        const move = { from: ['pending_bind'] as const, to: 'suspended' as const, cause: 'owner_manual' as const };
+        const agent = await world.agent('t');
+        expect(await moveAgent(store.db, { organisationId, id: agent.id }, { ...move, detail: null }, now)).toBe(true);
+      };
+      let transactions = 0;
+      const governance = read(`${CONNECTED}${agents(`u: { ${READ} }`)}`);
+      const applied = await applyFile(
+        { store, vault, organisationId, governance, resolved, clock: () => now },
+        async (make) => {
+          const isFirst = transactions++ === 0;
+          return await store.db
+            .transaction()
+            .execute((tx) => make(isFirst ? changedAfterReading(tx, 'governance_versions', suspend) : tx));
+        },
+      );
+      if (!applied.ok) throw new Error('not applied');
+      expect(transactions).toBe(2);
+      expect(applied.plan.changes.map(({ details }) => details.at(-1))).toContain('status: suspended → revoked');
+      expect(await world.agent('t')).toMatchObject({
+        status: 'revoked',
+        status_detail: 'Removed from the governance file while it was suspended.',
+      });
+    });
+
+    it('plans for an outdated version when a setting is changed after the organisation was read', async () => {
+      const world = await governed();
+      const { store, vault } = broker;
+      const text = `organisation: kept ${world.id}\n`;
+      await world.apply(text);
+      const db = changedAfterReading(store.db, 'organisations', rename(world, `other ${world.id}`));
+      const shown = await planGovernance(
+        { store: { ...store, db }, vault },
+        world.id,
+        read(text),
+        world.values,
+        world.now,
+      );
+      const later = await planGovernance(broker, world.id, read(text), world.values, world.now);
+      if (!shown.ok || !later.ok) throw new Error('not planned');
+      expect([shown.plan.changes.length, later.plan.changes.length]).toEqual([0, 1]);
+      expect(shown.version).not.toBe(later.version);
     });
 
     it('completes however often governance is changed concurrently', async () => {
