@@ -9,6 +9,7 @@ import {
   type Format,
   MAX_SINKS,
   makesSecret,
+  NO_AUDIT_FOLDER,
   type SinkKindName,
   settingsIn,
   sinkSecretProblem,
@@ -87,10 +88,7 @@ export async function createSink(
   const { name, format, given, from, secret: brought } = command;
   const { kind } = given;
   if (kind === 'file' && config.auditFolder === undefined)
-    throw new ChangeRefused(
-      'invalid_request',
-      'kind: this broker writes no files: its operator has to set AUDIT_FOLDER.',
-    );
+    throw new ChangeRefused('invalid_request', `kind: ${NO_AUDIT_FOLDER}`);
   const settings = settingsIn(given);
   const isMade = brought === undefined && makesSecret(kind, settings);
   const made = isMade ? new Secret(`whsec_${randomBytes(32).toString('base64')}`) : undefined;

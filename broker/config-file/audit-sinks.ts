@@ -95,6 +95,9 @@ export const SinkInFile = sinkForm({
 });
 export type SinkEntry = z.infer<typeof SinkInFile>;
 
+/** Why a sink of the kind file cannot be added to this broker. */
+export const NO_AUDIT_FOLDER = 'this broker writes no files: its operator has to set AUDIT_FOLDER.';
+
 /** The settings of each kind, as they are stored. */
 export const STORED_SETTINGS = {
   webhook: z.strictObject(KINDS.webhook),

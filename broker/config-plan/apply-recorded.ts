@@ -36,7 +36,8 @@ export async function applyGovernance(
   const { store, vault, clock } = broker;
   const { organisation_id: organisationId } = by.owner;
   const mayLimitRepos = isEntitled(broker, organisationId, 'repository_constraints');
-  const whole = { ...options, mayLimitRepos, madeBy: by.owner.id };
+  const hasAuditFolder = broker.config.auditFolder !== undefined;
+  const whole = { ...options, mayLimitRepos, hasAuditFolder, madeBy: by.owner.id };
   const change = { reason: 'governance_applied', detail: detail ?? null };
   const applying = { store, vault, organisationId, governance, resolved, clock, options: whole };
   const applied = await applyFile(applying, (make, plannedAt) =>

@@ -57,6 +57,8 @@ export type ApplyOptions = {
   keepsSecrets?: boolean;
   /** By default true; see `Planning`. */
   mayLimitRepos?: boolean;
+  /** By default true; see `Planning`. */
+  hasAuditFolder?: boolean;
   /** By default null; see `Planning`. */
   madeBy?: string;
   /** The version of the plan that a person agreed to (`planGovernance`); undefined: apply to whatever is in force. */

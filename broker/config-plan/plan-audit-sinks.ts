@@ -1,5 +1,12 @@
 /** Plans audit sinks: secrets are compared in memory and stored sealed; the position of a sink is kept. */
-import { MAX_SINKS, makesSecret, type SinkEntry, settingsIn, sinkSecretProblem } from '../config-file/audit-sinks.ts';
+import {
+  MAX_SINKS,
+  makesSecret,
+  NO_AUDIT_FOLDER,
+  type SinkEntry,
+  settingsIn,
+  sinkSecretProblem,
+} from '../config-file/audit-sinks.ts';
 import { difference, sameJson } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
@@ -40,6 +47,9 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   const settings = settingsIn(entry);
   const isOther = known !== undefined && known.kind !== kind;
   const stored = known && !isOther ? { ...known, settings: sinkSettings(known) } : undefined;
+  // As for owners; an existing one stays, and its state says that it fails.
+  if (kind === 'file' && !stored && !planning.hasAuditFolder)
+    addProblem(planning, ['audit_sinks', name, 'kind'], NO_AUDIT_FOLDER);
   const keeps = known !== undefined && stored?.secret != null && keepsSinkSecret(vault, known, settings);
   const secret = secretOf(planning, name, entry, settings, keeps ? stored.secret_reference : null);
   const lacks =

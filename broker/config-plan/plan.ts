@@ -56,6 +56,8 @@ export type PlanOptions = {
   keepsSecrets?: boolean;
   /** By default true; see `Planning`. */
   mayLimitRepos?: boolean;
+  /** By default true; see `Planning`. */
+  hasAuditFolder?: boolean;
   /** By default null; see `Planning`. */
   madeBy?: string;
 };
@@ -100,6 +102,7 @@ export async function planOn(
     comparesSecrets = true,
     keepsSecrets = false,
     mayLimitRepos = true,
+    hasAuditFolder = true,
     madeBy,
     showsMissing = false,
   }: PlanOptions & { showsMissing?: boolean } = {},
@@ -117,6 +120,7 @@ export async function planOn(
     now,
     madeBy: madeBy ?? null,
     mayLimitRepos,
+    hasAuditFolder,
     atStart,
     steps: [],
     newRows: { policies: [], policy_versions: [], agents: [], keyless: [], workloads: [], trusting: [], grants: [] },

@@ -131,6 +131,8 @@ export type Planning = {
   madeBy: string | null;
   /** Whether the organisation may newly limit grants to repositories. */
   readonly mayLimitRepos: boolean;
+  /** Whether audit sinks of the kind file can be added: the operator set AUDIT_FOLDER. */
+  readonly hasAuditFolder: boolean;
   /** Whether the broker is starting: conflicts with later changes by owners to an agent then do not stop the start (`addConflict`). */
   readonly atStart: boolean;
   readonly steps: Step[];

@@ -183,6 +183,19 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect((await plan({ text: changed, values: guess })).changes).toHaveLength(2);
   });
 
+  onOne('a sink that writes files is refused where the operator set no folder, as it is for owners', async () => {
+    for (const verb of ['plan', 'apply']) {
+      const text = 'audit_sinks: { local: { kind: file } }';
+      const refused = await organisation.ask('POST', `/owner/governance/${verb}`, { text });
+      expectEnvelope(refused, 400, 'invalid_governance');
+      expect(refused.body.problems).toEqual([
+        expect.stringContaining(
+          'audit_sinks.local.kind: this broker writes no files: its operator has to set AUDIT_FOLDER',
+        ),
+      ]);
+    }
+  });
+
   test('applying the same file again changes and records nothing; nor does a refused file', async () => {
     await apply();
     expect((await apply()).body.changes).toEqual([]);

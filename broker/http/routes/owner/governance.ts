@@ -93,6 +93,7 @@ export const governancePlan = route({
         comparesSecrets: who.role === 'admin' && !body.without_secrets,
         keepsSecrets: body.keep_secrets,
         mayLimitRepos: isEntitled(broker, who.organisationId, 'repository_constraints'),
+        hasAuditFolder: broker.config.auditFolder !== undefined,
       }),
     );
     if (!planned.ok) return refuse(planned.problems);
