@@ -207,6 +207,16 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     expect((await make()).warnings).toEqual([]);
   });
 
+  test('a channel of decide_in that does not exist, or has no buttons, causes a warning', async () => {
+    const fresh = await world.organisation();
+    const rule = { name: 'r', effect: 'require_approval', methods: ['POST'], decide_in: ['ops'] };
+    const warned = async () => (await fresh.ask('POST', '/owner/guardrails', { guardrails: [rule] })).body.warnings;
+    const at = 'guardrails[0].decide_in[0]: "ops": this channel';
+    expect(await warned()).toEqual([`${at} does not exist. No button decides there.`]);
+    await expectStatus(201, fresh.ask('POST', '/owner/channels', { name: 'ops', kind: 'ntfy', topic: 'acme-1' }));
+    expect(await warned()).toEqual([`${at} has no buttons: only slack and telegram have. No button decides there.`]);
+  });
+
   test('assigning an unknown policy, or one to a revoked agent, is refused', async () => {
     const agent = await organisation.agent();
     const assign = (policy: unknown, id = agent.id) => post(`/owner/agents/${id}/policy`, { policy });

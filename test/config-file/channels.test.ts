@@ -85,6 +85,29 @@ guardrails: [{ name: writes, effect: require_approval, decide_in: [${name}] }]
     expect(problemsOf(file('ops', 'allow')).join()).toContain('allowed only in a rule that requires an approval');
   });
 
+  test('a rule in force that names a channel without buttons is a warning, so that an export of it can be applied', async () => {
+    governed.secret('env:SLACK', 'xoxb-1111111111').secret('env:SIGNING', 'a'.repeat(32));
+    governed.secret('env:WORKFLOW', 'https://flow.example/x?sig=1').secret('env:BOT', `123456:${'b'.repeat(35)}`);
+    const rules = `policies: { careful: { rules: [{ effect: require_approval, decide_in: [ops] }] } }
+guardrails: [{ name: writes, effect: require_approval, decide_in: [ops] }]
+`;
+    await governed.apply(`${CHATS}${rules}`);
+    const without = CHATS.replace(/ {2}ops:.*\n/, '');
+    expect(without).not.toBe(CHATS);
+    expect((await governed.refusal(`${without}${rules}`)).join()).toContain('"ops": this channel does not exist');
+    // As an owner removes it in the console; a file without rules does so, too.
+    await governed.apply(without);
+    const text = await exportGovernance(broker, governed.id, governed.now);
+    const { changes, warnings } = await governed.plan(text);
+    expect(changes).toEqual([]);
+    expect(warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+      'policies.careful.rules[0].decide_in[0]: "ops": this channel does not exist. No button decides there.',
+      'guardrails[0].decide_in[0]: "ops": this channel does not exist. No button decides there.',
+    ]);
+    const changed = text.replace('name: writes', 'name: changed');
+    expect((await governed.refusal(changed)).join()).toContain('guardrails[0].decide_in[0]: "ops": this channel');
+  });
+
   test.each([
     ['a webhook without a secret', '  hook: { kind: webhook, url: "https://a.example/" }', 'has no secret'],
     ['a key that is none', '  hook: { kind: webhook, url: "https://a.example/", secret: { env: WEAK } }', 'whsec_'],

@@ -1,8 +1,10 @@
 /** Validates rules that an owner submits like those of a governance file. */
 import { approversWarning } from '../../config-file/approvers-warning.ts';
+import { whyNoButtons } from '../../config-file/decide-in.ts';
 import { readRules } from '../../config-file/rules.ts';
 import { loadManifests } from '../../facts/stored-manifests.ts';
 import type { RuleSource } from '../../policy/facts.ts';
+import { listChannels } from '../../store/notice-channels.ts';
 import { listOwners } from '../../store/organisations.ts';
 import { DECIDING } from '../../store/passkeys.ts';
 import type { Db } from '../../store/store.ts';
@@ -24,7 +26,16 @@ export async function checkRules(
     const warning = approversWarning(rule, deciders);
     return warning === undefined ? [] : [`${at}[${index}].approvers: ${warning}`];
   });
-  return { rules: read.rules, warnings: [...read.warnings, ...unapprovable] };
+  const kinds = new Map((await listChannels(db, organisationId)).map((channel) => [channel.name, channel.kind]));
+  const withoutButtons = read.rules.flatMap(({ decide_in: names = [] }, index) =>
+    names.flatMap((name, place) => {
+      const why = whyNoButtons(kinds.get(name));
+      return why === undefined
+        ? []
+        : [`${at}[${index}].decide_in[${place}]: "${name}": ${why}. No button decides there.`];
+    }),
+  );
+  return { rules: read.rules, warnings: [...read.warnings, ...unapprovable, ...withoutButtons] };
 }
 
 const MAX_NAMED = 3;
