@@ -56,6 +56,28 @@ export async function findManifestsOf(
     .execute();
 }
 
+/** Agents with a grant on a platform, without revoked ones, by name. Children are represented by their parents. */
+export async function listAgentsGranted(
+  db: Db,
+  organisationId: string,
+  platformId: string,
+): Promise<{ name: string; agent_id: string }[]> {
+  return await db
+    .selectFrom('grants as g')
+    .innerJoin('agents as a', (j) =>
+      j.onRef('a.organisation_id', '=', 'g.organisation_id').onRef('a.id', '=', 'g.agent_id'),
+    )
+    .select(['a.name', 'a.agent_id'])
+    .distinct()
+    .where('g.organisation_id', '=', organisationId)
+    .where('g.platform_id', '=', platformId)
+    .where('a.status', 'not in', ['revoked', 'deleted'])
+    .where('a.parent_id', 'is', null)
+    .orderBy('a.name')
+    .orderBy('a.agent_id')
+    .execute();
+}
+
 /** Deletes a platform with its secrets; its manifests are kept, because receipts refer to them. */
 export async function deletePlatform(db: Db, organisationId: string, platformId: string): Promise<void> {
   await db

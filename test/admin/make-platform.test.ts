@@ -5,7 +5,7 @@ import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { everythingStored } from '../world/store-contents.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { givenWorld, shared } from '../world/world.ts';
+import { ALLOW_ALL, givenWorld, shared } from '../world/world.ts';
 
 const GOOD = 'ghp_CANARYgoodgoodgoodgoodgoodgoodgood12';
 const BAD = 'ghp_CANARYbadbadbadbadbadbadbadbadbadbad1';
@@ -80,6 +80,23 @@ describe.each(ONE_STORE)(`creating platforms on %s${postgresNote}`, (store) => {
     expect(rows.map((row: { reason: string }) => row.reason)).toEqual(
       expect.arrayContaining(['platform_created', 'platform_removed']),
     );
+  });
+
+  test('a platform can be removed although a deleted agent and its child still have grants on it', async () => {
+    const platform = 'passing';
+    await expectStatus(201, ask('POST', '/owner/platforms', { platform, entry: entry() }));
+    const scopes = ['codehost:issues.read'];
+    const agent = await organisation.agent({ rules: ALLOW_ALL, grants: { [platform]: { scopeList: scopes } } });
+    await expectStatus(201, agent.post('/v1/agents/children', { grants: [{ platform, scopes }] }));
+    const refused = await ask('DELETE', `/owner/platforms/${platform}`);
+    expectEnvelope(refused, 409, 'conflict');
+    expect(refused.body.detail).toContain(agent.agentId);
+    for (const verb of ['revoke', 'delete'])
+      await expectStatus(200, ask('POST', `/owner/agents/${agent.id}/${verb}`, {}));
+    expect((await ask('DELETE', `/owner/platforms/${platform}`)).body).toEqual({
+      platform_id: platform,
+      removed: true,
+    });
   });
 
   test('the account is requested only from the host that gets the credential, and a refusal with status 200 is detected', async () => {

@@ -2,9 +2,9 @@
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../../audit/record-change.ts';
 import type { Uses } from '../../broker.ts';
-import { listGrants } from '../../store/agents.ts';
 import { findPlatform, putPlatform } from '../../store/governed-versions.ts';
-import { deletePlatform } from '../../store/platforms.ts';
+import { deletePlatform, listAgentsGranted } from '../../store/platforms.ts';
+import { agentsNamed } from '../agents/find-agent.ts';
 import { ChangeRefused } from '../refused.ts';
 import { type GivenSecrets, keptEntry, readPlatformEntry, secretsFor } from './platform-entry.ts';
 import { writePlatformSecrets } from './platform-secrets.ts';
@@ -49,7 +49,7 @@ export async function makePlatform(
 }
 
 /**
- * Removes a platform without grants and connections.
+ * Removes a platform without connections, and without grants of agents that are not revoked.
  *
  * @throws ChangeRefused, or AuditUnavailable: then it still exists
  */
@@ -59,11 +59,14 @@ export async function removePlatform(services: Changing, by: ChangingOwner, plat
   await readPlatform(services.broker.store.db, organisationId, platformId);
   await recordInTurn(services, by, { reason: 'platform_removed', platform: platformId }, async (tx) => {
     const { connections } = await readPlatform(tx, organisationId, platformId);
-    const isGranted = (await listGrants(tx, organisationId)).some((grant) => grant.platform_id === platformId);
-    if (connections.length > 0 || isGranted)
+    if (connections.length > 0)
+      throw new ChangeRefused('conflict', 'This platform has connections. Remove them first.');
+    // Grants of revoked agents and of children stay, and allow nothing without the platform.
+    const agents = await listAgentsGranted(tx, organisationId, platformId);
+    if (agents.length > 0)
       throw new ChangeRefused(
         'conflict',
-        `This platform has ${connections.length > 0 ? 'connections' : 'grants'}. Remove them first.`,
+        `This platform is granted to ${agentsNamed(agents)}. Remove these grants first.`,
       );
     await deletePlatform(tx, organisationId, platformId);
   });

@@ -159,7 +159,7 @@ export const removePlatform = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.platforms.remove',
-  summary: 'Removes a platform that has no connections and no grants.',
+  summary: 'Removes a platform that has no connections, and no grants of agents that are not revoked.',
   params,
   answers: {
     200: { description: 'It is gone.', schema: z.object({ platform_id: z.string(), removed: z.literal(true) }) },
