@@ -14,8 +14,8 @@ type Closing = { closed: boolean; agents_left: boolean; sinks: { name: string; b
 const MAX_CHECKS = 30;
 const PAUSE_MS = 1_000;
 
-/** Asks for confirmation first. `name`: of the organisation, or its id. Throws CommandFailed, WrongUsage. */
-export async function closeOrganisation(name: string, options: CloseOptions): Promise<void> {
+/** Asks for confirmation first. `given`: the name of the organisation, or its id. Throws CommandFailed, WrongUsage. */
+export async function closeOrganisation(given: string, options: CloseOptions): Promise<void> {
   if (!options.yes && (options.json || !canAsk()))
     throw new WrongUsage('To close an organisation without a terminal to ask at, or with --json, add --yes.');
   const connection = await connectLocally(options);
@@ -23,7 +23,7 @@ export async function closeOrganisation(name: string, options: CloseOptions): Pr
     organisations: { id: string; name: string }[];
   };
   const found =
-    organisations.find(({ id }) => id === name.toLowerCase()) ?? organisations.find((one) => one.name === name);
+    organisations.find(({ id }) => id === given.toLowerCase()) ?? organisations.find(({ name }) => name === given);
   if (!found)
     throw new CommandFailed(`There is no such organisation. See: ${commandWith(options, 'organisation list')}`);
   if (!options.yes) await ask(found.name);
@@ -36,8 +36,8 @@ export async function closeOrganisation(name: string, options: CloseOptions): Pr
   }
   print(
     options,
-    { id: found.id, name, closed: true },
-    () => `${name} is closed. Its owners can still read its record.`,
+    { id: found.id, name: found.name, closed: true },
+    () => `${found.name} is closed. Its owners can still read its record.`,
   );
 }
 

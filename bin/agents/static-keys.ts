@@ -5,6 +5,7 @@ import type { Lasting } from '../duration.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { agentIdOf } from '../find-agent.ts';
 import { openOwnerApi } from '../owner-api.ts';
+import { commandLine } from '../server-entry.ts';
 import { findByPrefix, shortIds } from '../short-id.ts';
 import { line, styled } from '../terminal/line.ts';
 import { localTime } from '../terminal/local-time.ts';
@@ -74,7 +75,9 @@ export async function revokeStaticKey(
   const { static_keys: keys } = await api.ask('GET', path);
   const known = findByPrefix<StaticKey>(keys, id, ({ label, status }) => `${label}  ${status}`);
   if (!known)
-    throw new CommandFailed(`The agent has no static key ${id}. All of them: ${api.command('agent static-key list')}`);
+    throw new CommandFailed(
+      `The agent has no static key ${id}. All of them: ${api.command(`agent static-key list ${commandLine([given])}`)}`,
+    );
   const ended = await api.ask('DELETE', `${path}/${known.id}`);
   printResult(options, ended, () => [line`The static key ${styled('bold', ended.label)} is refused from now on.`]);
 }

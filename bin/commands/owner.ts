@@ -10,7 +10,6 @@ import {
 } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
-import { PROGRAM } from '../program-name.ts';
 import { commandLine } from '../server-entry.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printLines, terminalWidth } from '../terminal/output.ts';
@@ -113,17 +112,20 @@ export function addOwnerCommands(program: Command): void {
         ...(options.organisation && { organisation: options.organisation }),
         ...(options.forgetIdentity && { forget_identity: true }),
       });
-      const where = await whereToSignIn(connection, String(answer.email), options.organisation);
+      const where = await whereToSignIn(connection, String(answer.email));
       print(options, answer, () => `${answer.email} is ${answer.role}. Sign in ${where}`);
     });
 }
 
-/** Says where an owner signs in: at the identity provider, or by a link that a command prints. */
+/**
+ * Says where an owner signs in: at the identity provider, or by a link that a command prints, for the same broker. `organisation`: of the owner, where the
+ * options of the connection do not name it.
+ */
 export async function whereToSignIn(broker: BrokerConnection, email: string, organisation?: string): Promise<string> {
   const how = await broker.ask('GET', '/owner/sign-in-options');
   if (how.method === 'oidc') return `at ${how.provider}, from the console`;
-  const words = ['owner', 'link', '--email', email, ...(organisation ? ['--organisation', organisation] : [])];
-  return `with: ${PROGRAM} ${commandLine(words)}`;
+  const named = ['--email', email, ...(organisation ? ['--organisation', organisation] : [])];
+  return `with: ${broker.command(`owner link ${commandLine(named)}`)}`;
 }
 
 const counted = (agents: number): string => `${agents} agent${agents === 1 ? '' : 's'}`;

@@ -5,13 +5,14 @@ import type { Profile } from '../../mcp/profile.ts';
 import { PROGRAM } from '../program-name.ts';
 import type { Answer, Check } from './check.ts';
 
-const NEW_KEY = `Let an owner run "${PROGRAM} agent bootstrap --rotate" for a token, and bind a new key with it: ${PROGRAM} agent create NAME --invite abt_…`;
+const newKey = ({ agentId }: Profile): string =>
+  `Let an owner run "${PROGRAM} agent bootstrap ${agentId} --rotate" for a token, and bind a new key with it: ${PROGRAM} agent create NAME --invite abt_…`;
 
 /** Checks the private key without the broker. */
 export function examineKeyItself(profile: Profile): Check | undefined {
   if ('tokenFile' in profile) return examineToken(profile);
   const { privateKey } = profile;
-  const failed = (detail: string): Check => ({ check: 'key', result: 'failed', detail, advice: NEW_KEY });
+  const failed = (detail: string): Check => ({ check: 'key', result: 'failed', detail, advice: newKey(profile) });
   if (!privateKey.includes('-----BEGIN PRIVATE KEY-----'))
     return failed('the private key is not in PKCS#8 PEM (-----BEGIN PRIVATE KEY-----)');
   try {
@@ -52,12 +53,12 @@ export function examineKey(profile: Profile, me: Answer | undefined): Check {
   if (!isSigned)
     return failed(
       `the broker refuses the token: ${me.body.detail ?? me.body.error ?? me.status}`,
-      `See what an owner has set: ${PROGRAM} agent workload set.`,
+      `An owner sees which workload is set with: ${PROGRAM} agent show ${agentId}`,
     );
   if (me.body.error === 'invalid_signature')
     return failed(
       `the broker does not know ${agentId} by this key`,
-      `The agent is unknown or deleted, has no key yet, or has another one. ${NEW_KEY}`,
+      `The agent is unknown or deleted, has no key yet, or has another one. ${newKey(profile)}`,
     );
   return failed(
     `the broker refuses the token: ${me.body.detail ?? me.body.error ?? me.status}`,

@@ -32,9 +32,10 @@ export async function requireGit(
   if (permissions === undefined || SCOPES.some((one) => scopes.includes(one))) return warning;
   const { name, id } = permissions.agent;
   const repos = repositories.length === 0 ? [] : ['--repos', repositories.join(',')];
+  const on = connection === undefined ? [] : ['--connection', connection];
   const add = platform ? ['change', name || id, PLATFORM, '--add-scopes'] : ['add', name || id, PLATFORM, '--scopes'];
   throw new CommandFailed(
     `The broker would refuse every clone and push of ${name}: it may use neither ${SCOPES.join(' nor ')}. Nothing was written. ` +
-      `An owner grants them with "${PROGRAM} grant ${commandLine([...add, SCOPES.join(','), ...(platform ? [] : repos)])}", unless a rule of its policy denies them.`,
+      `An owner grants them with "${PROGRAM} grant ${commandLine([...add, SCOPES.join(','), ...(platform ? [] : repos), ...on])}", unless a rule of its policy denies them.`,
   );
 }

@@ -7,6 +7,7 @@ import { findAgent } from '../find-agent.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { listPlatforms, platformNamed } from '../owner-platforms.ts';
 import { resolveGrants } from '../resolve-grants.ts';
+import { commandLine } from '../server-entry.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printLines, printResult } from '../terminal/output.ts';
 import { canAsk, confirm } from '../terminal/prompt.ts';
@@ -40,7 +41,7 @@ export async function addGrant(given: string, platformGiven: string, options: Gr
   const there = meant(await grantsOf(api, agent), platform, options.connection);
   if (there.length > 0)
     throw new CommandFailed(
-      `${agent.name} has a grant on ${platform} already. Change it with: ${api.command(`grant change ${given} ${platform}`)}`,
+      `${agent.name} has a grant on ${platform} already. Change it with: ${api.command(`grant change ${words(given, platform, options)}`)}`,
     );
   if (options.scopes === undefined) throw new WrongUsage('Say what is granted with --scopes.');
   await send(api, agent, platform, options);
@@ -55,7 +56,7 @@ export async function changeGrant(given: string, platformGiven: string, options:
   const [there, ...others] = meant(await grantsOf(api, agent), platform, options.connection);
   if (!there)
     throw new CommandFailed(
-      `${agent.name} has no such grant on ${platform}. Make one with: ${api.command(`grant add ${given} ${platform} --scopes …`)}`,
+      `${agent.name} has no such grant on ${platform}. Make one with: ${api.command(`grant add ${words(given, platform, options)} --scopes …`)}`,
     );
   if (others.length > 0 && addScopes)
     throw new CommandFailed(`${agent.name} has several grants on ${platform}: say which one with --connection.`);
@@ -79,6 +80,10 @@ export async function removeGrant(given: string, platformGiven: string, options:
   const { removed } = await api.ask('DELETE', path);
   printResult(options, removed, () => [line`Removed from ${agent.name}:`, ...removed.flatMap(grantLines)]);
 }
+
+/** Formats the words that name the same grant in a suggested command. */
+const words = (given: string, platform: string, { connection }: GrantOptions): string =>
+  commandLine([given, platform, ...(connection === undefined ? [] : ['--connection', connection])]);
 
 const grantsOf = async (api: OwnerApi, agent: Agent): Promise<OwnedGrant[]> =>
   (await api.ask('GET', `/owner/agents/${agent.agent_id}/grants`)).grants;

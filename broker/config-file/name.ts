@@ -17,4 +17,7 @@ const SPACED = /^[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9])?$/;
 export const spacedName = (what: string) =>
   z.string().regex(SPACED, `${NAME_FORM} (with spaces between them)`).describe(what);
 
+/** A name as one word of a command line. Names have no characters that shells treat specially, except spaces. */
+export const nameAsWord = (name: string): string => (name.includes(' ') ? `"${name}"` : name);
+
 export const isAgentName = (text: string): boolean => SPACED.test(text);

@@ -2,6 +2,7 @@
 
 import { assignWorkload, newWorkload } from '../admin/agents/workloads.ts';
 import { difference } from '../config-file/differences.ts';
+import { nameAsWord } from '../config-file/name.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { revokeChildren } from '../store/revoke-agent.ts';
 import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
@@ -71,6 +72,6 @@ function planRemoval(planning: Planning, agent: AgentTable, before: WorkloadTabl
   if (agent.public_key_pem === null && entry.public_key === undefined)
     planning.warnings.push({
       path: ['agents', agent.name],
-      message: `then has neither a key nor a workload, so it cannot authenticate. An owner makes the token with which it brings a key: agent-broker agent bootstrap ${agent.name}.`,
+      message: `then has neither a key nor a workload, so it cannot authenticate. An owner makes the token with which it brings a key: agent-broker agent bootstrap ${nameAsWord(agent.name)}.`,
     });
 }

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { audienceOfAgent } from '../auth/authenticate-workload.ts';
 import type { Principal } from '../auth/principal.ts';
+import { nameAsWord } from '../config-file/name.ts';
 import { formatProblem } from '../config-file/problems.ts';
 import type { ApplyResult } from '../config-plan/apply.ts';
 import { CHANGE_KINDS } from '../config-plan/planning.ts';
@@ -37,7 +38,7 @@ export const AppliedShown = Planned.extend({
 }).meta({ id: 'GovernanceApplied' });
 
 const keyless = (agent: string): string =>
-  `agents.${agent}: has no key yet. An owner makes the token with which it brings one: agent-broker agent bootstrap ${agent}. A pipeline is not given it.`;
+  `agents.${agent}: has no key yet. An owner makes the token with which it brings one: agent-broker agent bootstrap ${nameAsWord(agent)}. A pipeline is not given it.`;
 
 /** Bootstrap tokens are shown to owners only: whoever has one can become the agent, and a pipeline's job log has many readers. */
 export function appliedShown(

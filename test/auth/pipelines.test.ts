@@ -136,10 +136,12 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
 
   test('a pipeline does not get the bootstrap token of an agent that it creates; an owner can make one then', async () => {
     const { audience } = await added();
-    const text = `agents: { triage: { owner: '${organisation.owner.email}' } }`;
+    const text = `agents: { night triage: { owner: '${organisation.owner.email}' } }`;
     const applied = await expectStatus(200, ask(await tokenFor(audience), 'POST', '/owner/governance/apply', { text }));
     expect(applied.body.bootstrap_tokens).toEqual([]);
-    expect(applied.body.warnings).toContainEqual(expect.stringContaining('agents.triage: has no key yet'));
+    expect(applied.body.warnings).toContainEqual(
+      expect.stringMatching(/has no key yet.* agent bootstrap "night triage"\. /),
+    );
     expect(applied.text).not.toContain('abt_');
     const [agent] = (await organisation.ask('GET', '/owner/agents')).body.agents;
     const made = await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`, {});

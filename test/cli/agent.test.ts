@@ -617,6 +617,7 @@ describe('doctor', () => {
     ] as const) {
       const { checks, of } = await doctor({}, changed({ private_key }));
       expect(of('key')).toMatchObject({ result: 'failed', detail: expect.stringContaining(words) });
+      expect(of('key').advice).toContain(`agent bootstrap ${agentId} --rotate`);
       expect(of('key').advice).toContain('agent create');
       expect(results(checks)).toMatchObject({ address: 'ok', status: 'skipped', grants: 'skipped' });
       expect(JSON.stringify(checks)).not.toContain('-----END');

@@ -72,6 +72,20 @@ describe('grant', () => {
     expect(await cli.json('grant', 'list', 'clerk')).toEqual(before);
   });
 
+  test('a refusal suggests a command for the same grant, also of an agent whose name has spaces', async () => {
+    await cli.agent('night shift');
+    expect(await bad('grant', 'add', 'night shift', 'codehost', '--scopes', 'issues.read')).toMatch(
+      /agent-broker grant change 'night shift' codehost\n$/,
+    );
+    const other = ['night shift', 'codehost', '--connection', 'other', '--scopes', 'issues.read'];
+    expect(await bad('grant', 'change', ...other)).toMatch(
+      /agent-broker grant add 'night shift' codehost --connection other --scopes …\n$/,
+    );
+    expect(await bad('agent', 'static-key', 'revoke', 'night shift', 'abcdef12')).toMatch(
+      /agent-broker agent static-key list 'night shift'\n$/,
+    );
+  });
+
   test.skipIf(missingScript)('remove asks for confirmation', async () => {
     await cli.agent('leaver');
     const asked = atTerminal(['grant', 'remove', 'leaver', 'codehost'], { cwd: cli.folder, env: cli.env });

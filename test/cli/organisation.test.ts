@@ -136,6 +136,27 @@ describe('agent-broker organisation', () => {
     expect(await cli.json('organisation', 'list')).toHaveLength(4);
   });
 
+  test('the suggested sign-in is one at the same broker, and closing names the organisation that an id means', async () => {
+    const data = join(cli.folder, 'data');
+    const elsewhere = ['--data', data];
+    expect(await good('organisation', 'add', 'Zeta', '--admin', 'dan@zeta.example', ...elsewhere)).toContain(
+      `owner link --email dan@zeta.example --organisation Zeta --data ${data}\n`,
+    );
+    const added = await good(
+      'owner',
+      'add',
+      'dora@zeta.example',
+      '--role',
+      'viewer',
+      '--organisation',
+      'Zeta',
+      ...elsewhere,
+    );
+    expect(added).toContain(`owner link --email dora@zeta.example --organisation Zeta --data ${data}\n`);
+    const { id } = (await cli.json('organisation', 'list')).find(({ name }: { name: string }) => name === 'Zeta');
+    expect(await cli.json('organisation', 'close', id, '--yes')).toEqual({ id, name: 'Zeta', closed: true });
+  });
+
   test('no owner may list or add organisations', async () => {
     for (const method of ['GET', 'POST'])
       expect((await cli.owner(method, '/owner/organisations')).status, method).toBe(401);

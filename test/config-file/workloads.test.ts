@@ -95,6 +95,9 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
       expect.stringContaining('then has neither a key nor a workload'),
     ]);
     expect(await workloadOf('sweeper')).toBeUndefined();
+    await governed.apply(`agents:\n  night shift: { workload: ${WORKLOAD} }\n`);
+    const { warnings } = await governed.plan('agents:\n  night shift: {}\n');
+    expect(warnings[0]?.message).toMatch(/: agent-broker agent bootstrap "night shift"\.$/);
   });
 
   test('a workload that an owner set stays until a file names another one', async () => {
