@@ -18,7 +18,11 @@ export function addConnectionCommands(program: Command): void {
     .action(async (options: Options) => (await load()).listConnections(options));
 
   withConnection(connection.command('set <name>').description('change the timeouts of a connection'))
-    .option('--idle <seconds>', 'how long a streamed answer may be silent, 1 to 600; default: 60', seconds(1, 600))
+    .option(
+      '--idle <seconds>',
+      'how long a streamed answer may be silent, 1 to 600; default: as the platform says, or 60',
+      seconds(1, 600),
+    )
     .option(
       '--wait <seconds>',
       'how long a request on /proxy waits for a person, 0 to 120; default: 25',

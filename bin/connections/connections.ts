@@ -65,9 +65,10 @@ export async function changeTimeouts(given: string, options: TimeoutOptions): Pr
     ...(wait !== undefined && { wait_seconds: told(wait) }),
   };
   const now = await api.ask('POST', `/owner/connections/${id}/settings`, body);
-  const formatSeconds = (value: number | null, otherwise: number) => `${value ?? otherwise} seconds`;
+  const idleFor =
+    now.idle_seconds === null ? 'as long as the platform says, or 60 seconds' : `${now.idle_seconds} seconds`;
   printResult(options, now, () => [
-    line`On ${styled('bold', label)} an answer may be silent for ${formatSeconds(now.idle_seconds, 60)}, and a request waits for a person for ${formatSeconds(now.wait_seconds, 25)} if it does not say.`,
+    line`On ${styled('bold', label)} an answer may be silent for ${idleFor}, and a request waits for a person for ${now.wait_seconds ?? 25} seconds if it does not say.`,
   ]);
 }
 

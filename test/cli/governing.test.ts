@@ -417,6 +417,9 @@ test('connection set changes the idle and wait limits, and prints the new values
   expect(await good('connection', 'set', label, '--idle', '600')).toContain(
     'silent for 600 seconds, and a request waits for a person for 25 seconds',
   );
+  expect(await good('connection', 'set', label, '--idle', 'default')).toContain(
+    'silent for as long as the platform says, or 60 seconds, and',
+  );
   expect(await cli.json('connection', 'set', label, '--idle', 'default', '--wait', '0')).toMatchObject({
     idle_seconds: null,
     wait_seconds: 0,
