@@ -32,11 +32,17 @@ export function readStandingOptions(options: {
 export function standingRequest({ standing: offer }: HeldCall, wanted: StandingOptions): StandingBody {
   if (!offer?.possible) throw new CommandFailed(`It can only be approved by itself. ${offer?.why ?? ''}`.trim());
   const free = wanted.free.map((text) => {
-    const [, member = text, limit] = /^(.*?)(?:=([0-9.]+))?$/.exec(text) ?? [];
+    const exact = offer.members.some((one) => one.member === text);
+    const [, member = text, limit] = (!exact && /^(.*)=([0-9.]+)$/.exec(text)) || [];
     const offered = offer.members.find((one) => one.member === member);
     if (!offered)
       throw new CommandFailed(
         `${member} may not differ. ${offer.members.length === 0 ? 'Nothing in this call may.' : `What may: ${offer.members.map((one) => one.member).join(', ')}`}`,
+      );
+    // Without its limit, it would allow more than what was asked for.
+    if (limit !== undefined && offered.at_most === null)
+      throw new CommandFailed(
+        `${member} is no number, so it has no limit: leave out =${limit}, and it may be anything.`,
       );
     return {
       member,

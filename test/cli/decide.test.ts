@@ -92,6 +92,15 @@ describe('approve', () => {
     expect((await cli.run('standing', 'list')).stdout).toContain('There are no standing approvals in force.');
   });
 
+  test('a limit of a member that is no number is refused, not left out', async () => {
+    const id = await cli.hold('clerk');
+    const limited = ['--next', '2', '--for', '1h', '--free', '/title=500', '--yes'];
+    const { code, stdout } = await cli.run('approve', id, ...limited);
+    expect([code, stdout]).toEqual([1, expect.stringContaining('/title is no number, so it has no limit')]);
+    expect(await stateOf(id)).toMatchObject({ status: 'pending' });
+    await cli.run('deny', id, '--yes');
+  });
+
   test('exits 1 when the platform refuses the approved call', async () => {
     cli.upstream.answer = (_request, response) => response.writeHead(404).end();
     const id = await cli.hold('clerk');
