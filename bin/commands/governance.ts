@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Change } from '../../broker/config-plan/planning.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
@@ -45,14 +45,22 @@ export function addGovernanceCommands(program: Command): void {
       if (file === undefined && !options.json && !process.stdout.isTTY) process.stdout.write(`${text.trimEnd()}\n`);
       else if (file === undefined) print(options, { text }, () => text.trimEnd());
       else {
-        try {
-          writeFileSync(file, text, { flag: 'wx' });
-        } catch {
-          throw new CommandFailed(`${file} is there already, or its folder cannot be written. Nothing was written.`);
-        }
+        writeNew(file, text);
         print(options, { file }, () => `Written to ${file}.`);
       }
     });
+}
+
+/** Writes a new file, or none: what was written of an incomplete one would be a file that leaves things out. Throws CommandFailed. */
+function writeNew(file: string, text: string): void {
+  try {
+    writeFileSync(file, text, { flag: 'wx' });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') throw new CommandFailed(`${file} is there already, and is kept. Name another file.`);
+    rmSync(file, { force: true });
+    throw new CommandFailed(`${file} cannot be written (${code}). Nothing was written.`);
+  }
 }
 
 const withPipeline = (command: Command): Command =>

@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import jsqr from 'jsqr';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asQrCode, notForPhones, tooWide } from '../../bin/link-for-phone.ts';
 import { expectStatus, jsonPost, jsonRequest, makeKeyPair } from '../world/agent.ts';
 import { commandHost, runCommand, startServe } from '../world/command.ts';
+import { smallDisk } from '../world/small-disk.ts';
 import { newFolder } from '../world/stores.ts';
 import { shared } from '../world/world.ts';
 
@@ -469,7 +470,21 @@ agents:
     expect(text).not.toContain(secret);
     const planned = JSON.parse((await run(['plan', exported, '--json'], { env: { CRM_TOKEN: secret } })).stdout);
     expect(planned.changes).toEqual([]);
-    expect((await run(['export', exported])).code).toBe(1);
+    expect(await run(['export', exported])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is there already'),
+    });
+    const nowhere = await run(['export', join(folder, 'none', 'exported.yaml')]);
+    expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be written (ENOENT)') });
+  });
+
+  const disk = smallDisk(4_096);
+
+  test.skipIf(disk === undefined)('export leaves no part of a file on a full disk', async () => {
+    writeFileSync(join(disk!, 'other'), Buffer.alloc(4_096));
+    const full = await run(['export', join(disk!, 'exported.yaml')]);
+    expect(full).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing was written.') });
+    expect(readdirSync(disk!)).toEqual(['other']);
   });
 
   test('"-" is standard output of export, and standard input of plan and apply', async () => {
