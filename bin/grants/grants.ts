@@ -48,8 +48,12 @@ export async function addGrant(given: string, platformGiven: string, options: Gr
 }
 
 export async function changeGrant(given: string, platformGiven: string, options: GrantOptions): Promise<void> {
-  const { scopes, addScopes } = options;
+  const { scopes, addScopes, repos, recipients, expires, approval } = options;
   if (scopes && addScopes) throw new WrongUsage('--scopes says all that it shall have: leave out --add-scopes.');
+  if ([scopes, addScopes, repos, recipients, expires, approval].every((one) => one === undefined))
+    throw new WrongUsage(
+      'Say what to change: --scopes, --add-scopes, --repos, --recipients, --expires, or --approval.',
+    );
   const api = await openOwnerApi(options);
   const platform = await platformOf(api, platformGiven);
   const agent = await findAgent(api, given);

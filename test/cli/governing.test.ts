@@ -67,6 +67,7 @@ describe('grant', () => {
       /^1 .*codehost:nothing/,
     );
     expect(await bad('grant', 'change', 'clerk', 'codehost', '--expires', 'soon')).toMatch(/^2 /);
+    expect(await bad('grant', 'change', 'clerk', 'codehost')).toMatch(/^2 Say what to change/);
     expect(await bad('grant', 'change', 'clerk', 'codehost', '--repos', 'not a repo')).toMatch(/^1 /);
     expect(await bad('grant', 'remove', 'clerk', 'codehost')).toMatch(/^2 .*--yes/);
     expect(await cli.json('grant', 'list', 'clerk')).toEqual(before);
