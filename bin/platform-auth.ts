@@ -6,9 +6,9 @@ import type { BuiltinName } from '../broker/platforms/builtin-names.ts';
 import { authFor, type ConnectMethod, consentFor, type PlatformLocation } from '../broker/platforms/connect-methods.ts';
 import { presetsOf } from '../broker/platforms/presets.ts';
 
+import { commandWith, type Reached } from './command-with.ts';
 import type { BrokerConnection } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-import { PROGRAM } from './program-name.ts';
 import { readSecret } from './read-secret.ts';
 import { ask, canAsk } from './terminal/prompt.ts';
 
@@ -48,13 +48,13 @@ export async function newAuth(way: ConnectMethod, adding: Adding): Promise<NewAu
 export function checkExistingAuth(
   platform: string,
   { type, client_id: clientId, app_id: appId }: ExistingAuth,
-  options: AuthOptions,
+  options: AuthOptions & Reached,
   say: (text: string) => void,
 ): void {
   if (type !== 'oauth2' && type !== 'app') return;
   const isApp = type === 'app';
   const [what, given, stored] = isApp ? ['App', options.appId, appId] : ['client', options.clientId, clientId];
-  const change = `To change it, run "${PROGRAM} export governance.yaml", correct the auth of ${platform} there, and apply that file; or add a second platform with --id NAME.`;
+  const change = `To change it, run "${commandWith(options, 'export governance.yaml')}", correct the auth of ${platform} there, and apply that file; or add a second platform with --id NAME.`;
   if (given !== undefined && given !== stored)
     throw new CommandFailed(
       `The platform ${platform} has ${typeof stored === 'string' ? `the ${what} ${stored}` : `a ${what}`} already, which "add" does not replace. ${change}`,
@@ -146,10 +146,11 @@ export async function waitUntilConnected(
   say: (text: string) => void,
 ): Promise<void> {
   const at = await publicUrl(broker);
+  const link = broker.command('owner link');
+  // Only the operator, on the machine of the broker, can create one.
+  const how = link.includes(' --url ') ? '' : ` (${link} signs it in)`;
   const { authorization_url: url } = await broker.ask('POST', `/owner/connections/${id}/oauth/start`);
-  say(
-    `Open this in a browser that is signed in at ${at} (${PROGRAM} owner link signs it in), and consent:\n\n  ${url}\n\nWaiting …`,
-  );
+  say(`Open this in a browser that is signed in at ${at}${how}, and consent:\n\n  ${url}\n\nWaiting …`);
   const until = performance.now() + TIMEOUT_MS;
   while (performance.now() < until) {
     const { connections } = (await broker.ask('GET', '/owner/connections')) as {

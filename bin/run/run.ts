@@ -31,6 +31,7 @@ import { CommandFailed, WrongUsage } from '../failure.ts';
 import { addressesOf } from '../git/addresses.ts';
 import { PROGRAM } from '../program-name.ts';
 import { proxyBaseUrl } from '../proxy-base-url.ts';
+import { commandLine } from '../server-entry.ts';
 import { makeRunFolder, socketIn } from './folder.ts';
 import { describeUnusedConnections, makeProxy, readPorts, variablesOf } from './proxy.ts';
 
@@ -61,7 +62,7 @@ export async function run(
   if (command[0] === '') throw new WrongUsage('The command is empty: write it after --.');
   const broker = brokerOf(options.profile);
   const caller = callerOf(options);
-  const granted = named(await askGranted(broker), options.connection);
+  const granted = named(await askGranted(broker, options.profile), options.connection);
   const chosen = choose(granted);
   const isStrict = options.strict === true;
   const parent = withoutEnclosingRun(process.env);
@@ -147,7 +148,8 @@ function callerOf(options: CallerOptions): ReturnType<typeof callerHeader> {
   }
 }
 
-async function askGranted(broker: Broker): Promise<Granted[]> {
+async function askGranted(broker: Broker, profile: string | undefined): Promise<Granted[]> {
+  const as = profile === undefined ? '' : ` ${commandLine(['--profile', profile])}`;
   let client: ReturnType<typeof agentClient>;
   try {
     client = agentClient(signedSend(broker));
@@ -156,11 +158,13 @@ async function askGranted(broker: Broker): Promise<Granted[]> {
   }
   const answer = await client.permissions();
   if (!answer.ok)
-    throw new CommandFailed(`${answer.error.message} The command was not started; "${PROGRAM} doctor" looks further.`);
+    throw new CommandFailed(
+      `${answer.error.message} The command was not started; "${PROGRAM} doctor${as}" looks further.`,
+    );
   const granted = grantedOf(answer.value.permissions);
   if (granted.length === 0)
     throw new CommandFailed(
-      `This agent has no grant on any connection, so the command was not started. An owner can grant it one; ask with: ${PROGRAM} request-access PLATFORM`,
+      `This agent has no grant on any connection, so the command was not started. An owner can grant it one; ask with: ${PROGRAM} request-access PLATFORM${as}`,
     );
   return granted;
 }

@@ -30,7 +30,7 @@ const run = (words: readonly string[], env: Record<string, string> = {}) =>
 
 describe('agent-broker add github', () => {
   test('--oauth prints what to register and the consent URL, waits, and prints whose account it is', async () => {
-    const words = ['add', 'github', '--base-url', github.api, '--oauth', '--client-id', 'abc'];
+    const words = ['add', 'github', '--data', data, '--base-url', github.api, '--oauth', '--client-id', 'abc'];
     const missing = await run([...words, '--client-secret-env', 'NONE']);
     expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('NONE')]);
 
@@ -42,11 +42,13 @@ describe('agent-broker add github', () => {
     });
     const { stderr } = printed();
     expect(url, stderr).toContain(`${github.url}/login/oauth/authorize?`);
+    expect(stderr).toContain(`owner link --data ${data} signs it in`);
     // A second attempt with another client would use the first one: it is refused, with what to do.
     const other = await run([...words.slice(0, -1), 'another', '--client-secret-env', 'GH_SECRET'], {
       GH_SECRET: SECRET,
     });
     expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('has the client abc already')]);
+    expect(other.stderr).toContain(`export governance.yaml --data ${data}`);
     expect(other.stderr).toMatch(/export governance\.yaml.*apply that file; or add a second platform with --id NAME/);
     const redirect = new URL(url).searchParams.get('redirect_uri')!;
     expect(redirect.replace(/[0-9a-f-]{36}$/, '')).toBe(`${served.url}/console/connected/`);

@@ -412,7 +412,7 @@ describe('a command that is run', () => {
   test('missing grants, an unreachable broker and a missing profile are reported before the command is started', async () => {
     const nothing = await organisation.agent({ rules: ALLOW_ALL, grants: {} });
     const refused: [string, readonly string[], RegExp][] = [
-      [profileOf(nothing), [], /no grant on any connection/],
+      [profileOf(nothing), [], /no grant on any connection.* request-access PLATFORM --profile \S/],
       [profileOf(agent, 'http://127.0.0.1:9'), [], /does not answer/],
       ['/nowhere/profile.json', [], /There is no agent profile at/],
       [profile, ['--connection', 'crm'], /no grant on a connection crm\. It has: demo-main, openai-main\./],
