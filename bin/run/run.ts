@@ -149,7 +149,8 @@ function callerOf(options: CallerOptions): ReturnType<typeof callerHeader> {
 }
 
 async function askGranted(broker: Broker, profile: string | undefined): Promise<Granted[]> {
-  const as = profile === undefined ? '' : ` ${commandLine(['--profile', profile])}`;
+  const command = (line: string) =>
+    [PROGRAM, line, ...(profile === undefined ? [] : [commandLine(['--profile', profile])])].join(' ');
   let client: ReturnType<typeof agentClient>;
   try {
     client = agentClient(signedSend(broker));
@@ -159,12 +160,12 @@ async function askGranted(broker: Broker, profile: string | undefined): Promise<
   const answer = await client.permissions();
   if (!answer.ok)
     throw new CommandFailed(
-      `${answer.error.message} The command was not started; "${PROGRAM} doctor${as}" looks further.`,
+      `${answer.error.message} The command was not started; "${command('doctor')}" looks further.`,
     );
   const granted = grantedOf(answer.value.permissions);
   if (granted.length === 0)
     throw new CommandFailed(
-      `This agent has no grant on any connection, so the command was not started. An owner can grant it one; ask with: ${PROGRAM} request-access PLATFORM${as}`,
+      `This agent has no grant on any connection, so the command was not started. An owner can grant it one; ask with: ${command('request-access PLATFORM')}`,
     );
   return granted;
 }
