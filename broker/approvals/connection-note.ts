@@ -27,7 +27,7 @@ export async function connectionNote(
   if (id === null || statusAt(held, now) !== 'pending') return null;
   if (label === null) return `The connection of this call was removed since it was held: ${NOT_MADE}.`;
   const rows = await services.facts(held.agent_public_id, held.platform_id, '');
-  const { connections, platform } = await services.loadFacts(rows, held.platform_id, now);
+  const { connections, platform } = await services.loadFacts(rows, now);
   const used = [...connections.values()];
   const current = used.find((one) => one.id === id);
   // Without any grant the call is refused for that reason, which is no matter of its connection.

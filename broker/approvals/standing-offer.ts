@@ -48,7 +48,7 @@ export async function standingOffer(services: Offering, held: HeldCall): Promise
   if (connectionId === null) return not('This call has no connection.');
   const now = services.broker.clock();
   const rows = await services.facts(held.agent_public_id, held.platform_id, '');
-  const { facts } = await services.loadFacts(rows, held.platform_id, now);
+  const { facts } = await services.loadFacts(rows, now);
   const changed = changedSince(facts, basis);
   if (changed !== undefined)
     return not(`${changed} changed since this call was held, so it can only be approved by itself.`);

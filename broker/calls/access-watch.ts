@@ -83,7 +83,7 @@ export async function whyEnded(
   const rows = await facts(agentId, access.platformId, source);
   const [agent] = rows;
   if (agent === undefined) return AGENT_DELETED;
-  const ended = accessEnded((await loadFacts(rows, access.platformId, now)).facts, access, now);
+  const ended = accessEnded((await loadFacts(rows, now)).facts, access, now);
   if (ended) return ended;
   return signedWith === undefined || signedWith === agent.key_fingerprint ? undefined : KEY_REPLACED;
 }

@@ -20,12 +20,12 @@ export async function noteAnswerAgain(
 ): Promise<void> {
   const { broker, earlierCalls } = services;
   const now = broker.clock();
-  const { guardrails, policy } = (await services.loadFacts(who.rows, '', now)).facts;
+  const { guardrails, policy } = (await services.loadFacts(who.rows, now)).facts;
   if (!guardrails.readsPast && !policy?.readsPast) return;
   const row = await findAuditRow(broker.store.db, who.agent.organisation_id, auditId);
   if (!row || !isWhole(row)) return;
   const rows = await services.facts(who.agent.agent_id, row.platform_id, who.source);
-  const loaded = await services.loadFacts(rows, row.platform_id, now);
+  const loaded = await services.loadFacts(rows, now);
   await earlierCalls.noteAgain(loaded.facts, await recordedAsk(services, row, loaded), { auditId, now });
 }
 

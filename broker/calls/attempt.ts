@@ -96,7 +96,7 @@ type Read = { call: Call; loaded: LoadedFacts; inferred: InferredScope | undefin
 /** Parses the request into a call and loads the facts that decide it. */
 async function readStep(services: CallServices, attempt: Attempt): Promise<Read | Ended> {
   const { who, now, asked, record: recorded, replay, watch, lease, taker, git, raw, left, identify } = attempt;
-  const loaded = await services.loadFacts(who.rows, asked.platform, now);
+  const loaded = await services.loadFacts(who.rows, now);
   if (loaded.platform) services.broker.metrics.platform(asked.platform, who.agent.organisation_id);
   const parsing = services.longBodies.parsing(holderOf(who), lease);
   const read = await readCall(asked, loaded, { isGit: git !== undefined, raw, parsing });
@@ -142,7 +142,7 @@ async function toolStep(
   if (preflight.kind === 'failed') return endWith(preflight.outcome, call);
   if (preflight.kind === 'unneeded') return asIs;
   // The tool's effect is known only now, up to two minutes later: load all facts again.
-  const after = await services.loadFacts(preflight.who.rows, action.platform, preflight.now);
+  const after = await services.loadFacts(preflight.who.rows, preflight.now);
   const listed = await toolOnFile(services, organisationId, after.platform, ask);
   return {
     call: { ...call, who: preflight.who },

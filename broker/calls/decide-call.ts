@@ -57,7 +57,7 @@ export async function decideAgain(
   const { platform: platformId } = call.action;
   const now = broker.clock();
   const { rows } = await reloadPrincipal(services, call.who, platformId);
-  const loaded = await services.loadFacts(rows, platformId, now);
+  const loaded = await services.loadFacts(rows, now);
   const { organisationId } = call.record;
   const stands =
     standing && (await standsFor(broker.store.db, { organisation_id: organisationId, id: standing.id }, now));

@@ -138,7 +138,7 @@ function factsByAgent({ broker, facts, loadFacts }: Services) {
   const now = broker.clock();
   const load = async (agentId: string, platform: string): Promise<LoadedFacts | undefined> => {
     const rows = await facts(agentId, platform, ANY_ADDRESS);
-    return rows.length === 0 ? undefined : await loadFacts(rows, platform, now);
+    return rows.length === 0 ? undefined : await loadFacts(rows, now);
   };
   return ({ agent_public_id: agent, platform_id: platform }: CallRow) => {
     const key = `${agent} ${platform}`;

@@ -64,7 +64,7 @@ export async function recordMalformed(
   const asked = readableParts(body);
   const begun = beginRecord(who, asked, { auditId: uuidv7(now), correlationId, now }, broker);
   const call = path === undefined ? begun : { ...begun, path };
-  const loaded = await services.loadFacts(who.rows, asked.platform ?? '', now);
+  const loaded = await services.loadFacts(who.rows, now);
   const stopped = decideAgent(loaded.facts, now);
   if (!stopped && isStrike(code)) await countFailure(services, who, 'breaker_api_error', '');
   const outcome: Outcome = stopped

@@ -67,7 +67,7 @@ export async function simulate(
   // `*` is not a platform id; as one it would mean all platforms.
   const platform = action.platform === ALL_PLATFORMS ? '' : action.platform;
   const rows = await services.facts(agentId, platform, ANY_ADDRESS);
-  const loaded = await services.loadFacts(rows, platform, now);
+  const loaded = await services.loadFacts(rows, now);
   const named = { ...action, scope: action.scope ?? '' };
   const read = await readCall(named, loaded, { isGit: git !== undefined, parsing: UNLIMITED });
   const stopped = read.ok ? undefined : decideAgent(loaded.facts, now);

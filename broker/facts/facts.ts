@@ -108,15 +108,15 @@ export function hasStandingParent({ parent_id, parent_status, parent_expires_at 
 }
 
 /** Returns the parent of a child; undefined for other agents. */
-function parentOf(rows: readonly FactsRow[], platformId: string, now: Instant): ParentFacts | undefined {
+function parentOf(rows: readonly FactsRow[], now: Instant): ParentFacts | undefined {
   const row = present(rows[0], 'agent');
   if (row.parent_id === null) return undefined;
   const grants = new Map<string, Grant>();
   const breakers = new Map<BreakerFacts['cause'], BreakerFacts>();
   for (const each of rows) {
     if (each.parent_grant_id && !grants.has(each.parent_grant_id))
-      grants.set(each.parent_grant_id, grantOfParent(each, platformId));
-    const breaker = breakerOfParent(each, platformId, now);
+      grants.set(each.parent_grant_id, grantOfParent(each));
+    const breaker = breakerOfParent(each, now);
     if (breaker) breakers.set(breaker.cause, breaker);
   }
   return {
@@ -132,10 +132,10 @@ function parentOf(rows: readonly FactsRow[], platformId: string, now: Instant): 
   };
 }
 
-function grantOfParent(row: FactsRow, platformId: string): Grant {
+function grantOfParent(row: FactsRow): Grant {
   return {
     id: present(row.parent_grant_id, 'grant'),
-    platformId,
+    platformId: row.platform_id ?? '',
     connectionId: row.parent_grant_connection_id ?? null,
     scopes: readScopes(present(row.parent_grant_scopes, 'scopes'), row.parent_grant_id ?? ''),
     constraints: readConstraints(present(row.parent_grant_constraints, 'constraints'), row.parent_grant_id ?? ''),
@@ -144,26 +144,28 @@ function grantOfParent(row: FactsRow, platformId: string): Grant {
   };
 }
 
-function breakerOfParent(row: FactsRow, platformId: string, now: Instant): BreakerFacts | undefined {
+function breakerOfParent(row: FactsRow, now: Instant): BreakerFacts | undefined {
   const { parent_breaker_cause: cause, parent_breaker_open_until: openUntil } = row;
   if (!cause || !openUntil) return undefined;
   const [openedAt, trialAt] = [row.parent_breaker_opened_at ?? null, row.parent_breaker_trial_at ?? null];
   const breaker = breakerFacts({ strikes: 0, windowStart: 0, openedAt, openUntil, trialAt }, cause, now);
-  return breaker && cause === 'breaker_upstream_failure' ? ofPlatform(breaker, platformId) : breaker;
+  return breaker && cause === 'breaker_upstream_failure' ? ofPlatform(breaker, row.platform_id ?? '') : breaker;
 }
 
-export type FactsLoader = (rows: readonly FactsRow[], platformId: string, now: Instant) => Promise<LoadedFacts>;
+/** `rows`: the facts about an agent and one platform, or about no platform. */
+export type FactsLoader = (rows: readonly FactsRow[], now: Instant) => Promise<LoadedFacts>;
 
 /**
  * Returns a loader of the facts that a decision about a platform needs. It waits for the store only for versions that are not cached in this process. The
- * last result is cached by the identity of the rows, which are the same array only as long as nothing has changed.
+ * last result is cached by the identity of the rows, which are the same array only as long as nothing has changed; so it must depend on nothing else but
+ * the time.
  */
 export function factsLoader(compiled: Compiled): FactsLoader {
   const kept = new WeakMap<readonly FactsRow[], LoadedFacts>();
-  return async (rows, platformId, now) => {
+  return async (rows, now) => {
     const found = kept.get(rows);
     if (found) return found;
-    const loaded = await loadFacts(compiled, rows, platformId, now);
+    const loaded = await loadFacts(compiled, rows, now);
     if (isSteady(rows)) kept.set(rows, loaded);
     return loaded;
   };
@@ -176,12 +178,7 @@ export function isSteady(rows: readonly FactsRow[]): boolean {
   return rows.every((row) => row.upstream_open_until === null && !row.parent_breaker_open_until);
 }
 
-async function loadFacts(
-  compiled: Compiled,
-  rows: readonly FactsRow[],
-  platformId: string,
-  now: Instant,
-): Promise<LoadedFacts> {
+async function loadFacts(compiled: Compiled, rows: readonly FactsRow[], now: Instant): Promise<LoadedFacts> {
   const row = present(rows[0], 'agent');
   const organisation = row.organisation_id;
   const platform =
@@ -193,7 +190,7 @@ async function loadFacts(
       ? undefined
       : await compiled.policy(organisation, row.policy_id, row.policy_name ?? '', row.policy_version);
   const guardrails = await compiled.guardrails(organisation, row.guardrails_version);
-  const parent = parentOf(rows, platformId, now);
+  const parent = parentOf(rows, now);
   const standing = row.standing === null ? undefined : await compiled.standing(organisation, row.standing.split(','));
   const grants = new Map<string, Grant>();
   const connections = new Map<string, ConnectionFacts>();

@@ -78,7 +78,7 @@ async function readPermissions(
   const facts: Facts[] = [];
   for (const platformId of ids) {
     const rows = byPlatform.get(platformId) ?? [];
-    const loaded = await loadFacts(rows, platformId, now);
+    const loaded = await loadFacts(rows, now);
     const { manifest } = present(loaded.platform, 'platform');
     const host = new URL(manifest.base_url).host;
     for (const url of baseUrlsOf(manifest)) hosts.add(new URL(url).host);

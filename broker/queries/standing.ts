@@ -21,6 +21,6 @@ export async function askStanding(
   now: Instant,
 ): Promise<Standing> {
   refuseUnreviewed({ agent: present(rows[0], 'agent') });
-  const { facts } = await services.loadFacts(rows, ask.platformId, now);
+  const { facts } = await services.loadFacts(rows, now);
   return { verdict: decide(facts, ask, now), policy: facts.policy };
 }

@@ -358,6 +358,17 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(after.body.audit_id).toBe(auditIdOf(first));
   });
 
+  test('a child that gets the answer to a held call again can go on with other calls', async () => {
+    const child = await childOf(world, organisation, await organisation.agent());
+    const [key, call] = [newKey(), { ...WRITE, method: 'POST' }];
+    const first = await expectStatus(202, child.act(call, key));
+    // The retry is the first request for which the changed facts are loaded, as on another replica or after a restart.
+    const grants = world.db.updateTable('grants').set({ expires_at: Date.now() + HOUR_MS });
+    await grants.where('agent_id', '=', child.id).execute();
+    expect((await expectStatus(202, child.act(call, key))).body.approval_id).toBe(first.body.approval_id);
+    await expectStatus(200, child.act(WRITE));
+  });
+
   test('stored answers of an agent and its children are limited in bytes: beyond that only status and audit id are stored', async () => {
     const MAX = 32 * 1024 * 1024;
     const agent = await organisation.agent();

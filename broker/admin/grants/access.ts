@@ -43,7 +43,7 @@ export async function standingOf(
   now: Instant,
 ): Promise<Standing> {
   const { platformId, scope } = asked;
-  const loaded = await services.loadFacts(rows, platformId, now);
+  const loaded = await services.loadFacts(rows, now);
   const { platform } = loaded.facts;
   if (!platform) return { kind: 'unknown_platform' };
   const known = { ...loaded, grantable: await grantableConnections(services, rows, platformId) };
@@ -176,7 +176,7 @@ export async function remainingSteps(
 ): Promise<Remaining[]> {
   const { platformId, connectionId } = granted;
   const rows = await services.facts(agent.agent_id, platformId, '');
-  const loaded = rows.length === 0 ? undefined : await services.loadFacts(rows, platformId, now);
+  const loaded = rows.length === 0 ? undefined : await services.loadFacts(rows, now);
   if (!loaded?.platform) return [];
   const denied = new Map<string, { reason: DenyReason; detail: string; scopes: string[] }>();
   const found: Remaining[] = [];

@@ -26,7 +26,7 @@ export async function startConsent(
   if (!isEntitled(broker, organisationId, 'per_person_tokens'))
     return { kind: 'not_on_plan', detail: NOT_ON_PLAN.per_person_tokens };
   const now = broker.clock();
-  const loaded = await services.loadFacts(who.rows, platformId, now);
+  const loaded = await services.loadFacts(who.rows, now);
   const perPerson = loaded.platform?.manifest.per_person;
   if (!perPerson?.enabled)
     return {

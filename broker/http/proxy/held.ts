@@ -99,7 +99,7 @@ export async function accessEndedRefusal(
   { found, approvalId, end }: Pick<Waited, 'found' | 'approvalId'> & { end: Extract<HeldEnd, { kind: 'made' }> },
 ): Promise<RawRefusal | undefined> {
   const now = services.broker.clock();
-  const { facts } = await services.loadFacts(who.rows, platform, now);
+  const { facts } = await services.loadFacts(who.rows, now);
   const access = { platformId: platform, scope: found.scope, connectionId, through: connectionId };
   const ended = accessEnded(facts, access, now);
   if (ended === undefined) return undefined;

@@ -44,7 +44,7 @@ export async function lookUpConnection(context: Context<'raw'>): Promise<FoundCo
     const { rows } = await reloadPrincipal(services, who, ALL_PLATFORMS);
     return { missing: unknown(grantedOf(rows)), isGrantable: true };
   }
-  const loaded = await services.loadFacts(who.rows, found.platform_id, services.broker.clock());
+  const loaded = await services.loadFacts(who.rows, services.broker.clock());
   const manifest = loaded.platform?.manifest;
   const token = readRawToken(request);
   if (token.kind !== 'token') throw new Error('a request whose token was not read');

@@ -60,7 +60,7 @@ async function shapeFor(
   const platform = connectionNamed(who.rows, readRawTarget(url)?.connection ?? '')?.platform_id;
   if (platform == null) return otherwise;
   try {
-    return (await services.loadFacts(who.rows, platform, services.broker.clock())).platform ?? otherwise;
+    return (await services.loadFacts(who.rows, services.broker.clock())).platform ?? otherwise;
   } catch {
     // The refusal itself may be due to the store being unavailable.
     return otherwise;
