@@ -3,7 +3,7 @@
  * text, bytes, parts, or an object in the other form. The encoded body is judged as /proxy judges the same bytes.
  */
 import { formProblem } from '../egress/credential-search/form.ts';
-import { partsProblem } from '../egress/parts.ts';
+import { headsOfParts, partsProblem } from '../egress/parts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { isBase64 } from '../policy/base64.ts';
 import { bodyKinds, isStored } from '../policy/body-kinds.ts';
@@ -11,9 +11,11 @@ import type { JsonObject, JsonValue, UnreadBody } from '../policy/facts.ts';
 import { isGraphql } from '../policy/operation.ts';
 import type { BodyKind } from '../policy/platform-rules.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
+import { inSlices, runToEnd } from '../runtime/pace.ts';
 import type { Action } from '../wire/action.ts';
-import { type BodyOf, isFormType, isKept, judgeInTurns } from './judge-body.ts';
+import { type BodyOf, isFormType, isKept, judgeInTurns, LONG_FORM } from './judge-body.ts';
 import { methodMemberInTurns } from './method-json.ts';
+import { methodField, whyNotSent } from './method-search.ts';
 import { FormTree, GAPS } from './parse-form.ts';
 import { FILE_NAME, knownFile, PART_NAME, unreadParts } from './parse-multipart.ts';
 
@@ -101,10 +103,24 @@ async function ofMembers(
   const problem =
     as === 'json'
       ? isSearched && (await methodMemberInTurns(data, parsing))
-      : (formProblem(data) ?? (as === 'multipart' ? partsProblem(data) : undefined));
+      : (formProblem(data) ?? (as === 'multipart' ? await problemOfParts(data, parsing, of.refused) : undefined));
   if (problem) return { ok: false, detail: `data: ${problem}` };
   const judged = as === 'multipart' ? judgedParts(data) : data;
   return { ok: true, given: { judged, isForm: as !== 'json', bodyHeaders: {}, written: { as } } };
+}
+
+/** Returns why an object cannot be sent in parts; its names are searched in the form in which readers get them, as those of a client's own body are. */
+async function problemOfParts(
+  data: JsonObject,
+  parsing: Parsing,
+  refused: BodyOf['refused'],
+): Promise<string | undefined> {
+  const problem = partsProblem(data);
+  if (problem !== undefined) return problem;
+  const { type, bytes } = headsOfParts(data);
+  const search = methodField(type, bytes, refused);
+  const found = bytes.length <= LONG_FORM ? runToEnd(search) : await parsing.inTurn((rest) => inSlices(search, rest));
+  return found === undefined ? undefined : whyNotSent(found, refused);
 }
 
 async function ofBytes(bytes: Buffer, type: string, parsing: Parsing, of: BodyOf | undefined): Promise<ReadBody> {

@@ -92,7 +92,7 @@ export function judgeBody(headers: BodyHeaders, bytes: Buffer, of: BodyOf = {}, 
 }
 
 /** In bytes. Parsing a name of a form costs several times as much as a name in JSON. */
-const LONG_FORM = 8 * 1024;
+export const LONG_FORM = 8 * 1024;
 
 /** As judgeBody, but parses a long body in slices. */
 export function judgeInTurns(

@@ -40,6 +40,29 @@ function partProblem(value: JsonValue): string | undefined {
     : 'content_type is a media type such as "text/csv"';
 }
 
+/**
+ * Returns the heads of the parts as `encodeParts` writes them (WHATWG HTML, "multipart/form-data encoding algorithm"), between delimiters, without the
+ * contents: what readers take names from.
+ *
+ * @param object one that `partsProblem` accepts
+ */
+export function headsOfParts(object: JsonObject): { type: string; bytes: Buffer } {
+  const heads = Object.entries(object).flatMap(([name, values]) =>
+    [values].flat().map((value) => {
+      const named = `--x\r\nContent-Disposition: form-data; name="${escaped(name.replace(/\r?\n|\r/g, '\r\n'))}"`;
+      if (typeof value !== 'object' || value === null) return `${named}\r\n\r\n\r\n`;
+      const { filename, content_type: type = DEFAULT_TYPE } = value as FileMember;
+      return `${named}; filename="${escaped(filename)}"\r\nContent-Type: ${type}\r\n\r\n\r\n`;
+    }),
+  );
+  return { type: 'multipart/form-data; boundary=x', bytes: Buffer.from(`${heads.join('')}--x--\r\n`) };
+}
+
+const escaped = (name: string): string =>
+  name.toWellFormed().replaceAll('\n', '%0A').replaceAll('\r', '%0D').replaceAll('"', '%22');
+
+const DEFAULT_TYPE = 'application/octet-stream';
+
 /** Encodes an object that `partsProblem` accepts. The boundary is different each time. */
 export async function encodeParts(object: JsonObject): Promise<{ type: string; bytes: Buffer }> {
   const form = new FormData();
@@ -47,7 +70,7 @@ export async function encodeParts(object: JsonObject): Promise<{ type: string; b
     for (const one of [value].flat()) {
       if (typeof one !== 'object' || one === null) form.append(name, String(one));
       else {
-        const { filename, data, encoding, content_type: type = 'application/octet-stream' } = one as FileMember;
+        const { filename, data, encoding, content_type: type = DEFAULT_TYPE } = one as FileMember;
         form.append(name, new Blob([Buffer.from(data, encoding ?? 'utf8')], { type }), filename);
       }
     }

@@ -39,6 +39,16 @@ const send = (method: string, path: string, body?: string, type = 'application/j
 const act = (endpoint: string, method: string, more: object = {}, platform = 'lab') =>
   agent.act({ platform, endpoint, method, scope: method === 'GET' ? 'demo:read' : 'demo:write', ...more });
 
+/** The parts that POST /v1/actions makes of an object. */
+function formDataOf(data: object): FormData {
+  const form = new FormData();
+  for (const [name, values] of Object.entries(data))
+    for (const value of [values].flat())
+      if (typeof value !== 'object') form.append(name, String(value));
+      else form.append(name, new Blob([value.data], { type: value.content_type }), value.filename);
+  return form;
+}
+
 /** Expects a 400 with this code, a row with it, and nothing sent. */
 async function expectRefused(asking: () => Promise<Answer>, code: string) {
   const answer = await withoutCalls(world, asking);
@@ -160,6 +170,31 @@ describe('in the body', () => {
       await expectRefused(() => act('/files', 'POST', encoded), 'invalid_request');
     }
   });
+
+  test.each<[object]>([
+    [{ a: ['1', '2'], sudo: 'root' }],
+    [{ sudo: ['root', 'toor'] }],
+    [{ 'a%': 1, sudo: 'root' }],
+    [{ 's%75do': 'root' }],
+    [{ 'su\\do': 'root' }],
+    [{ file: { filename: 'a"b.txt', data: 'x' }, sudo: 'root' }],
+    [{ file: { filename: 'a.txt', data: 'x', content_type: 'text/plain; name=sudo' } }],
+  ])('parts %j are refused although their members are not judged', async (data) => {
+    await expectRefused(() => act('/parts', 'POST', { data }), 'invalid_request');
+    const written = new Response(formDataOf(data));
+    const { headers } = written;
+    await expectRefused(
+      async () => await send('POST', '/parts', await written.text(), headers.get('content-type') ?? ''),
+      'invalid_request',
+    );
+  });
+
+  test.each<[object]>([[{ a: ['sudo', '2'], 'b%': 'sudo' }], [{ file: { filename: 'sudo', data: 'name="sudo"' } }]])(
+    'parts %j are sent',
+    async (data) => {
+      await expectStatus(200, act('/parts', 'POST', { data }));
+    },
+  );
 
   test.each<[string, string]>([
     ['{"a":{"sudo":1},"b":["sudo"],"c":"sudo","key":"x"}', 'application/json'],
