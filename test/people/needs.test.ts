@@ -1,5 +1,6 @@
 /** A scope that needs more than the platform’s default scopes: the person's next consent requests them. */
 import { describe, expect, test } from 'vitest';
+import { rawClient } from '../proxy/raw-client.ts';
 import { expectStatus } from '../world/agent.ts';
 import { Browser } from '../world/browser/browser.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
@@ -12,7 +13,7 @@ const BOB = slack('U-BOB');
 const WRITE = { method: 'POST', scope: 'docs:write', data: { title: 'x' } };
 
 describe.each(ONE_STORE)(`scopes that need more than people consented to on %s${postgresNote}`, (store) => {
-  const { server, organisation, act, document, connected } = givenPeople(store);
+  const { server, organisation, agent, act, document, connected } = givenPeople(store);
   const needing = (needs: object) =>
     document({
       platforms: { docs: docsManifest(server, { per_person: { enabled: true, asserted: ['slack'] }, needs }) },
@@ -42,6 +43,13 @@ describe.each(ONE_STORE)(`scopes that need more than people consented to on %s${
     ]);
     // A second refusal adds nothing.
     expect((await act(ANN, WRITE)).body.consent_url).toBe(refused.body.consent_url);
+    // On /proxy the text says how to consent, too.
+    const raw = await rawClient(() => agent)('POST', '/proxy/main/items', {
+      body: JSON.stringify(WRITE.data),
+      headers: { 'x-svc-caller': 'id slack:U-ANN' },
+    });
+    expect(raw.body.detail).toContain(`${refused.body.detail} This person has not connected the platform. Give them `);
+    expect(raw.body.detail).toContain(refused.body.consent_url);
     const rights = await asked(refused.body.consent_url, 'ann');
     expect(rights).toEqual({
       page: 'openid, email, docs.read, docs.write',

@@ -1,7 +1,8 @@
 /** Raw calls for people: a call held for one person is neither joined nor answered by the same request for another. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import { type Answer, expectStatus, type TestAgent } from '../world/agent.ts';
+import { docsManifest, govern } from '../world/docs-platform.ts';
 import { consentVerified } from '../world/mcp/people.ts';
 import { agentOfPeople } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
@@ -14,7 +15,7 @@ const BODY = JSON.stringify({ n: 1 });
 
 describe.each(ONE_STORE)(`raw calls for people on %s${postgresNote}`, (store) => {
   const people = givenPeople(store);
-  const { organisation, act, assertion, connected } = people;
+  const { organisation, act, assertion, connected, document, server, world } = people;
   const careful = fresh<TestAgent>(() => agentOfPeople(organisation, HOLD));
   const ask = rawClient(() => careful);
 
@@ -44,6 +45,19 @@ describe.each(ONE_STORE)(`raw calls for people on %s${postgresNote}`, (store) =>
     expect(await write(await bob())).toMatchObject({ status: 200, body: { who: 'bob' } });
     expect(await write(ann)).toMatchObject({ status: 200, body: { who: 'ann' } });
   });
+
+  test.each([{}, { error_body: { fault: '{code}', text: '{detail}' } }])(
+    'a person who has to consent gets the link, also in an error of the platform: %j',
+    async (more) => {
+      const docs = docsManifest(server, { per_person: { enabled: true, asserted: ['slack'] }, ...more });
+      await expectStatus(200, govern(organisation, document({ platforms: { docs } })));
+      const { consent_url, poll_url } = (await act(slack('U-EVE'), {}, careful)).body;
+      const refused = await expectStatus(412, write('id slack:U-EVE'));
+      expect('error_body' in more ? refused.body.text : refused.body.detail).toContain(
+        `Give them ${consent_url}, poll ${world.running.baseUrl}${poll_url} with ?wait=50 until it is completed, then try again.`,
+      );
+    },
+  );
 
   test('an unknown person, and a request without a caller, do not join a call that is held for a person', async () => {
     const id = idOf(await write(ann));

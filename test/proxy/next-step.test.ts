@@ -88,6 +88,17 @@ describe.each(STORES)(`the next step in refusals of /proxy, on %s${postgresNote}
     );
   });
 
+  test('for a connection that has to be connected again, also in an error of the platform', async () => {
+    const other = await world.organisation();
+    await other.platform({ id: 'shaped', manifest: { error_body: { fault: '{code}', text: '{detail}' } } });
+    const agent = await other.agent({ rules: ALLOW_ALL, grants: { shaped: {} } });
+    const read = rawClient(() => agent);
+    world.upstream.answer = (_request, response) => void response.writeHead(401).end();
+    const { fault, text } = (await read('GET', '/proxy/shaped-main/items')).body;
+    expect(fault).toBe('platform_reauth_needed');
+    expect(text).toMatch(/has to connect it again, at http:\S+\/console\/connections\?connect=[0-9a-f-]{36};/);
+  });
+
   test('for a held read; the header X-Svc-Via gives no access by itself', async () => {
     const agent = await agentWith({ rules: [{ effect: 'require_approval' }] });
     const read = { method: 'GET', headers: { 'x-svc-wait': '0' } };

@@ -12,7 +12,7 @@ import type { Method } from '../../policy/facts.ts';
 import { entryFor } from '../../policy/operation-index.ts';
 import type { PlatformRules } from '../../policy/platform-rules.ts';
 import { ERRORS, type ErrorCode, type Refusal, UNREPEATED } from '../errors.ts';
-import { afterRefusal, callerOf, type Wanted } from '../next-step.ts';
+import { afterRefusal, type Caller, callerOf, type Wanted } from '../next-step.ts';
 import { isGrantable, outcomeReply } from '../outcome-reply.ts';
 import { PROBLEM_TYPE } from '../problem.ts';
 import type { Reply } from '../reply.ts';
@@ -126,7 +126,7 @@ export function outcomeRefusal(context: RefusalContext, outcome: StreamOutcome):
           );
     default:
       return unrepeated(
-        fromReply(outcomeReply(context, outcome), auditId, (code) =>
+        fromReply(outcomeReply(context, outcome), auditId, callerOf(context), (code) =>
           afterRefusal(code, callerOf(context), wantedOf(outcome)),
         ),
         outcome,
@@ -171,6 +171,7 @@ const wantedOf = (outcome: StreamOutcome): Wanted | undefined =>
 function fromReply(
   { status, body, headers }: Reply,
   auditId: string,
+  caller: Caller,
   next: (code: string) => string | undefined,
 ): RawRefusal {
   const { error, reason, detail, message, halt, ...others } = JSON.parse(String(body)) as Record<string, unknown>;
@@ -179,12 +180,27 @@ function fromReply(
   const members = Object.fromEntries(
     Object.entries(others).filter(([name]) => /_url$|^(?:violating|constraint|limit)$/.test(name)),
   );
+  // Where a person can consent, the message says how, whatever the detail is.
+  const how = 'consent_url' in members && detail !== undefined ? message : undefined;
+  const said = [detail ?? message, how, instructions, next(code)].filter((one) => one !== undefined).join(' ');
   return {
     status,
     code,
-    detail: [detail ?? message, instructions, next(code)].filter((one) => one !== undefined).join(' '),
+    detail: withAddresses(said, members, caller),
     headers: { ...headers, 'X-Svc-Audit-Id': auditId },
     extra: { audit_id: auditId, ...(typeof reason === 'string' && { reason }), ...members },
     retry: status === 429 || status === 503,
   };
+}
+
+/** Replaces the names of members by the addresses in them: the error form of a platform has no such members. */
+function withAddresses(text: string, members: Readonly<Record<string, unknown>>, { kind, baseUrl }: Caller): string {
+  // The sidecar of a run serves this route, and signs for its command.
+  const inRun = (path: string) => kind === 'run' && path.startsWith('/v1/access-request/');
+  const addressOf = (value: string) =>
+    inRun(value) ? `${value} of AGENT_BROKER_RUN_URL` : `${value.startsWith('/') ? baseUrl : ''}${value}`;
+  const addresses = Object.entries(members).flatMap(([name, value]) =>
+    typeof value === 'string' ? [[name, addressOf(value)] as const] : [],
+  );
+  return addresses.reduce((said, [name, address]) => said.replaceAll(name, () => address), text);
 }
