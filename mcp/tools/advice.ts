@@ -51,7 +51,9 @@ export function afterNotReady(outcome: Extract<CallOutcome, { kind: 'not_ready' 
   const words: Record<NotReadyCode, string> = {
     agent_inactive: `${TELL} that an owner has to finish setting this agent up.`,
     platform_reauth_needed: `${TELL} that an owner has to connect ${platform} again. Repeating the call does not help.`,
-    needs_consent: `The owners have been asked. ${TELL}, and try again once the connection of ${platform} was granted more.`,
+    needs_consent: outcome.requestToken
+      ? `The owners have been asked. ${TELL}, and try again once the connection of ${platform} was granted more.`
+      : `${TELL} that an owner has to connect ${platform} again and grant it more. Repeating the call before that does not help.`,
     platform_not_connected: `${TELL} that an owner has to connect ${platform}.`,
     consent_required: afterNoToken(outcome, platform),
   };

@@ -1,7 +1,7 @@
 /** The advice for a model after a refusal. */
 import { expect, test } from 'vitest';
 import { BrokerError } from '../../mcp/client/broker-error.ts';
-import { afterDenial, afterError } from '../../mcp/tools/advice.ts';
+import { afterDenial, afterError, afterNotReady } from '../../mcp/tools/advice.ts';
 
 const about = { platform: 'codehost', scope: 'codehost:issues.read' };
 const denied = (violating: string[]) =>
@@ -52,4 +52,23 @@ test('a response that is withheld: the advice is not to repeat a read, and to ch
   expect(afterError(read, false)).toMatch(/^Do not repeat it: its response would be withheld again\./);
   const write = new BrokerError('upstream_response_blocked', 'A rule masks it.', { mayHaveActed: true });
   expect(afterError(write, true)).toContain('may have been made: check the platform with read_platform');
+});
+
+test('a connection that was granted too little: owners who were not asked are not said to have been', () => {
+  const outcome = {
+    kind: 'not_ready',
+    code: 'needs_consent',
+    message: '',
+    reason: undefined,
+    requestToken: undefined,
+    consentUrl: 'https://broker.example/console/connections?connect=1',
+    consentToken: undefined,
+    expiresAt: undefined,
+    auditId: undefined,
+  } as const;
+  expect(afterNotReady({ ...outcome, requestToken: 'arq_1' }, about)).toContain('The owners have been asked.');
+  const unasked = afterNotReady(outcome, about);
+  expect(unasked).not.toContain('have been asked');
+  expect(unasked).toContain('that an owner has to connect codehost again and grant it more');
+  expect(unasked).toContain('https://broker.example/console/connections?connect=1');
 });
