@@ -87,6 +87,10 @@ describe.each([
     ['== "eve"', [...Array.from({ length: 60 }, () => 'ann'), 'eve']],
     ['== "eve"', ['ann', 'eve']],
     ['== 7', ['7']],
+    ['== ["eve"]', { 0: 'eve' }],
+    ['== ["ann", "eve"]', { 3: 'ann', 7: 'eve' }],
+    ['in [["ann"], ["eve"]]', { 0: 'eve' }],
+    ['== [["eve"]]', [{ 0: 'eve' }]],
   ])('`%s` on %j: the result for lenient servers is returned, too', (comparison, x) => {
     const source = `request.body.x ${comparison}`;
     expect(evaluate(source, { x } as JsonObject, isForm)).toEqual(BOTH);
@@ -101,6 +105,10 @@ describe.each([
     ['== "eve"', ['ann', { to: 'eve' }]],
     ['== "eve"', { to: 'eve' }],
     ['== ["eve"]', ['ann']],
+    ['== ["eve"]', { 0: 'ann' }],
+    ['== ["eve"]', { 0: 'eve', 1: 'eve' }],
+    ['== ["eve"]', { 0: 'eve', to: 'eve' }],
+    ['== []', {}],
     ['== null', 'null'],
     ['== "ann"', 'Ann'],
   ])('`%s` on %j has one result for all servers', (comparison, x) => {

@@ -124,8 +124,10 @@ function isEqual(one: CelValue, other: CelValue, meter: Meter, typed: Typed): Tr
   }
   if (typeof left !== 'object' || left === null || typeof right !== 'object' || right === null)
     return isSameScalar(left, right);
-  if (isCelList(left)) return isCelList(right) && isEqualList(left, right, meter, typed);
-  if (isCelMap(left)) return isCelMap(right) && isEqualMap(left, right, meter, typed);
+  if (isCelList(left) && isCelList(right)) return isEqualList(left, right, meter, typed);
+  if (isCelMap(left) && isCelMap(right)) return isEqualMap(left, right, meter, typed);
+  if (isCelMap(left) && isCelList(right)) return isEqualAsList(left, right, meter, typed);
+  if (isCelList(left)) return isCelMap(right) && isEqualAsList(right, left, meter, typed);
   if (isCelType(left)) return isCelType(right) && left.kind === right.kind && left.name === right.name;
   return isSameTime(left, right);
 }
@@ -198,6 +200,17 @@ function membersOf(value: CelValue): Iterable<CelValue> {
   if (!isCelMap(value)) return [];
   for (const key of value.keys()) if (typeof key !== 'string' || !INDEX.test(key)) return [];
   return value.values();
+}
+
+/** Compares a map with a list. 'unknown' when a server that reads the map as a list may find them equal. */
+function isEqualAsList(map: CelMap, list: CelList, meter: Meter, typed: Typed): Truth {
+  if (map.size !== list.size) return false;
+  let at = 0;
+  for (const member of membersOf(map)) {
+    const other = list.get(at++);
+    if (other === undefined || isEqual(member, other, meter, typed) === false) return false;
+  }
+  return at > 0 && 'unknown';
 }
 
 function isEqualList(left: CelList, right: CelList, meter: Meter, typed: Typed): Truth {
