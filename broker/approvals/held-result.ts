@@ -8,6 +8,8 @@ const StoredResult = z.object({
   encoding: z.string().exactOptional(),
   headers: z.record(z.string(), z.string()).exactOptional(),
   content_type: z.string().exactOptional(),
+  /** The host that a redirect was followed to. */
+  followed: z.string().exactOptional(),
   /** True when only the beginning of the data was kept. */
   truncated: z.boolean().exactOptional(),
   /** How the response to a raw call was passed on; absent when the call was not raw, or when an earlier release stored the result. */

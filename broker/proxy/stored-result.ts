@@ -2,18 +2,19 @@
 import { memberTexts } from '../../json/member-texts.ts';
 import { readStoredResult } from '../approvals/held-result.ts';
 
-/** `maskedBy`: names of the rules that masked something in it. */
+/** `maskedBy`: names of the rules that masked something in it. `followed`: the host that a redirect was followed to. */
 export type StoredAnswer = {
   status: number;
   headers: Record<string, string | string[]>;
   body: Buffer;
   maskedBy?: readonly string[] | undefined;
+  followed?: string | undefined;
 };
 
 /** @param result JSON text, as sealed. Undefined when only its beginning was kept. */
 export function storedAnswer(result: string): StoredAnswer | undefined {
-  const { status, encoding, headers = {}, content_type, truncated, raw } = readStoredResult(result);
-  if (raw?.bytes !== undefined) return { status, headers: raw.headers, body: Buffer.from(raw.bytes, 'base64') };
+  const { status, encoding, headers = {}, content_type, truncated, raw, followed } = readStoredResult(result);
+  if (raw?.bytes !== undefined) return { status, headers: raw.headers, body: Buffer.from(raw.bytes, 'base64'), followed };
   if (truncated) return undefined;
   // The platform's original text, so that numbers keep their digits.
   const data = memberTexts(result)?.get('data') ?? 'null';
@@ -21,11 +22,11 @@ export function storedAnswer(result: string): StoredAnswer | undefined {
   if (raw) {
     const isString = raw.isText || encoding === 'base64';
     const body = Buffer.from(isString ? String(JSON.parse(data)) : data, coding);
-    return { status, headers: raw.headers, body, maskedBy: raw.masked_by };
+    return { status, headers: raw.headers, body, maskedBy: raw.masked_by, followed };
   }
   const body = bodyOf(data, encoding, content_type);
   const type = body.length > 0 && { 'content-type': content_type ?? 'application/json' };
-  return { status, headers: { ...headers, ...type }, body };
+  return { status, headers: { ...headers, ...type }, body, followed };
 }
 
 /** Returns the body from which `data` was made. @param type its media type */

@@ -334,6 +334,16 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
     await organisation.approve(id);
     const approval = await careful.get(`/v1/approvals/${id}?wait=10`);
     expect(approval.body).toMatchObject({ status: 'approved', result: { status: 200, data: LINES } });
+    const waiting = rawClient(() => careful)('GET', '/proxy/demo-main/items/1/download', {
+      headers: { 'x-svc-wait': '20' },
+    });
+    const [held] = await vi.waitFor(async () => {
+      const all = await organisation.pending();
+      expect(all).toHaveLength(1);
+      return all;
+    });
+    await organisation.approve(held!.approval_id);
+    expect(ofProxy(await waiting)).toMatchObject({ status: 200, text: LINES, followed: 'localhost' });
   });
 
   test('the signed query is neither recorded nor logged', async () => {

@@ -95,10 +95,12 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
 
   test('a waiting request gets the answer as soon as the call is approved', async () => {
     const body = fresh();
-    const waiting = write({ 'x-svc-wait': '20' }, body);
+    const waiting = write({ 'x-svc-wait': '20', 'x-note': 'of the client' }, body);
     const id = idOf(await write({}, body));
     await organisation.approve(id);
-    expect(await waiting).toMatchObject({ status: 200, body: { body } });
+    const answer = await waiting;
+    expect(answer).toMatchObject({ status: 200, body: { body } });
+    expect(answer.headers.get('x-svc-dropped-headers')).toBe('x-note');
     expect(made(body)).toBe(1);
   });
 

@@ -10,7 +10,7 @@ import { type RawRequest, rawAction } from '../../calls/raw-request.ts';
 import { HeldUnread, orThrowHeldUnread, type Waited } from '../../calls/wait-for-decision.ts';
 import type { CallLease } from '../../egress/call-lease.ts';
 import { namedByManifest, unsentHeaders } from '../../egress/client-headers.ts';
-import { answeredHeaders, maskedHeader } from '../../proxy/answer-headers.ts';
+import { answeredHeaders } from '../../proxy/answer-headers.ts';
 import { answerRewrite } from '../../proxy/answer-urls.ts';
 import { traceparentOf } from '../authenticate.ts';
 import { currentPrincipal } from '../current-principal.ts';
@@ -21,7 +21,7 @@ import type { Context } from '../route.ts';
 import { refusalOf, refusalReply } from '../route-steps.ts';
 import { AnswerWriter } from '../stream-answer.ts';
 import { writeBufferedAnswer } from './buffered-answer.ts';
-import { headerProblem, reasonOf } from './headers.ts';
+import { headerProblem, notesOf, reasonOf } from './headers.ts';
 import { accessEndedRefusal, heldRefusal, openFor, unreadRefusal, waitWithin, writeMade } from './held.ts';
 import { type FoundConnection, lookUpConnection, type NoConnection } from './lookup.ts';
 import { type AskedFor, outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './refusal.ts';
@@ -108,7 +108,7 @@ async function call(
   join: RawRequest['join'],
 ): Promise<StreamOutcome | Waited | 'answered'> {
   const { services, limits, request, correlationId, left } = context;
-  const { who, target, place, platform, connectionId, waitMs, loaded, token } = asked;
+  const { who, target, place, platform, connectionId, waitMs } = asked;
   const { headers, headersDistinct } = request;
   const rewrite = rewriteOf(asked, request.method);
   const writer = new AnswerWriter({
@@ -122,17 +122,8 @@ async function call(
       return { mostMs: length === undefined ? HELD_BACK_MS : Number.POSITIVE_INFINITY };
     },
     head: ({ status, headers: answered, auditId, followed, maskedBy }) => {
-      const unsent = unsentHeaders(headers, namedByManifest(loaded.platform?.manifest ?? {}), token.header);
-      return {
-        status,
-        headers: {
-          ...answeredHeaders(answered, place),
-          'X-Svc-Audit-Id': auditId,
-          ...(unsent.length > 0 && { 'X-Svc-Dropped-Headers': unsent.join(', ') }),
-          ...(followed !== undefined && { 'X-Svc-Followed': followed }),
-          ...maskedHeader(maskedBy),
-        },
-      };
+      const notes = notesOf({ unsent: unsentOf(asked, request), followed, maskedBy });
+      return { status, headers: { ...answeredHeaders(answered, place), 'X-Svc-Audit-Id': auditId, ...notes } };
     },
   });
   const wrong = read.ok ? headerProblem(headers) : read.detail;
@@ -176,7 +167,7 @@ async function call(
   if (outcome === undefined) throw new Error('a raw request has no Idempotency-Key of the broker’s');
   if (writer.finish(outcome)) return 'answered';
   if (outcome.kind !== 'answered') return outcome;
-  writeBufferedAnswer(response, outcome, place);
+  writeBufferedAnswer(response, outcome, place, unsentOf(asked, request));
   return 'answered';
 }
 
@@ -192,7 +183,8 @@ async function answerHeld(
   const ended = await accessEndedRefusal({ ...context, who }, asked, { ...held, end });
   if (ended) return ended;
   const rewrite = rewriteOf(asked, context.request.method);
-  if (await writeMade(context, response, { ...held, end }, { place: asked.place, rewrite })) return undefined;
+  const unsent = unsentOf(asked, context.request);
+  if (await writeMade(context, response, { ...held, end }, { place: asked.place, rewrite, unsent })) return undefined;
   return await heldRefusal(context, { ...held, end: { kind: 'not_kept', auditId: end.auditId } });
 }
 
@@ -200,6 +192,10 @@ const askedFor = ({ request }: RawContext, asked: FoundConnection | undefined): 
   asked
     ? { platform: asked.loaded.platform, method: request.method ?? '', endpoint: asked.target.endpoint }
     : askedByLabel(request);
+
+/** Returns names of the client's headers that are not sent. */
+const unsentOf = ({ loaded, token }: FoundConnection, { headers }: RawContext['request']): string[] =>
+  unsentHeaders(headers, namedByManifest(loaded.platform?.manifest ?? {}), token.header);
 
 /** Returns the function that rewrites the platform's answer; undefined when nothing is changed. */
 const rewriteOf = ({ loaded, target, place }: FoundConnection, method = ''): ((whole: Buffer) => Buffer) | undefined =>

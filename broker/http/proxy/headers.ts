@@ -1,6 +1,7 @@
 /** The broker's own headers of a raw request. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
+import { maskedHeader } from '../../proxy/answer-headers.ts';
 
 const DEFAULT_WAIT_MS = 25_000;
 const MAX_WAIT_SECONDS = 120;
@@ -55,3 +56,21 @@ export function headerProblem(headers: IncomingHttpHeaders): string | undefined 
     ? `X-Svc-Reason: has ${length} characters; write at most ${MAX_REASON_LENGTH}.`
     : undefined;
 }
+
+/**
+ * Returns the broker's own headers of an answer of the platform. `unsent`: names of the client's headers that were not sent; `followed`: the host that a
+ * redirect was followed to; `maskedBy`: the rules that masked something.
+ */
+export const notesOf = ({
+  unsent,
+  followed,
+  maskedBy,
+}: {
+  unsent: readonly string[];
+  followed?: string | undefined;
+  maskedBy?: readonly string[] | undefined;
+}): Record<string, string> => ({
+  ...(unsent.length > 0 && { 'X-Svc-Dropped-Headers': unsent.join(', ') }),
+  ...(followed !== undefined && { 'X-Svc-Followed': followed }),
+  ...maskedHeader(maskedBy),
+});

@@ -6,7 +6,7 @@ import { noteAnswerAgain } from '../../calls/answer-again.ts';
 import { endJoin, type HeldEnd, startJoinWindow } from '../../calls/held-raw.ts';
 import type { HeldUnread, Wait, Waited } from '../../calls/wait-for-decision.ts';
 import { accessEnded } from '../../policy/access-ended.ts';
-import { answeredHeaders, maskedHeader } from '../../proxy/answer-headers.ts';
+import { answeredHeaders } from '../../proxy/answer-headers.ts';
 import type { Place } from '../../proxy/links.ts';
 import { storedAnswer } from '../../proxy/stored-result.ts';
 import { ERRORS } from '../errors.ts';
@@ -15,6 +15,7 @@ import { afterHeldRead, callerOf } from '../next-step.ts';
 import { type RateLimits, WAITING_BYTES } from '../rate-limits.ts';
 import type { Context } from '../route.ts';
 import { sentence } from '../unready.ts';
+import { notesOf } from './headers.ts';
 import type { RawRefusal } from './refusal.ts';
 
 type Answering = Pick<Context<'raw'>, 'services' | 'who' | 'request'>;
@@ -67,17 +68,21 @@ export async function writeMade(
     found,
     approvalId,
   }: Pick<Waited, 'found' | 'approvalId'> & { end: Extract<HeldEnd, { kind: 'made' }> },
-  { place, rewrite = (whole) => whole }: { place: Place; rewrite?: ((whole: Buffer) => Buffer) | undefined },
+  {
+    place,
+    rewrite = (whole) => whole,
+    unsent,
+  }: { place: Place; rewrite?: ((whole: Buffer) => Buffer) | undefined; unsent: readonly string[] },
 ): Promise<boolean> {
   const stored = storedAnswer(result);
   if (stored === undefined) return false;
   await noteAnswerAgain(services, who, auditId ?? found.audit_id);
-  const { status, headers } = stored;
+  const { status, headers, followed, maskedBy } = stored;
   const body = rewrite(stored.body);
   response.writeHead(status, {
     ...answeredHeaders(headers, place),
     ...((body.length > 0 || headers['content-length'] === undefined) && { 'Content-Length': body.length }),
-    ...maskedHeader(stored.maskedBy),
+    ...notesOf({ unsent, followed, maskedBy }),
     'X-Svc-Approval-Id': approvalId,
     'X-Svc-Audit-Id': auditId ?? found.audit_id,
   });
