@@ -14,7 +14,8 @@ export type StoredAnswer = {
 /** @param result JSON text, as sealed. Undefined when only its beginning was kept. */
 export function storedAnswer(result: string): StoredAnswer | undefined {
   const { status, encoding, headers = {}, content_type, truncated, raw, followed } = readStoredResult(result);
-  if (raw?.bytes !== undefined) return { status, headers: raw.headers, body: Buffer.from(raw.bytes, 'base64'), followed };
+  if (raw?.bytes !== undefined)
+    return { status, headers: raw.headers, body: Buffer.from(raw.bytes, 'base64'), followed };
   if (truncated) return undefined;
   // The platform's original text, so that numbers keep their digits.
   const data = memberTexts(result)?.get('data') ?? 'null';
