@@ -1,7 +1,11 @@
 /** Stored answers that are handed out later than their call was made: of an approved call, or of a call with an Idempotency-Key. */
+import { readFlags } from '../audit/audit-flags.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { AccessEnded } from '../policy/access-ended.ts';
-import { findAuditRow } from '../store/audit.ts';
+import type { Broker } from '../broker.ts';
+import { type AccessEnded, credentialEnded } from '../policy/access-ended.ts';
+import type { Facts } from '../policy/facts.ts';
+import { type AuditRow, findAuditRow } from '../store/audit.ts';
+import { listPersonTokens } from '../store/people.ts';
 import { whyEnded } from './access-watch.ts';
 import type { CallServices } from './call-services.ts';
 import { isWhole, recordedAsk } from './recorded-ask.ts';
@@ -46,5 +50,36 @@ export async function whyNotAgain(
     return undefined;
   const { platform_id: platformId, scope, connection_id: through } = row;
   const access = { agentId: agent.agent_id, source, platformId, scope, connectionId: named ?? through, through };
-  return await whyEnded({ facts, loadFacts }, access, broker.clock());
+  const now = broker.clock();
+  const ended = await whyEnded({ facts, loadFacts }, access, now);
+  if (ended) return ended;
+  const loaded = await loadFacts(await facts(agent.agent_id, platformId, source), now);
+  return await personEnded(broker, loaded.facts, row);
+}
+
+/**
+ * Returns why the agent may not get the answer to an earlier call for a person: the person has disconnected. Undefined: they have not, or the call was for
+ * nobody, or its audit row is gone.
+ *
+ * @param found the audit row of the call, or its id
+ */
+export async function personEnded(
+  { store }: Pick<Broker, 'store'>,
+  { agent, platform }: Facts,
+  found: AuditRow | string,
+): Promise<AccessEnded | undefined> {
+  if (!platform?.perPerson) return undefined;
+  const row = typeof found === 'string' ? await findAuditRow(store.db, agent.organisationId, found) : found;
+  const personId = row && readFlags(row).caller?.person_id;
+  if (personId === undefined || row?.connection_id == null) return undefined;
+  const { organisationId: organisation_id } = agent;
+  const of = {
+    organisation_id,
+    platform_id: platform.platformId,
+    connection_id: row.connection_id,
+    person_id: personId,
+  };
+  const given = await listPersonTokens(store.db, of);
+  if (given.some(({ standing }) => standing === 'kept')) return undefined;
+  return credentialEnded([{ kind: 'person_tokens', id: personId }], new Set());
 }

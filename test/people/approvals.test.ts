@@ -4,7 +4,7 @@ import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
 import { card, DESKTOP, look, openConsole } from '../world/browser/console.ts';
 import { linkOf, text } from '../world/browser/held-page.ts';
-import { govern } from '../world/docs-platform.ts';
+import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { consentVerified } from '../world/mcp/people.ts';
 import { agentOfPeople, documentOf, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
@@ -91,6 +91,36 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
     const { result, execution_error } = await replayed(id);
     expect([result, execution_error]).toEqual([undefined, words]);
     expect(server.bearers).toEqual([]);
+  });
+
+  test('the result of a call is not given once its person has disconnected, and is again when they are back', async () => {
+    const [id, other] = [await held(ANN), await held(await assertion('bob'))];
+    for (const one of [id, other]) await organisation.approve(one);
+    const resultOf = async (one: string) => (await careful.get(`/v1/approvals/${one}?wait=10`)).body;
+    expect((await resultOf(id)).result.data.who).toBe('ann');
+    await expectStatus(200, organisation.ask('POST', '/owner/people/end', { caller: ANN }));
+    const { result, execution_error } = await resultOf(id);
+    expect([result, execution_error]).toEqual([
+      undefined,
+      'result_withheld: The call was made. Its response is not returned, because the agent could not make the call now: the person whom the call is for has disconnected. Do not repeat it.',
+    ]);
+    expect((await resultOf(other)).result.data.who).toBe('bob');
+    await connected(ANN, 'ann');
+    expect((await resultOf(id)).result.data.who).toBe('ann');
+  });
+
+  test('the answer stored for an Idempotency-Key is not given once its person has disconnected', async () => {
+    const key = { 'idempotency-key': 'of-ann' };
+    const write = () =>
+      people.agent.act({ ...READ_DOCS, method: 'POST', scope: 'docs:write', data: {}, caller: ANN }, key);
+    const first = await expectStatus(200, write());
+    expect((await write()).text).toBe(first.text);
+    await expectStatus(200, organisation.ask('POST', '/owner/people/end', { caller: ANN }));
+    const refused = await write();
+    expect([refused.status, refused.body.reason], refused.text).toEqual([403, 'no_permission_record']);
+    expect(refused.body.detail).toContain(
+      'the person whom the call is for has disconnected; the call was already made',
+    );
   });
 
   test('who decides reads that the token of the person was ended, refused, or replaced by another one since', async () => {

@@ -46,6 +46,17 @@ describe.each(ONE_STORE)(`raw calls for people on %s${postgresNote}`, (store) =>
     expect(await write(ann)).toMatchObject({ status: 200, body: { who: 'ann' } });
   });
 
+  test('the answer to a call is not given once its person has disconnected', async () => {
+    const id = idOf(await write(ann));
+    await organisation.approve(id);
+    await expectStatus(200, organisation.ask('POST', '/owner/people/end', { caller: ANN }));
+    const refused = await expectStatus(403, write(ann));
+    expect([refused.body.error, refused.body.detail]).toEqual([
+      'no_permission_record',
+      expect.stringContaining('the person whom the call is for has disconnected. The call was approved and made;'),
+    ]);
+  });
+
   test.each([{}, { error_body: { fault: '{code}', text: '{detail}' } }])(
     'a person who has to consent gets the link, also in an error of the platform: %j',
     async (more) => {

@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { AgentPrincipal } from '../../auth/principal.ts';
-import { noteAnswerAgain } from '../../calls/answer-again.ts';
+import { noteAnswerAgain, personEnded } from '../../calls/answer-again.ts';
 import { endJoin, type HeldEnd, startJoinWindow } from '../../calls/held-raw.ts';
 import type { HeldUnread, Wait, Waited } from '../../calls/wait-for-decision.ts';
-import { accessEnded } from '../../policy/access-ended.ts';
+import { accessEnded, isLentEnded } from '../../policy/access-ended.ts';
 import { answeredHeaders } from '../../proxy/answer-headers.ts';
 import type { Place } from '../../proxy/links.ts';
 import { storedAnswer } from '../../proxy/stored-result.ts';
@@ -106,16 +106,17 @@ export async function accessEndedRefusal(
   const now = services.broker.clock();
   const { facts } = await services.loadFacts(who.rows, now);
   const access = { platformId: platform, scope: found.scope, connectionId, through: connectionId };
-  const ended = accessEnded(facts, access, now);
-  if (ended === undefined) return undefined;
   const auditId = end.auditId ?? found.audit_id;
+  const ended = accessEnded(facts, access, now) ?? (await personEnded(services.broker, facts, auditId));
+  if (ended === undefined) return undefined;
   const { halt } = ended;
+  const reason = isLentEnded(ended.reason) ? 'no_permission_record' : ended.reason;
   return {
-    status: ended.reason === 'platform_not_connected' ? 412 : 403,
-    code: halt ? 'agent_halted' : ended.reason,
+    status: reason === 'platform_not_connected' ? 412 : 403,
+    code: halt ? 'agent_halted' : reason,
     detail: `${sentence(ended.detail)} The call was approved and made; its response is not returned, because the agent could not make the call now. Do not repeat it.`,
     headers: { 'X-Svc-Approval-Id': approvalId, 'X-Svc-Audit-Id': auditId },
-    extra: { reason: ended.reason, approval_id: approvalId, audit_id: auditId },
+    extra: { reason, approval_id: approvalId, audit_id: auditId },
     retry: false,
   };
 }
