@@ -7,6 +7,7 @@ import { readHeldRequest } from '../approvals/held-call.ts';
 import {
   actionOf,
   callerOf,
+  rawOf,
   requestHash,
   requestOf,
   sealedDestination,
@@ -52,7 +53,7 @@ export async function correctHeld(
   if (before === undefined || !mayBeOther(before))
     throw new ChangeRefused(
       'conflict',
-      'Only calls whose body is a JSON object can be corrected. Deny this call, and say in the note what it should be.',
+      `${before && rawOf(before) ? 'A request that came through /proxy is sent as its client wrote it, and cannot be corrected.' : 'Only calls whose body is a JSON object can be corrected.'} Deny this call, and say in the note what it should be.`,
     );
   const { endpoint, data } = correcting;
   const asked = actionOf(before);

@@ -285,7 +285,9 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect((await shown(id)).correctable).toBe(false);
     const refused = await correct(id, { data: { amount: 1 } });
     expect([refused.status, refused.body.error]).toEqual([409, 'conflict']);
-    expect(refused.body.detail).toContain('Deny this call');
+    expect(refused.body.detail).toBe(
+      'A request that came through /proxy is sent as its client wrote it, and cannot be corrected. Deny this call, and say in the note what it should be.',
+    );
   });
 
   test('no standing approval can be made with a corrected call, and the owner reads that the correction is why', async () => {
