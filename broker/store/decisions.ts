@@ -1,11 +1,14 @@
 /** Decisions on held calls, and corrections: each statement changes a call only while it is pending as it was read. */
+import { z } from 'zod';
 import { uuidv4 } from '../crypto/ids.ts';
 import { findApproval } from './approvals.ts';
 import type { AuditTable } from './audit-columns.ts';
 import { dropDue } from './notice-deliveries.ts';
 import { putNotice } from './notice-outbox.ts';
 import type { Db } from './store.ts';
+import { readStored } from './stored-json.ts';
 import type { ApprovalTable } from './tables/approvals.ts';
+import type { OwnerTable } from './tables/organisations.ts';
 
 export type Decision = {
   status: 'approved' | 'denied';
@@ -132,4 +135,41 @@ export async function putApprovedBefore(
     .executeTakeFirst();
   if (approved) await noteChanged(db, approved, now);
   return approved;
+}
+
+const StoredApprovers = z.array(z.looseObject({ decided_by: z.string() }));
+
+/**
+ * Removes an owner's approvals from the calls that still wait for others; call it in a transaction, before it changes anything else of the owner's. Returns
+ * the number of these calls.
+ */
+export async function withdrawApprovals(
+  db: Db,
+  { organisation_id, id: owner }: Pick<OwnerTable, 'organisation_id' | 'id'>,
+  now: number,
+): Promise<number> {
+  // Locks the calls: an approval of this owner that is being committed is seen here, and a later one finds the owner's sessions and passkeys ended.
+  const waiting = await db
+    .updateTable('approvals')
+    .set((eb) => ({ approved_before: eb.ref('approved_before') }))
+    .where('organisation_id', '=', organisation_id)
+    .where('status', '=', 'pending')
+    .where('approvers', '>', 1)
+    .returning(['id', 'approved_before'])
+    .execute();
+  let withdrawn = 0;
+  for (const { id, approved_before: text } of waiting) {
+    const before = text === null ? [] : readStored(StoredApprovers, text, `approvals of held call ${id}`);
+    const others = before.filter(({ decided_by }) => decided_by !== owner);
+    if (others.length === before.length) continue;
+    await db
+      .updateTable('approvals')
+      .set({ approved_before: others.length === 0 ? null : JSON.stringify(others) })
+      .where('organisation_id', '=', organisation_id)
+      .where('id', '=', id)
+      .execute();
+    await noteChanged(db, { organisation_id, id }, now);
+    withdrawn += 1;
+  }
+  return withdrawn;
 }

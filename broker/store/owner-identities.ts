@@ -1,4 +1,5 @@
 /** Owners by their identity at the identity provider. */
+import { withdrawApprovals } from './decisions.ts';
 import { endOwnersSessions, isEnded, type SessionMarks } from './ended-sessions.ts';
 import { endOneTimeTokens } from './governance.ts';
 import { deleteChannelsOfOwner } from './notice-channels.ts';
@@ -76,14 +77,15 @@ export async function pinIdentity(
 
 /**
  * Unbinds the owner's provider account, so that the next verified sign-in with the address binds again; call it in a transaction. Nothing of
- * the previous person remains: sessions and bearers from before `now`, unused sign-in links, passkeys, notified devices, and unused things made
- * as an admin end.
+ * the previous person remains: approvals of calls that still wait for others, sessions and bearers from before `now`, unused sign-in links, passkeys,
+ * notified devices, and unused things made as an admin end. Returns the number of calls that lost an approval.
  */
 export async function forgetIdentity(
   db: Db,
   owner: Pick<OwnerTable, 'organisation_id' | 'id'>,
   now: number,
-): Promise<void> {
+): Promise<{ approvalsWithdrawn: number }> {
+  const approvalsWithdrawn = await withdrawApprovals(db, owner, now);
   await db
     .updateTable('owners')
     .set({ oidc_subject: null })
@@ -96,6 +98,7 @@ export async function forgetIdentity(
   const ref = { organisationId: owner.organisation_id, ownerId: owner.id };
   for (const { id } of await listPasskeys(db, ref)) await removePasskey(db, ref, id);
   await deleteChannelsOfOwner(db, owner);
+  return { approvalsWithdrawn };
 }
 
 /** Lists the owners whom an identity provider identifies as `subject` (`owners.oidc_subject`), at most one per organisation. */

@@ -5,6 +5,7 @@ import { type Decided, decideHeld } from '../../broker/approvals/decide.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { findApproval } from '../../broker/store/approvals.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
+import { forgetIdentity } from '../../broker/store/owner-identities.ts';
 import { send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { approveWith, assertFinish, assertion, decideWith, enrol } from '../world/passkeys.ts';
@@ -173,6 +174,7 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
   onOne.each([
     ['is removed', (tx: Parameters<typeof endOwner>[0]) => endOwner(tx, ann, organisation.owner.id, Date.now())],
     ['becomes a viewer', (tx: Parameters<typeof endOwner>[0]) => putOwner(tx, { ...ann, role: 'viewer' })],
+    ['is another person', (tx: Parameters<typeof endOwner>[0]) => forgetIdentity(tx, ann, Date.now())],
   ])('the approval of somebody who %s meanwhile does not count', async (_what, lose) => {
     const id = await hold();
     await decide(id, 'approve', ann);

@@ -101,10 +101,15 @@ export async function addOwner(
     if (now && role !== 'admin') refuseLastAdmin(before, now);
     const owner = { organisation_id: organisationId, id: uuidv4(), email, role, origin: 'added' } as const;
     const put = await putOwner(tx, { ...owner, created_at: clock() });
-    if (forgets) await forgetIdentity(tx, put, clock());
+    const ended = forgets ? await forgetIdentity(tx, put, clock()) : undefined;
     // Decisions of a removed owner who had the address are not those of the person who has it now.
     if (forgetsIdentity) await forgetAddress(tx, organisationId, email);
-    note({ owner: put.id, role: put.role, ...(forgets && { identity: 'forgotten' }) });
+    note({
+      owner: put.id,
+      role: put.role,
+      ...(ended && { identity: 'forgotten' }),
+      ...(ended?.approvalsWithdrawn && { approvals_withdrawn: ended.approvalsWithdrawn }),
+    });
     return put;
   });
 }
