@@ -190,19 +190,26 @@ export async function movePersonTokens(
   return moved !== undefined;
 }
 
+/** Ids in one statement: SQLite takes 32,766 parameters. */
+const IDS_PER_STATEMENT = 1_000;
+
 /** Deletes tokens. Returns them, so that they can be revoked at their platform. */
 export async function deletePersonTokens(
   db: Db,
   organisationId: string,
   ids: readonly string[],
 ): Promise<PersonTokenTable[]> {
-  if (ids.length === 0) return [];
-  return await db
-    .deleteFrom('person_tokens')
-    .where('organisation_id', '=', organisationId)
-    .where('id', 'in', ids)
-    .returningAll()
-    .execute();
+  const deleted: PersonTokenTable[] = [];
+  for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT)
+    deleted.push(
+      ...(await db
+        .deleteFrom('person_tokens')
+        .where('organisation_id', '=', organisationId)
+        .where('id', 'in', ids.slice(at, at + IDS_PER_STATEMENT))
+        .returningAll()
+        .execute()),
+    );
+  return deleted;
 }
 
 /** Deletes all tokens and consents of a connection. Returns the tokens, so that they can be revoked at their platform. */

@@ -1,5 +1,7 @@
 /** Owners and the people of their organisation: counts, confirmation, ending, the platform setting, and trusted issuers. */
 import { describe, expect, test } from 'vitest';
+import { deletePersonTokens } from '../../broker/store/people.ts';
+import { expectStatus } from '../world/agent.ts';
 import { docsManifest, VALUES } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { consentAsserted } from '../world/people.ts';
@@ -68,6 +70,25 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     }
     expect((await organisation.ask('POST', '/owner/people/end', { all: true })).body).toEqual({ ended: 2, revoked: 2 });
     expect([(await act(ANN)).status, (await act(BOB)).status]).toEqual([412, 412]);
+  });
+
+  test('the record says whose tokens ended, and for which connection, also when they were named by their id', async () => {
+    await connected(ANN, 'ann');
+    await connected(BOB, 'bob');
+    const [{ id, person_id, connection_id }] = (await people()).tokens;
+    await expectStatus(200, organisation.ask('POST', '/owner/people/end', { id }));
+    await expectStatus(200, organisation.ask('POST', '/owner/people/end', { all: true }));
+    const { rows } = (await organisation.ask('GET', '/owner/audit?reason=person_ended')).body;
+    expect(rows[1]).toMatchObject({ platform_id: 'docs', connection_id, flags: { change: { ended: 1, person_id } } });
+    expect(rows[0]).toMatchObject({ platform_id: null, connection_id: null, flags: { change: { ended: 1 } } });
+  });
+
+  test('the tokens of more people than one statement can name end together', async () => {
+    await connected(ANN, 'ann');
+    const [{ id }] = (await people()).tokens;
+    const ids = [...Array.from({ length: 70_000 }, () => crypto.randomUUID()), id];
+    const ended = await deletePersonTokens(world.db, organisation.id, ids);
+    expect(ended.map((one) => one.id)).toEqual([id]);
   });
 
   test('a change of the platform’s address warns that tokens of people will be sent there', async () => {

@@ -120,14 +120,17 @@ export async function endPeople(
   if (caller && personId === undefined) return { ended: 0, revoked: 0 };
   const wanted = { ...filter, ...(personId !== undefined && { personId }) };
   const { db } = services.broker.store;
-  if ((await listGivenTokens(db, organisationId, wanted)).length === 0) return { ended: 0, revoked: 0 };
+  const [first] = await listGivenTokens(db, organisationId, wanted);
+  if (!first) return { ended: 0, revoked: 0 };
+  const isOfOneConnection = filter.id !== undefined || filter.connectionId !== undefined;
   const change = {
     reason: 'person_ended',
-    ...(filter.connectionId !== undefined && { connection: filter.connectionId }),
+    ...(isOfOneConnection && { platform: first.platform_id, connection: first.connection_id }),
   };
   const ended = await recordChange(services, by, change, async (tx, note) => {
     const rows = await listGivenTokens(tx, organisationId, wanted);
-    note({ ended: rows.length, ...(personId !== undefined && { person_id: personId }) });
+    const [person, another] = new Set(rows.map((row) => row.person_id));
+    note({ ended: rows.length, ...(person !== undefined && another === undefined && { person_id: person }) });
     const deleted = await deletePersonTokens(
       tx,
       organisationId,
