@@ -53,7 +53,7 @@ export async function findRegistration(
   return found as ShownRegistration | undefined;
 }
 
-/** An organisation's registrations, newest first, after the cursor `before`. */
+/** An organisation's registrations, newest first, after the cursor `before`; none after one that was deleted. */
 export async function listRegistrations(
   db: Db,
   organisationId: string,
@@ -67,14 +67,16 @@ export async function listRegistrations(
       eb.or([eb('status', '=', 'expired'), eb.and([eb('status', '=', 'pending'), eb('expires_at', '<=', now)])]),
     );
   else if (status) query = query.where('status', '=', status);
-  const last = before === undefined ? undefined : await findRegistration(db, organisationId, before);
-  if (last)
+  if (before !== undefined) {
+    const last = await findRegistration(db, organisationId, before);
+    if (!last) return [];
     query = query.where((eb) =>
       eb.or([
         eb('created_at', '<', last.created_at),
         eb.and([eb('created_at', '=', last.created_at), eb('id', '<', last.id)]),
       ]),
     );
+  }
   const found = await query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(page.limit).execute();
   return found as ShownRegistration[];
 }

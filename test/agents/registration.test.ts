@@ -430,6 +430,9 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     });
     const rest = await fresh.ask('GET', `/owner/registrations?limit=2&before=${first.body.next}`);
     expect(rest.body).toMatchObject({ registrations: [{ agent_name: 'listed 0', may_decide: true }], next: null });
+    // Otherwise a program that reads page by page would begin again when the last registration of its page was deleted.
+    const deleted = await fresh.ask('GET', `/owner/registrations?before=${randomUUID()}`);
+    expect(deleted.body).toEqual({ registrations: [], next: null });
     ids.push(...[...first.body.registrations, ...rest.body.registrations].map(({ id }: { id: string }) => id));
     const approval = await fresh.ask('POST', `/owner/registrations/${ids[0]}/approve`, {});
     expect(approval.body).toMatchObject({
