@@ -35,7 +35,7 @@ export async function searchRows(
   // A pasted id is looked up directly, however old the row is.
   const exact = filter.text === undefined || before !== undefined ? undefined : storedUuid(filter.text);
   const row = exact ? await findAuditRow(db, organisationId, exact) : undefined;
-  if (row) return { rows: [row], next: null };
+  if (row && passes(row, filter)) return { rows: [row], next: null };
   for (let queries = 0; queries < MAX_QUERIES; queries++) {
     const beyond = page.reached ?? undefined;
     const wanted = { order: 'newest_first', beyond, limit: limit - page.rows.length } as const;
@@ -49,6 +49,16 @@ export async function searchRows(
   }
   return { rows: page.rows, next: page.reached };
 }
+
+/** Whether a row passes the filter, its text aside. */
+const passes = (row: AuditRow, { agent, platform, kind, result, reason, since, until }: AuditFilter): boolean =>
+  (agent === undefined || row.agent_id === agent || row.agent_public_id === agent) &&
+  (platform === undefined || row.platform_id === platform) &&
+  (kind === undefined || row.kind === kind) &&
+  (result === undefined || row.result === result) &&
+  (reason === undefined || row.reason === reason) &&
+  (since === undefined || row.created_at >= since) &&
+  (until === undefined || row.created_at < until);
 
 /** Yields all final rows that exist now, oldest first, in groups; only rows after the row `after`, if given. */
 export async function* exportRows(

@@ -128,6 +128,13 @@ describe.each(STORES)(`the owners’ audit on %s${postgresNote}`, (store) => {
       ({ at }) => at > 0,
     ],
     [
+      'an audit id and what its row is',
+      () => `text=${made[0]!.id}&kind=action&agent=${first.id}`,
+      ({ id }) => id === made[0]!.id,
+    ],
+    ['an audit id and what its row is not', () => `text=${made[0]!.id}&kind=event`, () => false],
+    ['an audit id from before the time', () => `text=${made[0]!.id}&since=${iso(times[0]!)}`, () => false],
+    [
       'all of it',
       () =>
         `agent=${first.id}&result=denied&platform=demo&since=${iso(times[0]!)}&until=${iso(times[1]!)}&reason=scope_not_granted&kind=action`,
