@@ -61,6 +61,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     const changed = await add({ email: 'BOB@acme.example', role: 'admin' });
     expect(changed.body).toEqual({ id: body.id, email: 'bob@acme.example', role: 'admin' });
     expect((await lastEvent()).row).toMatchObject({ reason: 'owner_changed', detail: 'bob@acme.example' });
+    expect((await lastEvent()).payload.change).toMatchObject({ owner: body.id, role: 'admin', before: 'viewer' });
     const before = await events();
     expect((await add({ email: 'bob@acme.example', role: 'admin' })).status).toBe(200);
     expect(await events()).toBe(before);

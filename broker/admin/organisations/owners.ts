@@ -107,6 +107,7 @@ export async function addOwner(
     note({
       owner: put.id,
       role: put.role,
+      ...(now && now.role !== put.role && { before: now.role }),
       ...(ended && { identity: 'forgotten' }),
       ...(ended?.approvalsWithdrawn && { approvals_withdrawn: ended.approvalsWithdrawn }),
     });
