@@ -18,14 +18,18 @@ describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => 
   const own = async (by?: OwnerTable) =>
     (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys as Record<string, unknown>[];
 
-  test('adding and removing passkeys is recorded, with receipts that hold no device name', async () => {
+  test('adding, renaming and removing passkeys is recorded, with receipts that hold no device name', async () => {
     const authenticator = await enrol(world, organisation, { name: 'Ann’s phone' });
     const [{ id } = {}] = await own();
     world.clock.skewMs = 5;
+    const renamed = await organisation.ask('POST', `/owner/passkeys/${id}/rename`, { device_name: 'Bob’s phone' });
+    expect(renamed.status).toBe(200);
+    world.clock.skewMs = 10;
     expect((await organisation.ask('DELETE', `/owner/passkeys/${id}`)).body).toEqual({ id, removed: true });
     const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
     expect(rows.map(({ kind, reason, detail }: Record<string, unknown>) => [kind, reason, detail])).toEqual([
       ['event', 'passkey_removed', null],
+      ['event', 'passkey_renamed', 'Bob’s phone'],
       ['event', 'passkey_enrolled', 'Ann’s phone'],
     ]);
     for (const row of rows) {

@@ -20,15 +20,25 @@ export async function listPasskeys({ store }: Pick<Broker, 'store'>, owner: Pass
   return (await listStored(store.db, refOf(owner))).map(readPasskey);
 }
 
-/** Renames a passkey. Returns undefined when the owner has no such passkey. */
+/** Renames a passkey. Returns undefined when the owner has no such passkey. Throws AuditUnavailable: then it keeps its name. */
 export async function renamePasskey(
-  { store }: Pick<Broker, 'store'>,
-  owner: PasskeyOwner,
+  services: Changing,
+  by: ChangingOwner,
   id: string,
   deviceName: string,
 ): Promise<ReadPasskey | undefined> {
-  const renamed = await rename(store.db, refOf(owner), id, deviceName);
-  return renamed && readPasskey(renamed);
+  const renamed = await recordChange(
+    services,
+    by,
+    { reason: 'passkey_renamed', detail: deviceName },
+    async (tx, note) => {
+      const found = await rename(tx, refOf(by.owner), id, deviceName);
+      if (!found) return rollback('unknown');
+      note(passkeyFacts(found));
+      return readPasskey(found);
+    },
+  );
+  return renamed instanceof RolledBack ? undefined : renamed;
 }
 
 /**

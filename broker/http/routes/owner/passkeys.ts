@@ -68,9 +68,10 @@ export const renameOwnerPasskey = route({
   summary: "Gives one of the owner's passkeys another name.",
   body: z.strictObject({ device_name: DeviceName }),
   answers: { 200: { description: 'The passkey as it is now.', schema: Passkey } },
-  errors: ['invalid_request', 'not_found'],
-  handle: async ({ services: { broker }, who, params, body }) => {
-    const renamed = await renamePasskey(broker, who.owner, params.id.toLowerCase(), body.device_name);
+  errors: ['invalid_request', 'not_found', 'audit_unavailable'],
+  handle: async (context) => {
+    const { services, params, body } = context;
+    const renamed = await renamePasskey(services, changingOwner(context), storedUuid(params.id), body.device_name);
     if (!renamed) throw unknown();
     return json(200, shown(renamed));
   },
