@@ -81,11 +81,13 @@ export function credentialOpener(broker: Pick<Broker, 'log' | 'vault'>): Credent
         broker.log.error({ err: error, security: true, organisation: organisationId }, 'a credential cannot be opened');
         return 'unreadable';
       }
+      const given = givenIn(auth, text, sha256Hex(sealed));
+      if (given === 'unreadable') return given;
+      const made = given ? undefined : madeOf(auth, text);
       const opened =
-        givenIn(auth, text, sha256Hex(sealed)) ??
-        ({ ...searched(token?.token ?? new Secret(text), madeOf(auth, text)), ...(token && { token }) } as const);
-      if (opened === 'unreadable') return opened;
-      kept.set(key, opened, 'secret' in opened ? bytesOf(opened.secret) : 0);
+        given ?? ({ ...searched(token?.token ?? new Secret(text), made ?? {}), ...(token && { token }) } as const);
+      // Parts that this `auth` cannot read are not searched for: with a corrected one, of the same type, they must be.
+      if (given || made) kept.set(key, opened, 'secret' in opened ? bytesOf(opened.secret) : 0);
       return opened;
     },
     ofToken: (token) => {
@@ -113,11 +115,15 @@ function givenIn(auth: Manifest['auth'], text: string, given: string): Given | '
   return { parts: Object.fromEntries(parts), given };
 }
 
-/** A signing key is never sent, but the platform may know it: its secret parts are removed from answers. */
-function madeOf(auth: Manifest['auth'], text: string): MadeOf {
+/**
+ * A signing key is never sent, but the platform may know it: its secret parts are removed from answers. Undefined: the secret does not have the parts of
+ * this `auth`, and no request can be signed with it.
+ */
+function madeOf(auth: Manifest['auth'], text: string): MadeOf | undefined {
   if (!isSigning(auth)) return { basic: auth.type === 'basic' };
   const read = readSecretParts(auth, text);
-  const hidden = secretPartsOf(auth)?.flatMap(({ name, open }) => (open || !read.ok ? [] : (read.parts[name] ?? [])));
+  if (!read.ok) return undefined;
+  const hidden = secretPartsOf(auth)?.flatMap(({ name, open }) => (open ? [] : (read.parts[name] ?? [])));
   return { parts: hidden?.map((part) => new Secret(part)) };
 }
 

@@ -23,7 +23,7 @@ const FULL = {
 };
 
 describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
-  const { host, world, apply, agent: newAgent } = givenSigningWorld(store);
+  const { host, world, organisation, apply, agent: newAgent } = givenSigningWorld(store);
   const now = () => world.running.broker.clock();
   const signed = async (auth: object, secret: object = SECRET) => {
     await expectStatus(200, apply(auth, secret));
@@ -118,6 +118,23 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
     const answer = await expectStatus(200, agent.act(callOf('POST', '/orders', { data: { mine: SECRET.key } })));
     expect(answer.text).not.toContain(SECRET.key);
     expect(answer.text).toContain('robot-1');
+  });
+
+  test('the key is redacted also after calls whose manifest took a secret of other parts', async () => {
+    const agent = await signed(FULL);
+    host.verify = () => undefined;
+    const bare = { type: 'hmac', template: '{timestamp}{method}', headers: { 'X-S': '{signature}{timestamp}' } };
+    const setAuth = async (auth: object) => {
+      const { body } = await organisation.ask('GET', '/owner/platforms/store');
+      const entry = { kind: 'rest', base_url: host.url, auth, scopes: body.manifest.scopes };
+      await expectStatus(200, organisation.ask('POST', '/owner/platforms/store', { entry, version: body.version }));
+    };
+    await setAuth(bare);
+    const echo = callOf('POST', '/orders', { data: { mine: SECRET.key } });
+    expect((await agent.act(echo)).status).not.toBe(200);
+    await setAuth(FULL);
+    const answer = await expectStatus(200, agent.act(echo));
+    expect(answer.text).not.toContain(SECRET.key);
   });
 
   test.each([
