@@ -88,7 +88,7 @@ export type OAuthConnections = {
     row: HeldTokens,
     when?: 'later',
   ): Promise<boolean | NotRevoked>;
-  /** Repeats the revocations that are due. */
+  /** Repeats the revocations that are due; loads the libraries only then. */
   retryRevocations(now: Instant): Promise<void>;
 };
 
@@ -244,7 +244,6 @@ export function makeOAuthConnections(
     },
 
     retryRevocations: async (now) => {
-      // Loads the libraries only where something is due.
       if (await hasDueTokenRevocations(broker.store.db, now)) await (await load()).revocations.retry(now);
     },
   };
