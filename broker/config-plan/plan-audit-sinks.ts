@@ -87,11 +87,12 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   addStep(planning, { action: known ? 'update' : 'create', kind: 'audit_sink', name, details }, async (db) => {
     const ref = { organisation_id: organisationId, id: place.rowId };
     if (stored) return await changeSink(db, ref, row);
-    // Another kind is another receiver, which continues at the position of the previous one.
+    // Another kind is another receiver, which continues at the position of the previous one, and stays paused with it.
     if (known) await deleteSink(db, known);
     const size = (await findReceiptLog(db, organisationId))?.size ?? 0;
     const next = known?.next_index ?? (entry.from === 'beginning' ? 0 : size);
-    await addSink(db, { ...newSink({ ...ref, name, created_at: now, next_index: next }), ...row });
+    const status = known?.status ?? 'active';
+    await addSink(db, { ...newSink({ ...ref, name, created_at: now, next_index: next, status }), ...row });
   });
 }
 

@@ -105,12 +105,18 @@ describe.each(STORES)(`audit sinks in governance files on %s${postgresNote}`, (s
     expect(await changesOf(changed)).toEqual([]);
   });
 
-  test('a change of kind replaces the sink, which continues at the same position', async () => {
+  test('a change of kind replaces the sink, which continues at the same position, and stays paused', async () => {
     await governed.apply(FILE);
     const before = await sinkOf('siem');
-    await changeSink(broker.store.db, before, { next_index: 41 });
+    await changeSink(broker.store.db, before, { next_index: 41, status: 'paused' });
     await governed.apply(FILE.replace(SIEM, '  siem: { kind: otlp, url: "https://otel.example" }\n'));
-    expect(await sinkOf('siem')).toMatchObject({ kind: 'otlp', next_index: 41, secret: null, secret_reference: null });
+    expect(await sinkOf('siem')).toMatchObject({
+      kind: 'otlp',
+      next_index: 41,
+      status: 'paused',
+      secret: null,
+      secret_reference: null,
+    });
     expect((await sinkOf('siem')).id).not.toBe(before.id);
   });
 
