@@ -56,19 +56,18 @@ export async function findManifestsOf(
     .execute();
 }
 
-/** Agents with a grant on a platform, without revoked ones, by name. Children are represented by their parents. */
-export async function listAgentsGranted(
+/** Grants on a platform, by the agent's name; none of revoked agents, and none of children, who have no more than their parents. */
+export async function listLiveGrants(
   db: Db,
   organisationId: string,
   platformId: string,
-): Promise<{ name: string; agent_id: string }[]> {
+): Promise<{ name: string; agent_id: string; grant_id: string; scopes: string }[]> {
   return await db
     .selectFrom('grants as g')
     .innerJoin('agents as a', (j) =>
       j.onRef('a.organisation_id', '=', 'g.organisation_id').onRef('a.id', '=', 'g.agent_id'),
     )
-    .select(['a.name', 'a.agent_id'])
-    .distinct()
+    .select(['a.name', 'a.agent_id', 'g.id as grant_id', 'g.scopes'])
     .where('g.organisation_id', '=', organisationId)
     .where('g.platform_id', '=', platformId)
     .where('a.status', 'not in', ['revoked', 'deleted'])

@@ -33,6 +33,9 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
 
   test('is in force at the next call, keeps the credential, and is recorded with the differences', async () => {
     const agent = await organisation.agent();
+    // A revoked agent keeps its grants, and is not counted.
+    const revoked = await organisation.agent();
+    await expectStatus(200, organisation.ask('POST', `/owner/agents/${revoked.agentId}/revoke`, {}));
     expect((await agent.act(READ)).status).toBe(200);
     expect(world.upstream.seen.at(-1)?.headers.authorization).toBe(`Bearer ${CANARY}`);
     const changed = await change({

@@ -10,10 +10,11 @@ import { platformReferences } from '../../config-file/secrets.ts';
 import type { OAuthConnections } from '../../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../../platforms/manifest.ts';
 import { builtinOf } from '../../platforms/presets.ts';
-import { listGrants } from '../../store/agents.ts';
+
 import { putPlatform } from '../../store/governed-versions.ts';
 import { countGivenTokens } from '../../store/people.ts';
 import { listPlatformSecrets } from '../../store/platform-secrets.ts';
+import { listLiveGrants } from '../../store/platforms.ts';
 import type { Db } from '../../store/store.ts';
 import { readScopes } from '../../store/stored-terms.ts';
 import { RolledBack, rollback } from '../../store/transaction.ts';
@@ -161,10 +162,13 @@ async function warningsOf(tx: Db, before: ReadPlatform, after: Manifest): Promis
     connections: connections.filter(({ credential }) => credential !== null).length,
     people: given.reduce((sum, { count }) => sum + count, 0),
   });
-  const grants = (await listGrants(tx, organisationId)).filter((grant) => grant.platform_id === platformId);
+  const grants = await listLiveGrants(tx, organisationId, platformId);
   const holders = (scope: string): number =>
-    new Set(grants.filter((grant) => readScopes(grant.scopes, grant.id).includes(scope)).map((grant) => grant.agent_id))
-      .size;
+    new Set(
+      grants
+        .filter(({ scopes, grant_id: id }) => readScopes(scopes, id).includes(scope))
+        .map((grant) => grant.agent_id),
+    ).size;
   for (const [scope, rules] of Object.entries(scopes)) {
     const gone = !Object.hasOwn(after.scopes, scope);
     const more = (after.scopes[scope] ?? []).filter((rule) => !rules.includes(rule));

@@ -3,7 +3,7 @@
 import { type Changing, type ChangingOwner, recordInTurn } from '../../audit/record-change.ts';
 import type { Uses } from '../../broker.ts';
 import { findPlatform, putPlatform } from '../../store/governed-versions.ts';
-import { deletePlatform, listAgentsGranted } from '../../store/platforms.ts';
+import { deletePlatform, listLiveGrants } from '../../store/platforms.ts';
 import { agentsNamed } from '../agents/find-agent.ts';
 import { ChangeRefused } from '../refused.ts';
 import { type GivenSecrets, keptEntry, readPlatformEntry, secretsFor } from './platform-entry.ts';
@@ -62,7 +62,8 @@ export async function removePlatform(services: Changing, by: ChangingOwner, plat
     if (connections.length > 0)
       throw new ChangeRefused('conflict', 'This platform has connections. Remove them first.');
     // Grants of revoked agents and of children stay, and allow nothing without the platform.
-    const agents = await listAgentsGranted(tx, organisationId, platformId);
+    const grants = await listLiveGrants(tx, organisationId, platformId);
+    const agents = [...new Map(grants.map((grant) => [grant.agent_id, grant])).values()];
     if (agents.length > 0)
       throw new ChangeRefused(
         'conflict',
