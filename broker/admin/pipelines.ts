@@ -36,8 +36,8 @@ export async function addPipeline(services: Changing, by: ChangingOwner, added: 
       last_used_at: null,
     };
     await putPipeline(db, pipeline);
-    const { id, role, issuer, subject } = pipeline;
-    note({ pipeline: id, role, issuer, subject });
+    const { id, role, issuer, subject, jwks_uri } = pipeline;
+    note({ pipeline: id, role, issuer, subject, jwks_uri });
     return pipeline;
   });
 }

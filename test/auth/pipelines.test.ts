@@ -279,7 +279,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect(rows[0]).toMatchObject({ reason: 'pipeline_removed', detail: 'main', flags: { change: { pipeline: id } } });
     expect(rows[1]).toMatchObject({
       reason: 'pipeline_added',
-      flags: { change: { pipeline: id, role: 'admin', issuer: issuer.issuer, subject: SUBJECT } },
+      flags: { change: { pipeline: id, role: 'admin', issuer: issuer.issuer, subject: SUBJECT, jwks_uri: null } },
     });
   });
 

@@ -183,7 +183,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     expect(rows[1]).toMatchObject({
       agent_id: agent.id,
       detail: 'another',
-      flags: { change: { issuer: issuer.issuer, subject: 'another' } },
+      flags: { change: { issuer: issuer.issuer, subject: 'another', jwks_uri: null } },
     });
   });
 

@@ -156,6 +156,25 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expect(rows).toHaveLength(3);
   });
 
+  test('a change of a trusted issuer is recorded with its terms: whoever has the keys decides who is believed', async () => {
+    const noted = async () => {
+      const { rows } = (await organisation.ask('GET', '/owner/audit?reason=organisation_changed&limit=1')).body;
+      return rows[0].flags.change;
+    };
+    const other = { issuer: 'https://id.other.example', audience: 'agents' };
+    await expectStatus(200, organisation.ask('POST', '/owner/caller-issuers', other));
+    const moved = { ...other, jwks_uri: 'https://keys.elsewhere.example/jwks' };
+    await expectStatus(200, organisation.ask('POST', '/owner/caller-issuers', moved));
+    expect(await noted()).toMatchObject({
+      caller_issuers: [issuer.issuer, other.issuer],
+      changes: [`trust ${JSON.stringify(moved)}`],
+    });
+    await expectStatus(200, organisation.ask('POST', '/owner/organisation', { caller_issuers: [other] }));
+    expect((await noted()).changes).toEqual([`trust ${JSON.stringify(other)}`, `distrust ${issuer.issuer}`]);
+    await expectStatus(200, organisation.ask('POST', '/owner/caller-issuers/remove', { issuer: other.issuer }));
+    expect(await noted()).toMatchObject({ caller_issuers: [], changes: [`distrust ${other.issuer}`] });
+  });
+
   test('concurrent changes of trusted issuers by two admins are both kept', async () => {
     const one = (name: string) => ({ issuer: `https://${name}.example`, audience: 'agents' });
     const names = ['a', 'b', 'c', 'd'];

@@ -53,6 +53,7 @@ export async function setWorkload(
       workload: made.id,
       issuer: made.issuer,
       subject: made.subject,
+      jwks_uri: made.jwks_uri,
       ...(children.count > 0 && { children_ended: children.count }),
     });
     for (const request of children.requests) await services.changes.announce(db, request);
@@ -87,6 +88,7 @@ export async function createWithWorkload(
       workload: workload.id,
       issuer: meant.issuer,
       subject: meant.subject,
+      jwks_uri: meant.jwks_uri,
       policy: birth.policy_id,
       granted: describeGranted(grants),
     });

@@ -5,6 +5,7 @@ import type { Uses } from '../../broker.ts';
 import { type CallerIssuer, readCallerIssuers } from '../../people/caller-issuer.ts';
 import type { AgentsStopped } from '../../policy/agents-stopped.ts';
 import { AutoSuspend } from '../../policy/auto-suspend.ts';
+import type { JsonObject } from '../../policy/facts.ts';
 import type { PasskeyDeciders } from '../../policy/passkey-deciders.ts';
 import { KEEP_ALL, Retention } from '../../policy/retention.ts';
 import type { StoreRestored } from '../../policy/store-restored.ts';
@@ -17,6 +18,7 @@ import type { Db } from '../../store/store.ts';
 import { readStored } from '../../store/stored-json.ts';
 import type { OrganisationTable } from '../../store/tables/organisations.ts';
 import type { Vault } from '../../vault.ts';
+import { listedChanges } from '../listed-changes.ts';
 
 /** With the names of the API. */
 export type Settings = {
@@ -87,10 +89,23 @@ export async function changeOrganisation(
   if (Object.keys(changed).length === 0) return before;
   return await recordInTurn(services, by, { reason: 'organisation_changed' }, async (tx, note) => {
     const { caller_issuers: issuers, ...others } = changed;
-    note({ ...others, ...(issuers && { caller_issuers: issuers.map(({ issuer }) => issuer) }) });
+    const { caller_issuers: trusted } = await readOrganisation(tx, organisationId);
+    note({ ...others, ...(issuers && notedIssuers(trusted, issuers)) });
     await writeSettings(tx, vault, organisationId, changed);
     return await readOrganisation(tx, organisationId);
   });
+}
+
+/** Returns what is recorded of a change of issuers: which are trusted, and the terms of those that are new or changed, as their keys decide who is believed. */
+export function notedIssuers(before: readonly CallerIssuer[], after: readonly CallerIssuer[]): JsonObject {
+  const isIn = (list: readonly CallerIssuer[], one: CallerIssuer) => list.some(({ issuer }) => issuer === one.issuer);
+  const lines = [
+    ...after
+      .filter((one) => !before.some((was) => isDeepStrictEqual(was, one)))
+      .map((one) => `trust ${JSON.stringify(one)}`),
+    ...before.filter((one) => !isIn(after, one)).map(({ issuer }) => `distrust ${issuer}`),
+  ];
+  return { caller_issuers: after.map(({ issuer }) => issuer), ...(lines.length > 0 && listedChanges(lines)) };
 }
 
 /** Writes settings in a transaction, for owners and for governance files. */

@@ -2,7 +2,7 @@
 import { type Changing, type ChangingOwner, recordInTurn } from '../../audit/record-change.ts';
 import type { Uses } from '../../broker.ts';
 import type { CallerIssuer } from '../../people/caller-issuer.ts';
-import { readOrganisation, writeSettings } from '../organisations/organisation.ts';
+import { notedIssuers, readOrganisation, writeSettings } from '../organisations/organisation.ts';
 import { ChangeRefused } from '../refused.ts';
 
 const MAX = 50;
@@ -42,7 +42,7 @@ async function changeIssuers(
   return await recordInTurn(services, by, { reason: 'organisation_changed' }, async (tx, note) => {
     const { caller_issuers: before } = await readOrganisation(tx, organisationId);
     const after = change(before);
-    note({ caller_issuers: after.map(({ issuer }) => issuer) });
+    note(notedIssuers(before, after));
     await writeSettings(tx, services.broker.vault, organisationId, { caller_issuers: after });
     return after;
   });
