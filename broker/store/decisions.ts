@@ -154,6 +154,7 @@ export async function withdrawApprovals(
     .set((eb) => ({ approved_before: eb.ref('approved_before') }))
     .where('organisation_id', '=', organisation_id)
     .where('status', '=', 'pending')
+    .where('expires_at', '>', now)
     .where('approvers', '>', 1)
     .returning(['id', 'approved_before'])
     .execute();

@@ -8,6 +8,7 @@ import { putOwner } from '../../broker/store/organisations.ts';
 import { forgetIdentity } from '../../broker/store/owner-identities.ts';
 import { send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { withLockContention } from '../world/lock-contention.ts';
 import { approveWith, assertFinish, assertion, decideWith, enrol } from '../world/passkeys.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { fresh, givenWorld, WRITE } from '../world/world.ts';
@@ -191,6 +192,22 @@ describe.each(STORES)(`calls that several people approve on %s${postgresNote}`, 
     expect(made()).toBe(0);
     expect((await decide(id, 'approve', organisation.owner)).body).toMatchObject({ status: 'approved' });
     expect(made()).toBe(1);
+  });
+
+  test('an approval that is being recorded while the account is unlinked does not count either', async () => {
+    const id = await hold();
+    const lock = (db: Parameters<typeof endOwner>[0]) =>
+      db.updateTable('approvals').set({ id }).where('id', '=', id).execute();
+    const unlink = { email: ann.email, role: 'approver', forget_identity: true };
+    const [approved, unlinked] = await withLockContention(
+      world,
+      lock,
+      () => Promise.all([decide(id, 'approve', ann), organisation.ask('POST', '/owner/owners', unlink)]),
+      { waiters: 2 },
+    );
+    expect(unlinked.status, unlinked.text).toBe(200);
+    expect([200, 403]).toContain(approved.status);
+    expect((await shown(id)).approvers).toEqual({ needed: 2, given: 0 });
   });
 
   onOne('a correction withdraws the approvals: they were of another request', async () => {

@@ -15,7 +15,7 @@ import {
   setCredentialStatus,
   storeResealed,
 } from '../../broker/store/connections.ts';
-import { correctHeldCall, decideHeldCall } from '../../broker/store/decisions.ts';
+import { correctHeldCall, decideHeldCall, withdrawApprovals } from '../../broker/store/decisions.ts';
 import { endOneTimeTokens } from '../../broker/store/governance.ts';
 import { closeHeldJoin, endHeldJoin, openHeldJoin, recordHeldJoinAnswer } from '../../broker/store/held-joins.ts';
 import { putIdempotentAnswer, releaseIdempotencyKey } from '../../broker/store/idempotency.ts';
@@ -173,6 +173,20 @@ export const CHANGING: Case[] = [
     { given: PENDING, others: { ...UNLESS_PENDING, request_hash: OTHER, status: { ...DENIED, decided_how: 'api' } } },
     (db, row) =>
       correctHeldCall(db, row, { by: 'owner', at: NOW, request_hash: 'new' } as Parameters<typeof correctHeldCall>[2]),
+  ),
+  changing(
+    'approvals',
+    "withdraw an owner's approvals",
+    {
+      given: { ...PENDING, approvers: 2, approved_before: '[{"decided_by":"owner"}]' },
+      others: {
+        organisation_id: OTHER,
+        expires_at: PAST,
+        status: { ...DENIED, decided_how: 'api' },
+        approved_before: '[{"decided_by":"another"}]',
+      },
+    },
+    (db, row) => withdrawApprovals(db, { organisation_id: row.organisation_id, id: 'owner' }, NOW),
   ),
   changing(
     'approvals',
