@@ -115,3 +115,19 @@ test('the organisation in which groups give roles is not closed', async () => {
   const by = { owner: { id: 'operator', organisation_id: beta.id }, how: 'local', correlationId: 'closing' } as const;
   await expect(closeOrganisation(services, by, { dropSinks: false })).rejects.toThrow(/OIDC_ROLES_ORGANISATION/);
 });
+
+test('what an admin makes while it is being closed does not stay', async () => {
+  const world = await startWorld();
+  await world.organisation();
+  const beta = await world.demoOrganisation();
+  const { services } = world.running;
+  const by = { owner: { id: 'operator', organisation_id: beta.id }, how: 'local', correlationId: 'closing' } as const;
+  const record: typeof services.recorder.record = async (recording) => {
+    if (recording.row.reason === 'organisation_closed') await beta.platform({ id: 'late' });
+    return await services.recorder.record(recording);
+  };
+  const raced = { ...services, recorder: { ...services.recorder, record } };
+  expect(await closeOrganisation(raced, by, { dropSinks: false })).toEqual({ agentsLeft: true, sinks: [] });
+  expect(await closeOrganisation(services, by, { dropSinks: false })).toEqual({ agentsLeft: false, sinks: [] });
+  expect((await beta.ask('GET', '/owner/connections')).body.connections).toEqual([]);
+});

@@ -7,6 +7,7 @@ import { deleteChannelsOfOwner } from '../../store/notice-channels.ts';
 import { listOrganisations, listOwners, putOwner } from '../../store/organisations.ts';
 import { deletePlatformSecrets } from '../../store/platform-secrets.ts';
 import { listLiveAgents } from '../../store/revoke-agent.ts';
+import type { Db } from '../../store/store.ts';
 import { REVOCABLE } from '../agents/change-agent-status.ts';
 import { endAgent } from '../agents/end-agent.ts';
 import { stopAllAgents } from '../agents/stop-agents.ts';
@@ -25,7 +26,7 @@ type Services = Parameters<typeof endPeople>[0] &
 const AGENTS_PER_STEP = 200;
 const DETAIL = 'The organisation was closed.';
 
-/** `agentsLeft`: whether agents are left to be revoked. `sinks`: audit sinks that still have rows to send. When both are empty, it is closed. */
+/** `agentsLeft`: whether agents are left to be revoked, or something else was made meanwhile. `sinks`: audit sinks that still have rows to send. When both are empty, it is closed. */
 export type Closing = { agentsLeft: boolean; sinks: { name: string; behind: number }[] };
 
 /**
@@ -52,6 +53,8 @@ export async function closeOrganisation(
   for (const { channel } of await readChannels(db, organisationId)) await removeChannel(services, by, channel.id);
   for (const { id } of await listPipelines(db, organisationId)) await removePipeline(services, by, id);
   await demoteOwners(services, by);
+  // Until now admins, and whoever had an invite of theirs, could make more.
+  if (await isSomethingLeft(db, organisationId)) return { agentsLeft: true, sinks: [] };
   return { agentsLeft: false, sinks: await endSinks(services, by, dropSinks) };
 }
 
@@ -94,6 +97,17 @@ async function demoteOwners(services: Services, by: ChangingOwner): Promise<void
     }
     note({ owners: owners.length, platform_secrets: await deletePlatformSecrets(tx, organisationId) });
   });
+}
+
+/** Whether there is a live agent, a connection, a channel of the organisation, or a pipeline. */
+async function isSomethingLeft(db: Db, organisationId: string): Promise<boolean> {
+  const found = await Promise.all([
+    listLiveAgents(db, { organisationId, statuses: REVOCABLE, limit: 1 }),
+    listConnections(db, organisationId),
+    readChannels(db, organisationId),
+    listPipelines(db, organisationId),
+  ]);
+  return found.some((list) => list.length > 0);
 }
 
 /** Removes the sinks that have sent all rows, those on their way to the receipt log included, or all sinks. Returns the others. */
