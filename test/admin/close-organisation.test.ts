@@ -122,11 +122,12 @@ test('what an admin makes while it is being closed does not stay', async () => {
   const beta = await world.demoOrganisation();
   const { services } = world.running;
   const by = { owner: { id: 'operator', organisation_id: beta.id }, how: 'local', correlationId: 'closing' } as const;
-  const record: typeof services.recorder.record = async (recording) => {
-    if (recording.row.reason === 'organisation_closed') await beta.platform({ id: 'late' });
-    return await services.recorder.record(recording);
+  const record = async (entry: Parameters<typeof services.recorder.record>[0]) => {
+    if (entry.row.reason === 'organisation_closed') await beta.platform({ id: 'late' });
+    return await services.recorder.record(entry);
   };
-  const raced = { ...services, recorder: { ...services.recorder, record } };
+  const recorder = { ...services.recorder, record: record as typeof services.recorder.record };
+  const raced = { ...services, recorder };
   expect(await closeOrganisation(raced, by, { dropSinks: false })).toEqual({ agentsLeft: true, sinks: [] });
   expect(await closeOrganisation(services, by, { dropSinks: false })).toEqual({ agentsLeft: false, sinks: [] });
   expect((await beta.ask('GET', '/owner/connections')).body.connections).toEqual([]);
