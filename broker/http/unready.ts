@@ -106,6 +106,7 @@ const CONSENT_MESSAGES: Record<ConsentRequired['reason'], string> = {
     'This platform does not trust this source to say who a person is: send an assertion (a JWT) instead.',
   not_consented: 'This person has not connected the platform.',
 };
+const CONSENTED_TO_LESS = 'This person has to connect the platform again, and consent to more.';
 
 /** Returns where the person consents, and where the agent polls (specification, Per-person consent). */
 export const consentFields = (baseUrl: string, { token, expiresAt }: BegunConsent) => ({
@@ -118,7 +119,8 @@ export const consentFields = (baseUrl: string, { token, expiresAt }: BegunConsen
 function consentMessage({ reason, detail, awaits, consent }: ConsentRequired): string {
   if (reason === 'no_caller' && detail !== undefined && detail !== NO_CALLER_NAMED)
     return 'This platform has one token per person, and the caller of the call was not accepted, for the reason in "detail".';
-  const message = CONSENT_MESSAGES[reason];
+  // Of a person with a token, "detail" says what it lacks.
+  const message = reason === 'not_consented' && detail !== undefined ? CONSENTED_TO_LESS : CONSENT_MESSAGES[reason];
   if (awaits === 'owner')
     return 'This person has connected the platform. An owner has to confirm that before it is used.';
   if (awaits === 'other_consents')

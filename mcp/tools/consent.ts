@@ -57,7 +57,7 @@ export function consentAsked(
     url,
     message,
     words:
-      `The person for whom this call is has to connect ${platform} first, at ${url}, and nothing was sent yet. Give them the link, and ` +
+      `The person for whom this call is has to connect ${platform} first, at ${url}, and the call was not made yet. Give them the link, and ` +
       'nobody else, then make the identical call again: it waits for them.',
     again: async () => !(await host.repeats.begin(linkKey(token), undefined)).isNew,
     wait: async (request, { endsAt, unshown = false }) => {

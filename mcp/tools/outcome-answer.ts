@@ -63,13 +63,16 @@ export function outcomeAnswer(
   }
 }
 
-/** A call for a person who has not connected the platform. `words`: an additional sentence. */
+/**
+ * A call for a person who has not connected the platform, or consented to too little. It may have been sent, where the platform refused it.
+ * `words`: an additional sentence.
+ */
 export function consentAnswer(outcome: Extract<Settled, { kind: 'not_ready' }>, words?: string): ToolAnswer {
   const { code, message, consentUrl, expiresAt, auditId } = outcome;
   return toolAnswer({
     status: 'not_ready',
     code,
-    detail: [message, words, 'Nothing was sent.'].filter(Boolean).join(' '),
+    detail: [message, words, 'The call was not made.'].filter(Boolean).join(' '),
     consent_url: consentUrl,
     expires_at: expiresAt,
     audit_id: auditId,

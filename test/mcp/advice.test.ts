@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { BrokerError } from '../../mcp/client/broker-error.ts';
 import { afterDenial, afterError, afterNotReady } from '../../mcp/tools/advice.ts';
+import { consentAnswer } from '../../mcp/tools/outcome-answer.ts';
 
 const about = { platform: 'codehost', scope: 'codehost:issues.read' };
 const denied = (violating: string[]) =>
@@ -71,4 +72,22 @@ test('a connection that was granted too little: owners who were not asked are no
   expect(unasked).not.toContain('have been asked');
   expect(unasked).toContain('that an owner has to connect codehost again and grant it more');
   expect(unasked).toContain('https://broker.example/console/connections?connect=1');
+});
+
+test('a person who consented to less than the platform requires: the call, which the platform refused, is not said to be unsent', () => {
+  const url = 'https://broker.example/me/consent/1';
+  const { structuredContent } = consentAnswer({
+    kind: 'not_ready',
+    code: 'consent_required',
+    message: 'The platform refused the call: this person has consented to less than it needs.',
+    reason: 'not_consented',
+    requestToken: undefined,
+    consentUrl: url,
+    consentToken: 'cns_1',
+    expiresAt: undefined,
+    auditId: undefined,
+  });
+  expect(structuredContent.detail).not.toContain('Nothing was sent');
+  expect(structuredContent.detail).toContain('The call was not made.');
+  expect(structuredContent.next).toContain(url);
 });

@@ -48,7 +48,9 @@ describe.each(ONE_STORE)(`scopes that need more than people consented to on %s${
       body: JSON.stringify(WRITE.data),
       headers: { 'x-svc-caller': 'id slack:U-ANN' },
     });
-    expect(raw.body.detail).toContain(`${refused.body.detail} This person has not connected the platform. Give them `);
+    const again = 'This person has to connect the platform again, and consent to more. Give them ';
+    expect(refused.body.message).toContain(again);
+    expect(raw.body.detail).toContain(`${refused.body.detail} ${again}`);
     expect(raw.body.detail).toContain(refused.body.consent_url);
     const rights = await asked(refused.body.consent_url, 'ann');
     expect(rights).toEqual({
