@@ -99,6 +99,28 @@ describe.each(STORES)(`the next step in refusals of /proxy, on %s${postgresNote}
     expect(text).toMatch(/has to connect it again, at http:\S+\/console\/connections\?connect=[0-9a-f-]{36};/);
   });
 
+  test('for recipients that are not allowed: also an error of the platform names them', async () => {
+    const other = await world.organisation();
+    const error_body = { fault: '{code}', text: '{detail}' };
+    await other.platform({ id: 'shaped', manifest: { error_body, recipients: { 'POST /items': ['/to/*'] } } });
+    const constraints = JSON.stringify({ recipients: ['@acme.example'] });
+    const agent = await other.agent({ rules: ALLOW_ALL, grants: { shaped: { constraints } } });
+    const send = async (to: readonly string[]) => {
+      const headers = { 'content-type': 'application/json' };
+      return (
+        await rawClient(() => agent)('POST', '/proxy/shaped-main/items', { headers, body: JSON.stringify({ to }) })
+      ).body;
+    };
+    const refused = await send(['ann@acme.example', 'eve@evil.example']);
+    expect(refused).toMatchObject({
+      fault: 'recipient_not_allowed',
+      text: expect.stringMatching(/^agent-broker: recip/),
+    });
+    expect(refused.text).toContain('the grant does not allow these recipients. They are: eve@evil.example.');
+    const many = await send(Array.from({ length: 7 }, (_, at) => `${at}@evil.example`));
+    expect(many.text).toContain('4@evil.example and 2 more.');
+  });
+
   test('for a held read; the header X-Svc-Via gives no access by itself', async () => {
     const agent = await agentWith({ rules: [{ effect: 'require_approval' }] });
     const read = { method: 'GET', headers: { 'x-svc-wait': '0' } };

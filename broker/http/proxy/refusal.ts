@@ -182,7 +182,9 @@ function fromReply(
   );
   // Where a person can consent, the message says how, whatever the detail is.
   const how = 'consent_url' in members && detail !== undefined ? message : undefined;
-  const said = [detail ?? message, how, instructions, next(code)].filter((one) => one !== undefined).join(' ');
+  // The error form of a platform has no `violating`.
+  const which = code === 'recipient_not_allowed' ? listed(members.violating) : undefined;
+  const said = [detail ?? message, which, how, instructions, next(code)].filter((one) => one !== undefined).join(' ');
   return {
     status,
     code,
@@ -191,6 +193,15 @@ function fromReply(
     extra: { audit_id: auditId, ...(typeof reason === 'string' && { reason }), ...members },
     retry: status === 429 || status === 503,
   };
+}
+
+const MAX_LISTED = 5;
+
+/** Returns a sentence with the first names; undefined when there are none. */
+function listed(names: unknown): string | undefined {
+  if (!Array.isArray(names) || names.length === 0) return undefined;
+  const more = names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : '';
+  return `They are: ${names.slice(0, MAX_LISTED).join(', ')}${more}.`;
 }
 
 /** Replaces the names of members by the addresses in them: the error form of a platform has no such members. */
