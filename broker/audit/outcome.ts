@@ -140,13 +140,15 @@ type End =
   /** `connectionId`: an existing connection that has to be connected. */
   | { kind: 'not_connected'; connectionId?: string }
   /**
-   * `detail`: more than the reason contains. `consent`: where the person goes to consent. `awaits`: the person has consented and an owner has
-   * to confirm it first; or too many consents of the agent are pending, so no other was started.
+   * `detail`: more than the reason contains. `isTooLittle`: the person has consented, to less than the call needs. `consent`: where the person
+   * goes to consent. `awaits`: the person has consented and an owner has to confirm it first; or too many consents of the agent are pending,
+   * so no other was started.
    */
   | {
       kind: 'consent_required';
       reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented';
       detail?: string;
+      isTooLittle?: true;
       consent?: { readonly token: string; readonly expiresAt: Instant };
       awaits?: 'owner' | 'other_consents';
       refused?: Refused;

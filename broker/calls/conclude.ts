@@ -184,6 +184,7 @@ async function concludeAnswer(
           kind: 'consent_required',
           reason: 'not_consented',
           detail: INSUFFICIENT_CONSENT,
+          isTooLittle: true,
           refused,
           call: record,
         });

@@ -93,6 +93,7 @@ export async function connect(
         kind: 'consent_required',
         reason: 'not_consented',
         detail: INSUFFICIENT_CONSENT,
+        isTooLittle: true,
         call: record,
       }),
     );

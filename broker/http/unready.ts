@@ -116,11 +116,10 @@ export const consentFields = (baseUrl: string, { token, expiresAt }: BegunConsen
   expires_at: new Date(expiresAt).toISOString(),
 });
 
-function consentMessage({ reason, detail, awaits, consent }: ConsentRequired): string {
+function consentMessage({ reason, detail, isTooLittle, awaits, consent }: ConsentRequired): string {
   if (reason === 'no_caller' && detail !== undefined && detail !== NO_CALLER_NAMED)
     return 'This platform has one token per person, and the caller of the call was not accepted, for the reason in "detail".';
-  // Of a person with a token, "detail" says what it lacks.
-  const message = reason === 'not_consented' && detail !== undefined ? CONSENTED_TO_LESS : CONSENT_MESSAGES[reason];
+  const message = isTooLittle ? CONSENTED_TO_LESS : CONSENT_MESSAGES[reason];
   if (awaits === 'owner')
     return 'This person has connected the platform. An owner has to confirm that before it is used.';
   if (awaits === 'other_consents')

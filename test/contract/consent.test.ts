@@ -89,6 +89,7 @@ describe('consents of people', () => {
     expectEnvelope(await begin({ platform: 'docs', caller: ANN }, theirs), 402, 'not_on_plan');
     const answer = await theirs.act({ ...READ_DOCS, caller: ANN });
     expect([answer.status, answer.body.reason, answer.body.consent_url]).toEqual([412, 'not_consented', undefined]);
+    expect(answer.body.message).toBe('This person has not connected the platform.');
   });
 
   test('POST /v1/consent/caller/start → 409: a platform with a token of the organisation', async () => {
