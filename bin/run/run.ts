@@ -7,9 +7,7 @@ import spawn from 'cross-spawn';
 import { CallerProblem } from '../../mcp/caller-problem.ts';
 import { agentClient } from '../../mcp/client/agent-client.ts';
 import { signedSend } from '../../mcp/client/signed-send.ts';
-import { AgentKeyError, agentSigner } from '../../mcp/client/signer.ts';
 import { type CallerOptions, callerHeader } from '../../mcp/configured-caller.ts';
-import { ProfileError, readProfile } from '../../mcp/profile.ts';
 import { withoutEnclosingRun } from '../../mcp/sidecar/enclosing-run.ts';
 import {
   type Chosen,
@@ -33,6 +31,7 @@ import { PROGRAM } from '../program-name.ts';
 import { proxyBaseUrl } from '../proxy-base-url.ts';
 import { commandLine } from '../server-entry.ts';
 import { makeRunFolder, socketIn } from './folder.ts';
+import { brokerOf } from './profile-broker.ts';
 import { describeUnusedConnections, makeProxy, readPorts, variablesOf } from './proxy.ts';
 
 export type RunOptions = CallerOptions & {
@@ -124,19 +123,6 @@ export async function run(
   } finally {
     close();
     rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-function brokerOf(file: string | undefined): Broker {
-  try {
-    const profile = readProfile(process.env, file);
-    const token = agentSigner(profile);
-    // Reports a missing token before the command starts, instead of at its first request.
-    if ('tokenFile' in profile) token();
-    return { url: profile.url, token };
-  } catch (error) {
-    if (error instanceof ProfileError || error instanceof AgentKeyError) throw new CommandFailed(error.message);
-    throw error;
   }
 }
 

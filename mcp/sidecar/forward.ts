@@ -18,6 +18,8 @@ export type Broker = {
   url: string;
   /** Makes a token for one request. Throws AgentKeyError when the token file holds no token. */
   token: () => string;
+  /** Called after each 401: the broker may have refused the token, because the agent has another key. */
+  refused?: (() => void) | undefined;
 };
 
 export type Forwarded = {
@@ -54,7 +56,7 @@ const NOT_SENT_ON = new Set([
 export type Forward = (request: IncomingMessage, response: ServerResponse, what: Forwarded) => void;
 
 /** `close` aborts requests in flight. Throws TypeError when the broker's address is not a URL. */
-export function forwarding({ url, token }: Broker): { forward: Forward; close: () => void } {
+export function forwarding({ url, token, refused }: Broker): { forward: Forward; close: () => void } {
   const isTls = new URL(url).protocol === 'https:';
   // The agent's timeout closes idle connections only: there is no timeout listener for a connection in use.
   const kept = { keepAlive: true, timeout: IDLE_MS, ...environmentProxy() };
@@ -72,7 +74,10 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
     const sent = ['Host', new URL(url).host, ...passedOn(headers), ...shown];
     relay(request, response, {
       open: (more) => open(`${url}${path}`, { agent, method: request.method, headers: [...sent, ...more] }),
-      heard,
+      heard: (answered, status) => {
+        if (status === 401) refused?.();
+        heard?.(answered);
+      },
       statusOf: (status) => (errors === ONE_LINE && status === 401 ? 403 : status),
       failed: ({ code }) => refuse(response, unreachable(url, code), errors),
     });
@@ -83,7 +88,7 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
 type Relayed = {
   /** Begins the request. `framing`: headers that declare how the body is framed, names and values in turn. */
   open: (framing: readonly string[]) => ClientRequest;
-  heard?: ((headers: IncomingHttpHeaders) => void) | undefined;
+  heard?: ((headers: IncomingHttpHeaders, status: number | undefined) => void) | undefined;
   /**
    * Maps the status of the answer. A 401 refuses the token of the sidecar, but would make git ask the person for a user name, and not print why.
    */
@@ -101,7 +106,7 @@ export function relay(
   const isChunked = request.headers['transfer-encoding'] !== undefined;
   const asking = open(isChunked ? ['Transfer-Encoding', 'chunked'] : []);
   asking.on('response', (answer) => {
-    heard?.(answer.headers);
+    heard?.(answer.headers, answer.statusCode);
     response.writeHead(statusOf(answer.statusCode ?? 502), passedOn(answer.rawHeaders));
     // Sends the headers immediately, also when the body is slow to arrive.
     response.flushHeaders();
