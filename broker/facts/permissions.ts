@@ -35,14 +35,14 @@ export type PermissionsReader = (who: AgentPrincipal) => Promise<Permissions>;
 
 /**
  * Returns a reader of an agent's permissions. The last result is cached by the identity of the rows, which are the same array only as long as nothing in them
- * has changed in the store, and until the first time at which the permissions change by themselves. Tools of MCP servers are not in these rows: they are
- * loaded each time, for agents with such a server.
+ * has changed in the store, and for the times at which they are the same: from when they were computed, because a clock that was ahead may be set back, until
+ * the first change by themselves. Tools of MCP servers are not in these rows: they are loaded each time, for agents with such a server.
  */
 export function permissionsReader(
   { clock, store, config }: Pick<Broker, 'clock' | 'store' | 'config'>,
   loadFacts: FactsLoader,
 ): PermissionsReader {
-  const kept = new WeakMap<readonly FactsRow[], { until: Instant | null; read: ReadPermissions }>();
+  const kept = new WeakMap<readonly FactsRow[], { from: Instant; until: Instant | null; read: ReadPermissions }>();
   const withTools = async ({ servers, ...permissions }: ReadPermissions): Promise<Permissions> => {
     if (servers.length === 0) return permissions;
     const tools = await listUsableTools(store.db, servers);
@@ -51,10 +51,10 @@ export function permissionsReader(
   return async (who) => {
     const now = clock();
     const found = kept.get(who.rows);
-    if (found && (found.until === null || now < found.until)) return await withTools(found.read);
+    if (found && now >= found.from && (found.until === null || now < found.until)) return await withTools(found.read);
     const tellsHosts = isEntitled({ config }, who.agent.organisation_id, 'egress');
     const read = await readPermissions(loadFacts, who, tellsHosts, now);
-    if (isSteady(who.rows)) kept.set(who.rows, { until: nextChange(read.platforms), read });
+    if (isSteady(who.rows)) kept.set(who.rows, { from: now, until: nextChange(read.platforms), read });
     return await withTools(read);
   };
 }

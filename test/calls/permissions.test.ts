@@ -349,6 +349,17 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(await statuses(agent)).toEqual([3, 'reauth_needed']);
   });
 
+  test('a grant is listed again when a clock that was ahead is set back to before its expiry', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform();
+    const agent = await fresh.agent({ grants: { demo: { expires_at: Date.now() + 3_600_000 } } });
+    world.clock.skewMs = 7_200_000;
+    expect(await platformsOf(agent)).toEqual([]);
+    world.clock.skewMs = 0;
+    expect((await agent.act(READ)).status).toBe(200);
+    expect(await platformsOf(agent)).toMatchObject([{ platformId: 'demo' }]);
+  });
+
   test('a grant on another connection ends at its expiry, which changes the version', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
