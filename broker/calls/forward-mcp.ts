@@ -100,7 +100,7 @@ async function withMcpClient<Said>(
     ofTool ??= attestation(tool, ++attested.turns);
     return ofTool;
   };
-  const { id } = call.who.agent;
+  const holder = { agentId: call.who.agent.id, server: manifest.base_url };
   const trace = traceHeaders(manifest, call);
   const server = {
     platform: restPlatform(manifest),
@@ -118,7 +118,7 @@ async function withMcpClient<Said>(
       ...((mode === 'header' || mode === 'both') && {
         headersOf: (rpc) => ({ [ATTESTATION_HEADER.toLowerCase()]: attestationOf(rpc) }),
       }),
-      session: mcpSessions.find(credential, id),
+      session: mcpSessions.find(credential, holder),
       idleMs: idleMsOf(connection, manifest),
     },
     version,
@@ -133,7 +133,7 @@ async function withMcpClient<Said>(
     const session = client.session();
     mcpSessions.keep(
       credential,
-      id,
+      holder,
       session,
       () => makeMcpClient(broker.outbound, { ...server, headers: {}, session }, version).end,
     );

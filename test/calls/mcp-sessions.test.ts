@@ -6,11 +6,12 @@ import { mcpSessions } from '../../broker/calls/mcp/sessions.ts';
 test('ending sessions does not wait for servers that do not answer, and ends each session once', async () => {
   const sessions = mcpSessions();
   const credential = {} as Credential;
+  const server = 'https://tools.example/mcp';
   const ended: string[] = [];
   const keep = (id: string, answers: boolean) =>
     sessions.keep(
       credential,
-      `agent-${id}`,
+      { agentId: `agent-${id}`, server },
       { era: 'handshake', version: '2025-11-25', id, tasks: false },
       () => () => {
         ended.push(id);
@@ -29,11 +30,12 @@ test('ending sessions does not wait for servers that do not answer, and ends eac
 
 test('servers without session ids are asked nothing', async () => {
   const sessions = mcpSessions();
+  const server = 'https://tools.example/mcp';
   const unexpected = () => () => Promise.reject(new Error('nothing to end'));
-  sessions.keep({} as Credential, 'a', { era: 'stateless' }, unexpected);
+  sessions.keep({} as Credential, { agentId: 'a', server }, { era: 'stateless' }, unexpected);
   sessions.keep(
     {} as Credential,
-    'b',
+    { agentId: 'b', server },
     { era: 'handshake', version: '2025-11-25', id: undefined, tasks: false },
     unexpected,
   );

@@ -1,4 +1,4 @@
-/** MCP sessions and protocol versions of servers: per process, for one credential and one agent. */
+/** MCP sessions and protocol versions of servers: per process, for one server, credential and agent. */
 import type { McpSession } from '../../egress/mcp/protocol.ts';
 import { type RecentlyUsed, recentlyUsed } from '../../runtime/recently-used.ts';
 import { withTimeout } from '../../runtime/waits.ts';
@@ -7,10 +7,13 @@ import type { Credential } from '../credentials.ts';
 /** Ends one session at its server. Never throws. */
 type End = () => Promise<void>;
 
+/** `server`: its complete address. */
+type Holder = { agentId: string; server: string };
+
 export type McpSessions = {
-  find(credential: Credential, agentId: string): McpSession | undefined;
+  find(credential: Credential, holder: Holder): McpSession | undefined;
   /** `ending`: returns how to end this session when the process stops. */
-  keep(credential: Credential, agentId: string, session: McpSession | undefined, ending: () => End): void;
+  keep(credential: Credential, holder: Holder, session: McpSession | undefined, ending: () => End): void;
   /** Ends all sessions at their servers, for a process that stops: its successor cannot use them. Takes less than a second. */
   end(): Promise<void>;
 };
@@ -23,21 +26,22 @@ const END_BATCH = 50;
 const END_MS = 900;
 
 /**
- * Cache of sessions. A session belongs to one agent, because servers keep state in it. It is dropped with the opened credential, which is a
- * new object when the stored one is replaced.
+ * Cache of sessions. A session belongs to one agent, because servers keep state in it, and to one server: a platform that moves to another address keeps
+ * its credentials, and must not present a session there. It is dropped with the opened credential, which is a new object when the stored one is replaced.
  */
 export function mcpSessions(): McpSessions {
   const kept = new WeakMap<Credential, RecentlyUsed<McpSession>>();
   // Also sessions that are not in the cache any more: of replaced credentials, and of calls that began a session at the same time.
   const ends = new Map<McpSession, End>();
   return {
-    find: (credential, agentId) => kept.get(credential)?.get(agentId),
-    keep: (credential, agentId, session, ending) => {
+    find: (credential, holder) => kept.get(credential)?.get(keyOf(holder)),
+    keep: (credential, holder, session, ending) => {
+      const key = keyOf(holder);
       const mine = kept.get(credential) ?? recentlyUsed<McpSession>(CACHE_SIZE);
       kept.set(credential, mine);
-      if (session === mine.get(agentId)) return;
-      if (session === undefined) return mine.delete(agentId);
-      mine.set(agentId, session);
+      if (session === mine.get(key)) return;
+      if (session === undefined) return mine.delete(key);
+      mine.set(key, session);
       if (session.era !== 'handshake' || session.id === undefined) return;
       ends.set(session, ending());
       const [oldest] = ends.keys();
@@ -54,3 +58,5 @@ export function mcpSessions(): McpSessions {
     },
   };
 }
+
+const keyOf = ({ agentId, server }: Holder): string => `${agentId} ${server}`;
