@@ -156,8 +156,12 @@ async function concludeAnswer(
   const place = holderOf(record.organisationId, connection);
   // The credential is never sent to the target of a redirect, so a 401 from there says nothing about it.
   const isUnauthorized = status === 401 && !followed;
-  // A just-issued token is valid: the refusal concerns this call only, unless other calls are refused too.
-  if (isUnauthorized && !(justIssued && !freshRefusals.note(place.id, `${action.method} ${path}`, broker.clock()))) {
+  // A just-issued token is valid: the refusal concerns this call only, unless other calls are refused too, or were by any replica.
+  const isOfCall = () =>
+    justIssued &&
+    connection.status !== 'reauth_needed' &&
+    !freshRefusals.note(place.id, `${action.method} ${path}`, broker.clock());
+  if (isUnauthorized && !isOfCall()) {
     // A mark for the owner, not a switch: one endpoint's 401 must not cut off the calls that still work.
     await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
     return orAwaitingConfirmation(connection, {

@@ -97,7 +97,7 @@ function issuedRenewer({ credentials, issuedTokens }: TokenServices, request: To
  * mean that the credential is refused.
  */
 export type FreshRefusals = {
-  /** Notes a refusal. Returns true when the credential is refused, not only this endpoint. */
+  /** Notes a refusal. Returns true when the credential is refused, not only this endpoint; the caller then stores that. */
   note(connectionId: string, endpoint: string, now: Instant): boolean;
   /** Clears the refusals, because the platform accepted the credential. */
   forget(connectionId: string): void;
@@ -112,9 +112,11 @@ export function freshRefusals(): FreshRefusals {
   return {
     note: (connectionId, endpoint, now) => {
       const found = first.get(connectionId);
-      if (found) return found.endpoint !== endpoint || Math.abs(now - found.at) >= REFUSED_FOR_MS;
-      first.set(connectionId, { endpoint, at: now });
-      return false;
+      const isRefused = found && (found.endpoint !== endpoint || Math.abs(now - found.at) >= REFUSED_FOR_MS);
+      // From here on the stored status says it; what follows a new consent is counted from the beginning.
+      if (isRefused) first.delete(connectionId);
+      else if (!found) first.set(connectionId, { endpoint, at: now });
+      return isRefused === true;
     },
     forget: (connectionId) => {
       if (first.size > 0) first.delete(connectionId);

@@ -317,5 +317,17 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       expect((await agent.act(OTHER)).status).toBe(200);
       expect(await state()).toBe('connected');
     });
+
+    test('what was refused before counts no more once an owner has connected again', async () => {
+      refuse('/others');
+      refuse('/items');
+      expect((await agent.act(OTHER)).status).toBe(200);
+      expect((await agent.act(READ)).status).toBe(409);
+      expect((await agent.act(OTHER)).status).toBe(409);
+      await connectAtOnce(world, organisation.owner, connection);
+      expect(await state()).toBe('connected');
+      expect((await agent.act(READ)).status).toBe(200);
+      expect(await state()).toBe('connected');
+    });
   });
 });
