@@ -29,7 +29,10 @@ export function profileSend(read: () => Profile, tell: (text: string) => void): 
       return reply;
     } catch (error) {
       const isProfile = error instanceof ProfileError || error instanceof AgentKeyError;
-      if (isProfile || error instanceof BrokerUnreachable) tellOnce(error.message);
+      const isUnreachable = error instanceof BrokerUnreachable;
+      if (isProfile || isUnreachable) tellOnce(error.message);
+      // The broker may have moved: the next request goes to the address that the profile has then.
+      if (isUnreachable) ready = undefined;
       if (isProfile) throw new BrokerUnreachable(error.message, { code: 'no_profile', maybeSent: false });
       throw error;
     }
