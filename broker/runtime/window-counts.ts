@@ -83,7 +83,9 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
 
   const forget = setInterval(() => {
     const now = performance.now();
-    for (const [key, { end, sent }] of counts) if (end <= now && sent === 0) counts.delete(key);
+    // While a use waits, its entry has to stay: a second one for the key would name it twice in a report, which the shared counter refuses as a whole.
+    for (const [key, { end, sent, waiting }] of counts)
+      if (end <= now && sent === 0 && waiting.length === 0) counts.delete(key);
   }, windowMs).unref();
 
   const countOf = (key: string, limit: number): Count => {

@@ -41,6 +41,29 @@ test('several uses that do not fit together are not counted', () => {
   expect(counts.take('k', 10, 4)).toMatchObject({ allowed: true, left: 0 });
 });
 
+test('a key is named once in a report, also when its window ended while a use waited for the counter', async () => {
+  const windowMs = 200;
+  const reports: string[][] = [];
+  const first = Promise.withResolvers<void>();
+  const failures: unknown[] = [];
+  const counter: SharedCounter = {
+    add: async (uses) => {
+      if (reports.push(uses.map(({ key }) => key)) === 1) await first.promise;
+      return uses.map(() => ({ count: 1, leftMs: windowMs }));
+    },
+    close: async () => {},
+  };
+  const counts = windowCounts(windowMs, { counter, watch: { failed: (error) => failures.push(error), worked() {} } });
+  onTestFinished(() => counts.stop());
+  const taken = [counts.take('in flight', 10, 1), counts.take('waits', 10, 1)];
+  await pause(3 * windowMs);
+  taken.push(counts.take('waits', 10, 1));
+  first.resolve();
+  expect((await Promise.all(taken)).map(({ allowed }) => allowed)).toEqual([true, true, true]);
+  expect(reports).toEqual([['in flight'], ['waits']]);
+  expect(failures).toEqual([]);
+});
+
 describe.runIf(STORES.includes('postgres'))(`processes that share a counter${postgresNote}`, () => {
   let url: string;
   const opened = () => {
