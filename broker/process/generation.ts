@@ -73,7 +73,8 @@ export function generationJob({ store, config, log }: { store: Store; config: Pl
   let last: number | undefined;
   return async (now: number): Promise<void> => {
     last ??= now;
-    if (now < last + HOUR_MS) return;
+    // A clock that was ahead may have been set back since.
+    if (Math.abs(now - last) < HOUR_MS) return;
     last = now;
     await nextGeneration(store, config, log);
   };
