@@ -24,7 +24,9 @@ export function notedUses(
   let noted = new Set<string>();
   return {
     note: (id) => {
-      if ((written.get(id) ?? Number.NEGATIVE_INFINITY) + INTERVAL_MS <= clock()) noted.add(id);
+      const last = written.get(id);
+      // A clock that was ahead may have been set back since.
+      if (last === undefined || Math.abs(clock() - last) >= INTERVAL_MS) noted.add(id);
     },
     write: async () => {
       const now = clock();
