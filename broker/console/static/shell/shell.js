@@ -1,8 +1,9 @@
 // The frame around every page: navigation, account, and whether updates arrive.
 /** @typedef {import('/console/html.js').Children} Children */
-import { ask } from '/console/api.js';
+import { asError, ask, Refused } from '/console/api.js';
 import { html, useLayoutEffect, useRef, useState } from '/console/html.js';
 import { RestoredBanner } from '/console/restored/banner.js';
+import { useAnnounce } from '/console/shell/announce.js';
 import { useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { StopButton, Stopped, useStop } from '/console/stop/stop.js';
@@ -107,6 +108,9 @@ function Liveness({ live }) {
 /** @param {{ here: string }} props */
 function Account({ here }) {
   const { email, role, organisation, organisations } = useOwner();
+  const announce = useAnnounce();
+  const leave = () =>
+    signOut().catch((thrown) => announce(`You may still be signed in: ${asError(thrown).message}`, 'bad'));
   return html`
     <details class="account" onClick=${closeBehind}>
       <summary aria-label=${`${email}: account`}>
@@ -122,7 +126,7 @@ function Account({ here }) {
         )}
         <${Link} to=${NOTICES} class="small" id="to-notices" aria-current=${here === NOTICES ? 'page' : null}>Notices<//>
         <${Link} to=${PASSKEYS} class="small" id="to-passkeys" aria-current=${here === PASSKEYS ? 'page' : null}>Passkeys<//>
-        <button type="button" class="compact" id="sign-out" onClick=${signOut}>Sign out</button>
+        <button type="button" class="compact" id="sign-out" onClick=${leave}>Sign out</button>
       </div>
     </details>
   `;
@@ -137,7 +141,10 @@ function closeBehind({ target, currentTarget }) {
   if (target.closest('a')) currentTarget.open = false;
 }
 
+/** Ends the session, and shows the sign-in page: only then, because that page means that nobody is signed in. Throws Refused, Unreachable or CutShort. */
 async function signOut() {
-  await ask('POST', '/owner/sign-out', {}, { signIn: false }).catch(() => {});
+  await ask('POST', '/owner/sign-out', {}, { signIn: false }).catch((error) => {
+    if (!(error instanceof Refused && error.status === 401)) throw error;
+  });
   location.replace('/console/sign-in');
 }
