@@ -45,4 +45,12 @@ describeInChromium('slow and failing answers', () => {
     await page.click('#sign-out');
     await page.until(`location.pathname === '/console/sign-in'`);
   });
+
+  test('a page whose answers take longer than its interval is shown', async () => {
+    await answerWith(page, 'GET', '/owner/invites', { ms: 4_000 });
+    const invite = await organisation.ask('POST', '/owner/invites', { agent_name: 'late', grants: [] });
+    expect(invite.status, JSON.stringify(invite.body)).toBe(200);
+    await go('/console/agents/new');
+    await has(page, 'main', 'Open invites');
+  });
 });

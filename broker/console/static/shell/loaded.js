@@ -5,7 +5,7 @@ import { html, useCallback, useEffect, useRef, useState } from '/console/html.js
 
 /**
  * Polls an address of the owner API while the page is visible. `answer` is undefined until the first response; an error keeps the last answer. A
- * response that a newer request overtook is dropped.
+ * response that a newer request overtook is dropped; polling therefore waits for the response to the last request.
  *
  * @template {import('../../answers.ts').Path<'GET'>} P
  * @param {P} path
@@ -16,6 +16,7 @@ export function useLoaded(path, everyMs) {
     /** @type {{ path?: P, answer?: import('../../answers.ts').Answer<'GET', P>, error?: Error }} */ ({}),
   );
   const latest = useRef(0);
+  const answered = useRef(0);
   const reload = useCallback(async () => {
     const mine = ++latest.current;
     try {
@@ -23,11 +24,14 @@ export function useLoaded(path, everyMs) {
       if (mine === latest.current) setState({ path, answer });
     } catch (error) {
       if (mine === latest.current) setState((before) => ({ ...before, error: asError(error) }));
+    } finally {
+      answered.current = Math.max(answered.current, mine);
     }
   }, [path]);
   useEffect(() => {
     reload();
-    const timer = setInterval(() => document.visibilityState === 'visible' && reload(), everyMs);
+    const isDue = () => document.visibilityState === 'visible' && answered.current === latest.current;
+    const timer = setInterval(() => isDue() && reload(), everyMs);
     return () => clearInterval(timer);
   }, [path]);
   // The previous address's response does not belong to this path.

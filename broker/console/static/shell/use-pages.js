@@ -6,7 +6,7 @@ import { useCallback, useEffect, useRef, useState } from '/console/html.js';
 
 /**
  * Pages of agents at an address of the owner API: the first page is polled, further pages are loaded on request. While another address loads, the
- * previous agents stay: `stale`.
+ * previous agents stay: `stale`. Polling waits for the response to the last request, because a newer request would drop it.
  *
  * @param {`/owner/agents?${string}`} path
  * @param {number} everyMs
@@ -15,6 +15,7 @@ export function useAgentPages(path, everyMs) {
   const [pages, setPages] = useState(/** @type {Pages | undefined} */ (undefined));
   const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
   const latest = useRef(0);
+  const answered = useRef(0);
   const load = useCallback(
     async (/** @type {string | undefined} */ cursor) => {
       const mine = ++latest.current;
@@ -32,13 +33,16 @@ export function useAgentPages(path, everyMs) {
         });
       } catch (thrown) {
         if (mine === latest.current) setError(asError(thrown));
+      } finally {
+        answered.current = Math.max(answered.current, mine);
       }
     },
     [path],
   );
   useEffect(() => {
     load(undefined);
-    const timer = setInterval(() => document.visibilityState === 'visible' && load(undefined), everyMs);
+    const isDue = () => document.visibilityState === 'visible' && answered.current === latest.current;
+    const timer = setInterval(() => isDue() && load(undefined), everyMs);
     return () => clearInterval(timer);
   }, [path]);
   return { pages, error, stale: pages !== undefined && pages.path !== path, load };
