@@ -53,4 +53,53 @@ describeInChromium('slow and failing answers', () => {
     await go('/console/agents/new');
     await has(page, 'main', 'Open invites');
   });
+
+  test('a dialog that stops all agents never resumes them because another admin was first', async () => {
+    await page.click('#stop');
+    await write(page, '#stop-why', 'Something is wrong');
+    await organisation.ask('POST', '/owner/agents/suspend-all', {});
+    await page.until(`document.querySelector('#all-stopped') !== null`, 20_000);
+    await has(page, 'dialog', 'have been stopped meanwhile');
+    expect(await page.value(`document.querySelector('#stop-all')?.disabled ?? true`)).toBe(true);
+    await page.press('Enter');
+    await page.press('Escape');
+    await page.until(`document.querySelector('dialog') === null`);
+    expect((await organisation.ask('GET', '/owner/organisation')).body.agents_stopped).not.toBeNull();
+    await page.click('#to-resume');
+    await page.click('#stop-all');
+    await page.until(`document.querySelector('#all-stopped') === null`);
+  });
+
+  test('a double click on the button that stops a platform does not resume it', async () => {
+    const demo = '[data-platform="demo"]';
+    const button = `document.querySelector('${demo} button')`;
+    await page.click('#stop');
+    await page.until(`${button} !== null`);
+    await page.value(`(() => {
+      window.whole ??= window.fetch;
+      window.posted = [];
+      window.fetch = (asked, options) => {
+        if (options?.method === 'POST') window.posted.push(String(asked));
+        return window.whole(asked, options);
+      };
+      const changed = new MutationObserver(() => {
+        if (!${button}.innerText.startsWith('Resume')) return;
+        changed.disconnect();
+        // The second click comes when the first one has been answered.
+        setTimeout(() => {
+          ${button}.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 2 }));
+          window.clickedTwice = true;
+        }, 100);
+      });
+      changed.observe(document.querySelector('dialog'), { subtree: true, childList: true, characterData: true });
+    })()`);
+    await page.click(`${demo} button`);
+    await page.until('window.clickedTwice === true');
+    expect(await page.value('window.posted')).toEqual(['/owner/platforms/demo/suspend']);
+    // Later, the same button resumes it.
+    await page.until(
+      `(() => { ${button}.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 })); return window.posted.length === 2; })()`,
+    );
+    await page.until(`!document.querySelector('${demo}').innerText.includes('Stopped')`);
+  });
 });

@@ -1,7 +1,7 @@
 // The emergency stop for all agents or a platform, within two clicks of every page; and the banner on every page while all agents are stopped.
 /** @typedef {import('../../answers.ts').Organisation} Organisation */
 import { ask } from '/console/api.js';
-import { html, useState } from '/console/html.js';
+import { html, useRef, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
@@ -12,6 +12,8 @@ import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 const INTERVAL_MS = 10_000;
+/** A button whose action became the opposite one ignores clicks of a pointer for this time: the second click of a double click, for example. */
+const SETTLES_MS = 500;
 
 /** Returns whether all agents are stopped, for `StopButton` and `Stopped`; and whether the store was restored. */
 export function useStop() {
@@ -53,6 +55,9 @@ function StopDialog({ stopped, admins, onClose, onDone }) {
   const announce = useAnnounce();
   const { busy, problem, run } = useDoing();
   const [reason, setReason] = useState('');
+  // The dialog does what it said when it opened: a button that stops must never become one that resumes, under the pointer or before Enter.
+  const [resumes] = useState(stopped !== null);
+  const over = !busy && (stopped !== null) !== resumes;
   if (!mayChange(owner))
     return html`<${Dialog} title="Stop agents or a platform" onClose=${onClose}>
       <p>Your role is ${owner.role}: only an admin can stop all agents or a platform, and resume them.</p>
@@ -61,22 +66,24 @@ function StopDialog({ stopped, admins, onClose, onDone }) {
     <//>`;
   const words = reason.trim() ? { reason: reason.trim() } : {};
   const change = () =>
+    !over &&
     run(async () => {
-      if (stopped) await ask('POST', '/owner/agents/resume-all', words);
+      if (resumes) await ask('POST', '/owner/agents/resume-all', words);
       else await ask('POST', '/owner/agents/suspend-all', words);
-      announce(stopped ? 'All agents may call again.' : 'All agents are stopped.', 'good');
+      announce(resumes ? 'All agents may call again.' : 'All agents are stopped.', 'good');
       onClose();
       onDone();
     });
-  return html`<${Dialog} title=${stopped ? 'All agents are stopped' : 'Stop agents or a platform'} onClose=${onClose} onSubmit=${change}>
-    ${stopped ? html`<${Resuming} />` : html`<${Stopping} />`}
+  return html`<${Dialog} title=${resumes ? 'All agents are stopped' : 'Stop agents or a platform'} onClose=${onClose} onSubmit=${change}>
+    ${resumes ? html`<${Resuming} />` : html`<${Stopping} />`}
     <div class="field">
       <label for="stop-why">Why <span class="quiet">(optional)</span></label>
       <input id="stop-why" maxlength="500" autocomplete="off" value=${reason} onInput=${valueTo(setReason)} />
-      <p class="hint">${stopped ? 'It stays on record.' : 'The agents read it, and it stays on record.'}</p>
+      <p class="hint">${resumes ? 'It stays on record.' : 'The agents read it, and it stays on record.'}</p>
     </div>
     <${Problem} problem=${problem} />
-    <button type="submit" id="stop-all" class=${stopped ? 'primary' : 'danger solid'} disabled=${busy}>${stopped ? 'Resume all agents' : 'Stop all agents'}</button>
+    ${over && html`<p class="notice" data-kind="wait" role="status">${resumes ? 'The agents have been resumed meanwhile. To stop them, close this and open it again.' : 'All agents have been stopped meanwhile. Close this to see by whom.'}</p>`}
+    <button type="submit" id="stop-all" class=${resumes ? 'primary' : 'danger solid'} disabled=${busy || over}>${resumes ? 'Resume all agents' : 'Stop all agents'}</button>
     <${Platforms} />
     <div class="buttons"><button type="button" onClick=${onClose}>Close</button></div>
   <//>`;
@@ -121,13 +128,22 @@ function Platforms() {
     <h3>One platform</h3>
     <p class="small quiet">Calls to it are refused for every agent from the next one on; calls to others go on.</p>
     <ul role="list" class="stop-platforms">
-      ${platforms.map(
-        (one) => html`<li key=${one.platform_id} data-platform=${one.platform_id}>
-          <span class="theirs">${visibleLine(one.name)}</span> ${one.suspended && html`<span class="badge" data-kind="bad">Stopped</span>`}
-          <button type="button" class=${`compact ${one.suspended ? '' : 'danger'}`} onClick=${() => change(one)}>${one.suspended ? 'Resume' : 'Stop'}<span class="unseen"> ${one.name}</span></button>
-        </li>`,
-      )}
+      ${platforms.map((one) => html`<${OnePlatform} key=${one.platform_id} one=${one} change=${() => change(one)} />`)}
     </ul>
     <${Problem} problem=${problem} />
   </section>`;
+}
+
+/** @param {{ one: { platform_id: string, name: string, suspended: boolean }, change: () => void }} props */
+function OnePlatform({ one: { platform_id, name, suspended }, change }) {
+  const shown = useRef({ suspended, since: Number.NEGATIVE_INFINITY });
+  if (shown.current.suspended !== suspended) shown.current = { suspended, since: performance.now() };
+  const clicked = (/** @type {MouseEvent} */ { detail }) => {
+    const isPointer = detail > 0;
+    if (!isPointer || performance.now() - shown.current.since >= SETTLES_MS) change();
+  };
+  return html`<li data-platform=${platform_id}>
+    <span class="theirs">${visibleLine(name)}</span> ${suspended && html`<span class="badge" data-kind="bad">Stopped</span>`}
+    <button type="button" class=${`compact ${suspended ? '' : 'danger'}`} onClick=${clicked}>${suspended ? 'Resume' : 'Stop'}<span class="unseen"> ${name}</span></button>
+  </li>`;
 }
