@@ -70,6 +70,17 @@ describeInChromium('slow and failing answers', () => {
     await page.until(`document.querySelector('#all-stopped') === null`);
   });
 
+  test('the failure of an action whose dialog was closed meanwhile is shown', async () => {
+    const id = (await organisation.agent({ name: 'slow' })).agentId;
+    await answerWith(page, 'POST', `/owner/agents/${id}/suspend`, { ms: 1_000, status: 503, body: UNAVAILABLE });
+    await go(`/console/agents/${id}`);
+    await page.click('[data-verb="suspend"]');
+    await page.click('dialog [type="submit"]');
+    await page.press('Escape');
+    await page.until(`document.querySelector('dialog') === null`);
+    await says(page, UNAVAILABLE.detail);
+  });
+
   test('a double click on the button that stops a platform does not resume it', async () => {
     const demo = '[data-platform="demo"]';
     const button = `document.querySelector('${demo} button')`;

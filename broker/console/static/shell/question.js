@@ -28,15 +28,16 @@ export function Question({
   onDone,
   children,
 }) {
-  const { busy, problem, run } = useDoing();
+  const { busy, problem, gone, run } = useDoing();
   const announce = useAnnounce();
   const submit = async () => {
     await run(async () => {
       const said = await work();
       if (said === undefined) return;
       const [words = '', tone = 'good'] = typeof said === 'string' ? [said] : said;
-      announce(words, tone);
-      onClose();
+      // Nothing else on the screen tells a person who closed the dialog that the action was done.
+      announce(words, gone.current && tone === 'good' ? '' : tone);
+      if (!gone.current) onClose();
     });
     onDone?.();
   };
