@@ -70,6 +70,24 @@ describeInChromium('slow and failing answers', () => {
     await page.until(`document.querySelector('#all-stopped') === null`);
   });
 
+  test('a note that was written for a decision is still there after the decision failed', async () => {
+    const id = await hold();
+    await page.until(`document.querySelector('${card(id)}') !== null`);
+    await look(page, id);
+    await answerWith(page, 'POST', `/owner/approvals/${id}/deny`, { status: 503, body: UNAVAILABLE });
+    await page.click('.decide .deny');
+    await page.until(`document.querySelector('dialog #own') !== null`);
+    await write(page, 'dialog #own', 'Ask again on Monday');
+    await page.click('dialog #deny');
+    await says(page, UNAVAILABLE.detail);
+    await answerAgain(page);
+    await page.click('.decide .deny');
+    await page.until(`document.querySelector('dialog #own')?.value === 'Ask again on Monday'`);
+    await page.click('dialog #deny');
+    await page.until(`document.querySelector('${card(id)}')?.dataset.state !== 'waiting'`);
+    expect((await organisation.ask('GET', `/owner/approvals/${id}`)).body.note).toBe('Ask again on Monday');
+  });
+
   test('the failure of an action whose dialog was closed meanwhile is shown', async () => {
     const id = (await organisation.agent({ name: 'slow' })).agentId;
     await answerWith(page, 'POST', `/owner/agents/${id}/suspend`, { ms: 1_000, status: 503, body: UNAVAILABLE });

@@ -76,6 +76,8 @@ export function Waiting({ id, state: { held, changed, stale }, me, answered, dec
     /** @type {StandingBody | undefined} */ standing,
   ) => {
     setAsking(undefined);
+    // Kept when the decision fails: the next confirmation begins with it.
+    setNote(own);
     if (standing)
       return decide(verb, () => sendStanding({ id, requestHash: held.request_hash, standing, ...words(own) }));
     return decide(verb, () =>
@@ -119,7 +121,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, answered, dec
     }
     ${
       asking?.hash === held.request_hash &&
-      html`<${ConfirmCall} what=${asking.verb} held=${held} id=${id}
+      html`<${ConfirmCall} what=${asking.verb} held=${held} id=${id} written=${note}
         onYes=${(/** @type {string} */ own, /** @type {boolean} */ _all, /** @type {StandingBody | undefined} */ standing) => confirmed(asking.verb, own, standing)}
         onClose=${() => setAsking(undefined)} />`
     }

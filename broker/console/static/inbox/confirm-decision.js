@@ -32,13 +32,13 @@ export function ConfirmDecision({ what, entry, deciding, others, approve, deny, 
     ) => (what === 'approve' ? approve(note, standing) : deny(note, all));
     return (
       held &&
-      html`<${ConfirmCall} what=${what === 'approve' ? 'approve' : 'deny'} byPasskey=${what === 'deny-passkey'} held=${held} others=${others} onYes=${onYes} onClose=${onClose} />`
+      html`<${ConfirmCall} what=${what === 'approve' ? 'approve' : 'deny'} byPasskey=${what === 'deny-passkey'} held=${held} others=${others} written=${deciding.unsent(entry.key)} onYes=${onYes} onClose=${onClose} />`
     );
   }
   if (what === 'approve')
     return html`<${Confirm} entry=${entry} scopes=${deciding.scopes()} onApprove=${() => approve('')} onClose=${onClose} />`;
   return entry.kind === 'access'
-    ? html`<${Deny} entry=${entry} onDeny=${deny} onClose=${onClose} />`
+    ? html`<${Deny} entry=${entry} written=${deciding.unsent(entry.key)} onDeny=${deny} onClose=${onClose} />`
     : html`<${Reject} entry=${entry} others=${others} onDeny=${deny} onClose=${onClose} />`;
 }
 
@@ -80,12 +80,12 @@ function Confirm({ entry, scopes, onApprove, onClose }) {
 
 // The dialog that denies an access request, with a reason that the agent can act on.
 /**
- * `onDeny(note)`: the note is empty without a reason.
+ * `onDeny(note)`: the note is empty without a reason. `written`: the words to begin with.
  *
- * @param {{ entry: AccessEntry, onDeny: (note: string) => void, onClose: () => void }} props
+ * @param {{ entry: AccessEntry, written: string | undefined, onDeny: (note: string) => void, onClose: () => void }} props
  */
-function Deny({ entry, onDeny, onClose }) {
-  const reason = useReason();
+function Deny({ entry, written, onDeny, onClose }) {
+  const reason = useReason(written);
   return html`
     <${Dialog} title="Deny this request?" onClose=${onClose} onSubmit=${() => onDeny(reason.note)}>
       <p class="theirs mono small">${oneLine(entry)}</p>

@@ -63,7 +63,7 @@ export function Inbox({ place, inbox }) {
   const deciding = useDeciding({ open, settle, reload, done });
   const several = useSeveral({ settle, reload, done: () => focusLater(focusables(latest.current.rows, undefined)[0]) });
   const selection = useSelection(shown, (key) => several.isOurs(key) || deciding.busy[key] !== undefined);
-  const denyAll = useDenyingAll({ settle, reload, done });
+  const denyAll = useDenyingAll({ settle, reload, done, keep: deciding.keep });
   useEffect(() => tidy, []);
 
   const toggle = (/** @type {string} */ key) => setOpenKey((before) => (before === key ? undefined : key));
@@ -176,6 +176,6 @@ export function Inbox({ place, inbox }) {
       html`<${ConfirmDecision} what=${asking} entry=${open} deciding=${deciding} others=${othersOf(entries ?? [], open)} deny=${deny}
         approve=${(/** @type {string} */ note, /** @type {StandingBody | undefined} */ standing) => finish('approve', note, standing)} onClose=${close} />`
     }
-    ${several.asked && html`<${Several} what=${several.asked.what} entries=${several.asked.entries} onDecide=${several.run} onClose=${several.cancel} />`}
+    ${several.asked && html`<${Several} what=${several.asked.what} entries=${several.asked.entries} written=${several.unsent()} onDecide=${several.run} onClose=${several.cancel} />`}
   `;
 }

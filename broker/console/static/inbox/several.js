@@ -21,15 +21,15 @@ const calls = (/** @type {number} */ count) => (count === 1 ? '1 call' : `${coun
 
 /**
  * `entries`: as they were when the dialog opened; a request that changes later is not decided. `onDecide(note)`: the note is empty when none was
- * written.
+ * written. `written`: the words to begin with.
  *
  * @param {{
- *   what: 'approve' | 'deny', entries: readonly CallEntry[], onDecide: (note: string) => void, onClose: () => void,
+ *   what: 'approve' | 'deny', entries: readonly CallEntry[], written: string, onDecide: (note: string) => void, onClose: () => void,
  * }} props
  */
-export function Several({ what, entries: given, onDecide, onClose }) {
+export function Several({ what, entries: given, written, onDecide, onClose }) {
   const [entries] = useState(given);
-  const reason = useReason();
+  const reason = useReason(written);
   const sums = formatSums(entries);
   const denies = what === 'deny';
   const { unread, closed, changed, seen } = useUnopened(entries, !denies);

@@ -36,6 +36,9 @@ export function useDeciding({ open, settle, reload, done }) {
   const [busy, setBusy] = useState(/** @type {Record<string, Act>} */ ({}));
   /** Incremented to read the entry again when its request is no longer the shown one. */
   const [version, setVersion] = useState(0);
+  /** Notes of decisions that failed, by the key of their entry: the next confirmation begins with them. */
+  const notes = useRef(/** @type {Map<string, string>} */ (new Map()));
+  const keep = (/** @type {string} */ key, /** @type {string} */ note) => notes.current.set(key, note);
   /** `{ subject, seen, word }`, or undefined while there is nothing to decide. */
   const onScreen = useRef(/** @type {Shown | undefined} */ (undefined));
 
@@ -52,6 +55,7 @@ export function useDeciding({ open, settle, reload, done }) {
     if (!begun) return;
     const { entry, now } = begun;
     setBusy((before) => ({ ...before, [entry.key]: what }));
+    keep(entry.key, note ?? '');
     try {
       const decided = await say(entry, what, now, note, standing);
       if (decided.changed) {
@@ -59,6 +63,7 @@ export function useDeciding({ open, settle, reload, done }) {
         setVersion((before) => before + 1);
       } else {
         const { outcome, late } = decided;
+        keep(entry.key, '');
         if (outcome.waits) setVersion((before) => before + 1);
         else settle(entry.key, outcome);
         // The card shows the outcome, too; this announcement is for screen readers.
@@ -93,7 +98,8 @@ export function useDeciding({ open, settle, reload, done }) {
     const subject = onScreen.current?.subject;
     return subject && 'approval_id' in subject ? subject : undefined;
   };
-  return { act, busy, version, shown, ready, scopes, held };
+  const unsent = (/** @type {string} */ key) => notes.current.get(key);
+  return { act, busy, version, shown, ready, scopes, held, keep, unsent };
 }
 
 /**

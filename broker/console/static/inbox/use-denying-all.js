@@ -10,12 +10,12 @@ const REJECTED_ALL = { kind: 'bad', words: 'Rejected, with the others from the s
 
 /**
  * Denies all waiting calls of an agent, or all registrations from one network, after an owner reviewed one of them, so that a flood need not be
- * reviewed one by one. `settle`, `reload`: from useInbox; `done(key)` is called afterwards.
+ * reviewed one by one. `settle`, `reload`: from useInbox; `done(key)` is called afterwards. `keep(key, note)` keeps the note for the next attempt.
  *
- * @param {{ settle: (key: string, outcome: Outcome) => void, reload: () => void, done: (key: string) => void }} props
+ * @param {{ settle: (key: string, outcome: Outcome) => void, reload: () => void, done: (key: string) => void, keep: (key: string, note: string) => void }} props
  * @returns {(entry: CallEntry | RegistrationEntry, note: string) => Promise<void>}
  */
-export function useDenyingAll({ settle, reload, done }) {
+export function useDenyingAll({ settle, reload, done, keep }) {
   const announce = useAnnounce();
   return async (entry, note) => {
     try {
@@ -30,6 +30,7 @@ export function useDenyingAll({ settle, reload, done }) {
       }
       done(entry.key);
     } catch (failure) {
+      keep(entry.key, note);
       announce(asError(failure).message, 'bad');
     } finally {
       reload();

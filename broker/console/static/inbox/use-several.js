@@ -19,6 +19,8 @@ export function useSeveral({ settle, reload, done }) {
   const announce = useAnnounce();
   const [asked, setAsked] = useState(/** @type {Asked | undefined} */ (undefined));
   const [busy, setBusy] = useState(/** @type {string | undefined} */ (undefined));
+  /** The note of a decision that failed: the next confirmation begins with it. */
+  const unsent = useRef('');
   /** Keys being decided here now: updates about them are ignored. */
   const ours = useRef(/** @type {ReadonlySet<string>} */ (new Set()));
 
@@ -26,6 +28,7 @@ export function useSeveral({ settle, reload, done }) {
     if (!asked || busy) return;
     const { what, entries } = asked;
     setAsked(undefined);
+    unsent.current = note;
     ours.current = new Set(entries.map(({ key }) => key));
     setBusy(`${what === 'approve' ? 'Approving' : 'Denying'} ${entries.length}…`);
     /** @type {SettledCall[]} */
@@ -40,6 +43,7 @@ export function useSeveral({ settle, reload, done }) {
       });
       const { kind, words } = summaryOf(heard);
       announce(words, kind);
+      if (!heard.some(({ outcome }) => outcome === 'not_decided')) unsent.current = '';
     } catch (failure) {
       const before = heard.length > 0 ? `${summaryOf(heard).words} Then: ` : '';
       announce(`${before}${asError(failure).message}`, 'bad');
@@ -54,6 +58,7 @@ export function useSeveral({ settle, reload, done }) {
     ask: (/** @type {Asked} */ wanted) => wanted.entries.length > 0 && !busy && setAsked(wanted),
     cancel: () => setAsked(undefined),
     run,
+    unsent: () => unsent.current,
     busy,
     isOurs: (/** @type {string} */ key) => ours.current.has(key),
   };

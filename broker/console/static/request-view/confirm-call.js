@@ -37,18 +37,19 @@ const PARTLY = 'Others have to approve it, too. Then it is made, exactly as you 
 /**
  * `held`: the call as shown. `byPasskey`: whether a passkey signs the decision, which is then for one call only. `others`: how many more calls of
  * the same agent wait, which can be denied, too. `onYes(note, all, standing)`: the note is empty when none was written; `standing`: a standing
- * approval that goes with an approval. `id`: the id of the call when `held` has none.
+ * approval that goes with an approval. `id`: the id of the call when `held` has none. `written`: a note to begin with, such as that of a decision that
+ * failed.
  *
  * @param {{
- *   what: 'approve' | 'deny', held: HeldCall | Waits, id?: string, others?: number, byPasskey?: boolean,
+ *   what: 'approve' | 'deny', held: HeldCall | Waits, id?: string, others?: number, byPasskey?: boolean, written?: string,
  *   onYes: (note: string, all: boolean, standing?: StandingBody) => void, onClose: () => void,
  * }} props
  */
-export function ConfirmCall({ what, held, id, others = 0, byPasskey = false, onYes, onClose }) {
+export function ConfirmCall({ what, held, id, others = 0, byPasskey = false, written, onYes, onClose }) {
   const [standing, setStanding] = useState(/** @type {StandingBody | 'wrong' | undefined} */ (undefined));
   const approvalId = 'approval_id' in held ? held.approval_id : id;
   const [all, setAll] = useState(false);
-  const reason = useReason();
+  const reason = useReason(written);
   const { note, own, write } = reason;
   const { title, verb, kind, after } = ABOUT[what];
   const many = what === 'deny' && others > 0 && !byPasskey;

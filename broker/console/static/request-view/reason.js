@@ -10,10 +10,10 @@ const REASONS = {
 
 /** @typedef {ReturnType<typeof useReason>} Reason */
 
-/** `note`: the chosen and written reason so far; may be empty. */
-export function useReason() {
+/** `note`: the chosen and written reason so far; may be empty. `written`: the words to begin with. */
+export function useReason(written = '') {
   const [chosen, choose] = useState('');
-  const [own, write] = useState('');
+  const [own, write] = useState(written);
   return { chosen, choose, own, write, note: [chosen, own.trim()].filter(Boolean).join('. ') };
 }
 
