@@ -369,6 +369,49 @@ describeInChromium('the approval page', () => {
     await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Denied already')`, 25_000);
   });
 
+  test('while the broker is too busy to say who is signed in, an owner stays signed in on the page', async () => {
+    const id = await hold(agent);
+    await signInByLink(page, world, organisation.owner);
+    await openHeld(page, world, id);
+    const recorded = `document.querySelector('.recorded').textContent.includes('${organisation.owner.email}')`;
+    await page.until(recorded);
+    const whole = await breakFetch(`async (path, ...more) => {
+        if (!String(path).startsWith('/owner/')) return window.whole(path, ...more);
+        window.refused = (window.refused ?? 0) + 1;
+        return Response.json({ error: 'rate_limited', detail: 'Too many requests.' }, { status: 429 });
+      }`);
+    await lookAgain(page);
+    // A later attempt begins when the earlier one has failed.
+    await page.until('window.refused > 1', 20_000);
+    expect(await page.value(recorded)).toBe(true);
+    expect(await text(page, '.decide')).not.toContain('Sign in');
+    await whole();
+    await signOut(page);
+  });
+
+  test('an owner whom the page could not find at first is found by a later attempt', async () => {
+    const id = await hold(agent);
+    await signInByLink(page, world, organisation.owner);
+    const { identifier } = await page.command('Page.addScriptToEvaluateOnNewDocument', {
+      source: `{
+        const whole = window.fetch;
+        let isFirst = true;
+        window.fetch = async (path, ...more) => {
+          if (path !== '/owner/me' || !isFirst) return whole(path, ...more);
+          isFirst = false;
+          return Response.json({ error: 'rate_limited', detail: 'Too many requests.' }, { status: 429 });
+        };
+      }`,
+    });
+    await openHeld(page, world, id);
+    await page.until(
+      `document.querySelector('.recorded')?.textContent.includes('${organisation.owner.email}')`,
+      20_000,
+    );
+    await page.command('Page.removeScriptToEvaluateOnNewDocument', { identifier });
+    await signOut(page);
+  });
+
   test('another request than the displayed one cannot be approved', async () => {
     const id = await hold(agent);
     await openHeld(page, world, id);

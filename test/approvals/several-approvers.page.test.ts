@@ -40,6 +40,28 @@ describeInChromium('a call that several people approve, in a browser', () => {
     await signOut(page);
   });
 
+  test('on the page: who approved a request that was corrected since can approve the corrected one', async () => {
+    const page = await browser.page(PHONE);
+    await signInByLink(page, world, ann);
+    const id = await hold(agent, { data: { amount: 500 } });
+    await openHeld(page, world, id);
+    await page.click('.decide .approve');
+    await page.click('dialog #approve');
+    await page.until(`document.querySelector('.said')?.innerText.startsWith(${JSON.stringify(FIRST)})`);
+    const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+    const corrected = { request_hash, data: { amount: 50 } };
+    expect((await organisation.ask('POST', `/owner/approvals/${id}/correct`, corrected)).status).toBe(200);
+    await page.until(`document.querySelector('.notice[role="alert"] button') !== null`, 20_000);
+    await page.click('.notice[role="alert"] button');
+    await page.until(`document.querySelector('.approvers')?.innerText === '2 people have to approve; nobody has yet.'`);
+    await page.until(`document.querySelector('.decide .approve:enabled') !== null`);
+    await page.click('.decide .approve');
+    await page.click('dialog #approve');
+    await page.until(`document.querySelector('.said')?.innerText.startsWith(${JSON.stringify(FIRST)})`);
+    expect((await organisation.ask('GET', `/owner/approvals/${id}`)).body.approvers.given).toBe(1);
+    await signOut(page);
+  });
+
   test('in the inbox: the call stays, with who approved, until the second person approves', async () => {
     const page = await openConsole(world, browser, ann, DESK);
     const id = await hold(agent);

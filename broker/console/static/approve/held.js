@@ -30,9 +30,15 @@ const POLL_TIMEOUT_MS = 10_000;
 /** @typedef {'approved' | 'denied'} Status */
 /** @typedef {ReturnType<typeof useHeld>} Held */
 
-const signedOut = (/** @type {unknown} */ error) => {
+const refused = (/** @type {unknown} */ error) => {
   if (error instanceof Refused) return undefined;
   throw error;
+};
+/** No session, or one that may not see this. From other refusals, for example by a busy broker, nothing follows about who is signed in. */
+const SIGNED_OUT = new Set([401, 403, 404]);
+const signedOut = (/** @type {unknown} */ error) => {
+  if (error instanceof Refused && !SIGNED_OUT.has(error.status)) throw error;
+  return refused(error);
 };
 /**
  * @template {import('../../answers.ts').Path<'GET'>} P
@@ -42,7 +48,7 @@ const quietly = (path, within = {}) => ask('GET', path, undefined, { signIn: fal
 
 /**
  * Returns who is signed in, what they may see of this call, and whether they have a passkey that can decide: undefined without a session of the
- * call's organisation.
+ * call's organisation. Throws when that cannot be found out now.
  *
  * @param {string} id
  * @returns {Promise<Me | undefined>}
@@ -105,7 +111,7 @@ export function useHeld(id) {
         first.current ??= held.request_hash;
         setState({ kind: 'waiting', held, changed: first.current !== held.request_hash });
       } else {
-        const details = await quietly(`/owner/approvals/${id}`).catch(signedOut);
+        const details = await quietly(`/owner/approvals/${id}`).catch(refused);
         setState((before) => ({
           kind: 'over',
           outcome: answer,
@@ -130,7 +136,17 @@ export function useHeld(id) {
     return last.current;
   }, [id]);
 
-  const lookWho = useCallback(() => findMe(id).then(setMe, () => setMe(undefined)), [id]);
+  /** Whether the last attempt to find out who is signed in failed: what was known before stays, and the next poll tries again. */
+  const inDoubt = useRef(false);
+  const lookWho = useCallback(async () => {
+    try {
+      setMe(await findMe(id));
+      inDoubt.current = false;
+    } catch {
+      setMe((before) => before ?? undefined);
+      inDoubt.current = true;
+    }
+  }, [id]);
 
   useEffect(() => {
     look();
@@ -145,14 +161,18 @@ export function useHeld(id) {
     const pause =
       state.kind === 'waiting' ? WAITING_MS : state.kind === 'over' && state.underWay ? IN_FLIGHT_POLL_MS : undefined;
     if (pause === undefined) return undefined;
-    const seen = () => document.visibilityState === 'visible' && look();
+    const seen = () => {
+      if (document.visibilityState !== 'visible') return;
+      look();
+      if (inDoubt.current) lookWho();
+    };
     const timer = setTimeout(seen, pause);
     document.addEventListener('visibilitychange', seen);
     return () => {
       clearTimeout(timer);
       document.removeEventListener('visibilitychange', seen);
     };
-  }, [state, look]);
+  }, [state, look, lookWho]);
 
   const deciding = useCallback(
     async (/** @type {Status} */ status, /** @type {() => Promise<Partial<DecidedNow>>} */ work) => {
@@ -174,7 +194,9 @@ export function useHeld(id) {
   // For a request that changed meanwhile: the current one becomes the one under review.
   const lookAnew = useCallback(() => {
     first.current = undefined;
-    return look();
-  }, [look]);
+    // Approvals of the earlier request do not count for this one, also not the one that was given here.
+    setAnswered(undefined);
+    return Promise.all([look(), lookWho()]);
+  }, [look, lookWho]);
   return { state, me, mine, answered, deciding, look, lookAnew, lookWho };
 }
