@@ -32,8 +32,6 @@ describeInChromium('slow and failing answers', () => {
   const go = (path: string) => goTo(page, world.running.baseUrl + path);
   const hold = () => agent.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' });
 
-
-
   test('a sign-out that the broker refuses stays on the page, and says that the session has not ended', async () => {
     await answerWith(page, 'POST', '/owner/sign-out', { status: 503, body: UNAVAILABLE });
     await page.click('.account summary');
