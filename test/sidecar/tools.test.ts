@@ -137,7 +137,12 @@ describe('tools', () => {
     const uploads = '/uploads/repos/acme/app/releases/7/assets';
     answerWith(
       {
-        '/graphql': { data: { repository: { ref: null } } },
+        // gh asks whether the tag exists, and for a draft at the same time as for the release: the first answer counts.
+        get '/graphql'() {
+          const query = world.upstream.seen.findLast(({ target }) => target === '/graphql')?.body;
+          const isForDraft = String(query).includes('release(');
+          return { data: { repository: isForDraft ? { release: null } : { ref: null } } };
+        },
         '/repos/acme/app/releases': release,
         '/repos/acme/app/releases/7': release,
         get '/repos/acme/app/releases/tags/v1'() {
