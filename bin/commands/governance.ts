@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Change } from '../../broker/config-plan/planning.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
@@ -53,13 +53,17 @@ export function addGovernanceCommands(program: Command): void {
 
 /** Writes a new file, or none: what was written of an incomplete one would be a file that leaves things out. Throws CommandFailed. */
 function writeNew(file: string, text: string): void {
+  let opened: number | undefined;
   try {
-    writeFileSync(file, text, { flag: 'wx' });
+    opened = openSync(file, 'wx');
+    writeFileSync(opened, text);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST') throw new CommandFailed(`${file} is there already, and is kept. Name another file.`);
-    rmSync(file, { force: true });
+    if (opened !== undefined) rmSync(file, { force: true });
     throw new CommandFailed(`${file} cannot be written (${code}). Nothing was written.`);
+  } finally {
+    if (opened !== undefined) closeSync(opened);
   }
 }
 

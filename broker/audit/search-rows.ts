@@ -50,7 +50,7 @@ export async function searchRows(
   return { rows: page.rows, next: page.reached };
 }
 
-/** Whether a row passes the filter, its text aside. */
+/** Whether a row passes all of the filter but its text. */
 const passes = (row: AuditRow, { agent, platform, kind, result, reason, since, until }: AuditFilter): boolean =>
   (agent === undefined || row.agent_id === agent || row.agent_public_id === agent) &&
   (platform === undefined || row.platform_id === platform) &&
