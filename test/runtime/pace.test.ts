@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { FairSlices, MeasuredWork } from '../../broker/runtime/pace.ts';
 
 /** Longer than a slice. */
@@ -74,6 +74,21 @@ describe('work that cannot be divided', () => {
     for (let i = 0; i < 50; i++) await measured.run('a', work(0));
     await measured.run('a', work(6));
     await measured.run('a', work(0));
+    expect(isLater).toBe(false);
+  });
+
+  test('is short when a timer tick falls into it, at which the kernel brings processor time up to date', async () => {
+    const measured = new MeasuredWork();
+    let ticks = 0;
+    using _ = vi.spyOn(process, 'threadCpuUsage').mockImplementation((before) => {
+      const user = 4_000 * ++ticks;
+      return { user: user - (before?.user ?? 0), system: 0 };
+    });
+    let isLater = false;
+    setImmediate(() => {
+      isLater = true;
+    });
+    for (let i = 0; i < 50; i++) await measured.run('a', () => i);
     expect(isLater).toBe(false);
   });
 
