@@ -8,22 +8,24 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { mintToken } from '../crypto/one-time-token.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
+import { present } from '../runtime/present.ts';
 import { findOAuthFlow, putOAuthFlow } from '../store/oauth-flows.ts';
-import type { NewTokens, TokenRow, TokenRowPlace } from '../store/oauth-tokens.ts';
+import type { NewTokens, TokenRowPlace } from '../store/oauth-tokens.ts';
 import { isOnlyOrganisation } from '../store/organisations.ts';
 import type { ConnectionTable, OAuthFlowTable } from '../store/tables/connections.ts';
 import { hasDueTokenRevocations } from '../store/token-revocations.ts';
 import { lifeOf, writeCredential } from '../token-source/access-token.ts';
-import { readFacts, writeFacts } from './facts.ts';
+import { writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import { organisationRedirectUri } from './redirect-uri.ts';
 import { type Refreshed, type Refresher, refresher } from './refresh.ts';
 import { describedFor, type Registered } from './registered.ts';
 import type { Issued, Resolver } from './resolve.ts';
-import { makeRevocations, type NotRevoked, type Revocations } from './revocations.ts';
-import { credentialPlace, openTokens, refreshPlace } from './sealed-tokens.ts';
+import { makeRevocations, type NotRevoked, type Revocations, type TokensToRevoke } from './revocations.ts';
+import { credentialPlace, refreshPlace } from './sealed-tokens.ts';
 import type { Steps } from './steps.ts';
 import { type Kept, openFlow } from './stored-flow.ts';
+import { type HeldTokens, readTokensToRevoke } from './tokens-to-revoke.ts';
 
 const FLOW_MS = 10 * 60_000;
 
@@ -31,9 +33,6 @@ export type ConnectionId = Pick<ConnectionTable, 'organisation_id' | 'id' | 'pla
 
 /** The result of a finished flow. */
 export type Connected = { tokens: NewTokens; account: string | null; scopes: readonly string[] };
-
-/** Tokens in the row of a connection or of a person. */
-export type HeldTokens = TokenRow & { person_id?: string };
 
 /** A request for authorization: the URL for the browser, the hash of its state, and what to store until the callback. */
 export type Authorization = { url: string; stateHash: string; kept: Kept };
@@ -78,16 +77,11 @@ export type OAuthConnections = {
     tokens: Pick<Parameters<Refresher>[0], 'seen' | 'refused'>,
   ): Promise<Refreshed>;
   /**
-   * Revokes the tokens in a row at the server, of which the caller has deleted them here; where the server does not answer, it is asked again later. `when`: see Revocations.
-   * Returns false when the server has no revocation endpoint, or there are no tokens.
+   * Revokes the tokens in rows of one connection at the servers that issued them; the caller has deleted them here. A server that does not answer is asked
+   * again later. Returns the results in the order of the rows, false where the server has no revocation endpoint, or there are no tokens. Rejects only with
+   * errors of the store.
    */
-  revoke(
-    connection: ConnectionId,
-    manifest: Manifest,
-    table: TokenRowPlace['table'],
-    row: HeldTokens,
-    when?: 'later',
-  ): Promise<boolean | NotRevoked>;
+  revoke(connection: ConnectionId, manifest: Manifest, rows: readonly HeldTokens[]): Promise<(boolean | NotRevoked)[]>;
   /** Repeats the revocations that are due; loads the libraries only then. */
   retryRevocations(now: Instant): Promise<void>;
 };
@@ -230,17 +224,13 @@ export function makeOAuthConnections(
       });
     },
 
-    revoke: async (connection, manifest, table, { organisation_id: organisationId, id, ...row }, when) => {
-      const facts = readFacts(row.oauth);
-      if (!facts || !row.credential) return false;
-      const issued = { client: facts.client_id, server: facts.server };
-      const client = await registered(connection, manifest, issued, { isRevoking: true });
-      if (isProblem(client)) return client;
-      const tokens = openTokens(broker, { table, organisationId, id }, row);
-      if (tokens === undefined) return { problem: 'failed', detail: 'The stored tokens cannot be opened.' };
-      if (tokens.length === 0) return false;
-      const { revocations } = await load();
-      return await revocations.revoke({ client, tokens, facts, personId: row.person_id ?? null }, when);
+    revoke: async (connection, manifest, rows) => {
+      const read = await readTokensToRevoke(broker, rows, (issued) =>
+        registered(connection, manifest, issued, { isRevoking: true }),
+      );
+      const toRevoke = read.filter((one): one is TokensToRevoke => one !== false && !isProblem(one));
+      const results = toRevoke.length > 0 ? await (await load()).revocations.revoke(toRevoke) : [];
+      return read.map((one) => (one === false || isProblem(one) ? one : present(results.shift(), 'result')));
     },
 
     retryRevocations: async (now) => {

@@ -16,7 +16,7 @@ import {
   delayTokenRevocation,
   deleteTokenRevocation,
   factsOfSuccessors,
-  putTokenRevocation,
+  putTokenRevocations,
 } from '../store/token-revocations.ts';
 import { isOtherAccount, type OAuthConnectionFacts, readFacts } from './facts.ts';
 import type { OAuthProblem } from './problem.ts';
@@ -36,10 +36,10 @@ export type TokensToRevoke = {
 
 export type Revocations = {
   /**
-   * Revokes tokens at the server that issued them; they are sent to no other. False: it has no revocation endpoint. `when` later: `retry` makes the first
-   * attempt.
+   * Revokes tokens at the servers that issued them; they are sent to no other. All requests are stored before the first is sent. Returns the results in
+   * the same order; never rejects because of a server. False: it has no revocation endpoint.
    */
-  revoke(tokens: TokensToRevoke, when?: 'later'): Promise<boolean | NotRevoked>;
+  revoke(all: readonly TokensToRevoke[]): Promise<(boolean | NotRevoked)[]>;
   /** Repeats the requests that are due. Never rejects because of a server. */
   retry(now: Instant): Promise<void>;
 };
@@ -51,7 +51,9 @@ const MAX_PAUSE_MS = 3600 * 1000;
 /** Longer than an attempt: two requests, after the discovery of the server, each with a timeout. */
 const CLAIM_MS = 5 * 60_000;
 const CLAIMED_ROWS = 50;
+/** Limits the wait: an unreachable server must not delay an owner once per person. What was not begun is sent with the retries. */
 const TIMEOUT = { concurrency: 8, timeoutMs: 20_000 };
+const NOT_ASKED = { problem: 'unreachable', detail: 'The authorization server was not asked yet.' } as const;
 
 const StoredRequest = z.object({
   platformId: z.string(),
@@ -118,29 +120,33 @@ export function makeRevocations(
   };
 
   return {
-    revoke: async (given, when) => {
-      const { client, tokens, facts, personId } = given;
+    revoke: async (all) => {
       const now = clock();
-      const row = { organisation_id: client.organisationId, id: uuidv4() };
-      // Before the request, so that it is repeated also when this process is killed while the server does not answer.
-      await putTokenRevocation(db, {
-        ...row,
-        connection_id: client.connectionId,
-        person_id: personId,
-        request: vault.seal(placeOf(row), writeRequest(given)),
-        created_at: now,
-        next_at: when === 'later' ? now : now + CLAIM_MS,
+      const requests = all.map((given) => {
+        const row = { organisation_id: given.client.organisationId, id: uuidv4() };
+        return { given, row, result: { ...NOT_ASKED, retriedUntil: now + RETRIED_FOR_MS } as boolean | NotRevoked };
       });
-      const retriedUntil = now + RETRIED_FOR_MS;
-      if (when === 'later')
-        return { problem: 'unreachable', detail: 'The authorization server was not asked yet.', retriedUntil };
-      const done = await steps.revoke(client, tokens, facts.server);
-      if (typeof done !== 'object' || !isWorthRetrying(done)) {
-        await deleteTokenRevocation(db, row);
-        return done;
-      }
-      await delayTokenRevocation(db, row, now + MIN_PAUSE_MS);
-      return { ...done, retriedUntil };
+      // Before the first request is sent, so that all are repeated also when this process is killed while a server does not answer.
+      await putTokenRevocations(
+        db,
+        requests.map(({ given, row }) => ({
+          ...row,
+          connection_id: given.client.connectionId,
+          person_id: given.personId,
+          request: vault.seal(placeOf(row), writeRequest(given)),
+          created_at: now,
+          next_at: now + CLAIM_MS,
+        })),
+      );
+      await inTurns(requests, TIMEOUT, async (request) => {
+        const { client, tokens, facts } = request.given;
+        const done = await steps.revoke(client, tokens, facts.server);
+        const isRetried = typeof done === 'object' && isWorthRetrying(done);
+        request.result = isRetried ? { ...done, retriedUntil: now + RETRIED_FOR_MS } : done;
+        if (isRetried) await delayTokenRevocation(db, request.row, clock() + MIN_PAUSE_MS);
+        else await deleteTokenRevocation(db, request.row);
+      });
+      return requests.map(({ result }) => result);
     },
 
     retry: async (now) => {

@@ -2,9 +2,20 @@
 import type { Instant } from '../policy/facts.ts';
 import type { Db } from './store.ts';
 import type { TokenRevocationTable } from './tables/connections.ts';
+import { inTransaction } from './transaction.ts';
 
-export async function putTokenRevocation(db: Db, row: TokenRevocationTable): Promise<void> {
-  await db.insertInto('token_revocations').values(row).execute();
+/** Fewer parameters than a statement may have. */
+const INSERTED_ROWS = 500;
+
+/** Stores all rows, or none. */
+export async function putTokenRevocations(db: Db, rows: readonly TokenRevocationTable[]): Promise<void> {
+  await inTransaction(db, async (tx) => {
+    for (let from = 0; from < rows.length; from += INSERTED_ROWS)
+      await tx
+        .insertInto('token_revocations')
+        .values(rows.slice(from, from + INSERTED_ROWS))
+        .execute();
+  });
 }
 
 type Named = Pick<TokenRevocationTable, 'organisation_id' | 'id'>;

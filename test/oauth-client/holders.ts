@@ -54,15 +54,16 @@ export const HOLDERS = [
     table: 'connections' as const,
     perPerson: undefined,
     call: READ,
-    give: ({ world, organisation, connection }: Place) => connectAtOnce(world, organisation.owner, connection),
+    give: ({ world, organisation, connection }: Place, _id?: string) =>
+      connectAtOnce(world, organisation.owner, connection),
     outlive: ({ world, connection }: Place) => outlive(world, connection),
   },
   {
     table: 'person_tokens' as const,
     perPerson: { enabled: true, asserted: ['slack'], asserted_consent: 'link' },
     call: { ...READ, caller: { source: 'slack', id: 'U-ANN' } },
-    give: async ({ agent }: Place) => {
-      const { body } = await agent.act({ ...READ, caller: { source: 'slack', id: 'U-ANN' } });
+    give: async ({ agent }: Place, id = 'U-ANN') => {
+      const { body } = await agent.act({ ...READ, caller: { source: 'slack', id } });
       const browser = new Browser();
       expect((await browser.get(await start(browser, body.consent_url))).text).toContain('Use this account?');
       expect((await browser.post(`${body.consent_url}/keep`, {})).status).toBe(200);

@@ -253,4 +253,33 @@ describe.each(STORES)(`repeated revocations of people's tokens on %s${postgresNo
     expect(revoked).toEqual(first);
     expect(await world.db.selectFrom('token_revocations').select('id').execute()).toEqual([]);
   });
+
+  test('a process that is killed before it has sent most of them: the next one sends them all', async () => {
+    const { server, world, organisation, connection } = here;
+    const revoked = new Set<string>();
+    const asked = Promise.withResolvers<ServerResponse>();
+    const held: ServerResponse[] = [];
+    server.answers.set('/revoke', (_request, response) => {
+      held.push(response);
+      asked.resolve(response);
+    });
+    await world.db.deleteFrom('person_tokens').execute();
+    await CONNECTION.give(here);
+    const people = Array.from({ length: 11 }, (_, at) => `U-${at}`);
+    for (const person of people) await PERSON.give(here, person);
+    const removed = organisation.ask('DELETE', `/owner/connections/${connection}`);
+    await asked.promise;
+    // As after a kill, only what is stored is left.
+    const stored = await world.db.selectFrom('token_revocations').select('person_id').execute();
+    expect([stored.length, stored.filter(({ person_id }) => person_id === null).length]).toEqual([12, 1]);
+    server.answers.set('/revoke', (_request, response, body) => {
+      revoked.add(new URLSearchParams(body).get('token')!);
+      response.writeHead(200).end();
+    });
+    world.clock.skewMs += 5 * MINUTE_MS;
+    await world.running.services.oauth.retryRevocations(world.running.broker.clock());
+    expect(revoked).toEqual(new Set([...server.given.refresh.slice(-12), ...server.given.access.slice(-12)]));
+    for (const response of held) response.writeHead(200).end();
+    await expectStatus(200, removed);
+  });
 });

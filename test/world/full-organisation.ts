@@ -26,7 +26,7 @@ import type { Schema } from '../../broker/store/schema.ts';
 import { putSeenValues } from '../../broker/store/seen-values.ts';
 import { putStandingApproval } from '../../broker/store/standing-approvals.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { putTokenRevocation } from '../../broker/store/token-revocations.ts';
+import { putTokenRevocations } from '../../broker/store/token-revocations.ts';
 import { claimUpstreamToken } from '../../broker/store/upstream-tokens.ts';
 import { makeKeyPair, send, type TestAgent } from './agent.ts';
 import { DEMO_RULES, type Organisation, type World } from './world.ts';
@@ -157,15 +157,17 @@ async function putOAuth(world: World, owner: OwnerTable, platform: string, name:
     created_at: now,
     expires_at: now + 600_000,
   });
-  await putTokenRevocation(world.db, {
-    organisation_id: organisationId,
-    id,
-    connection_id: crypto.randomUUID(),
-    person_id: null,
-    request: vault.seal({ table: 'token_revocations', organisationId, rowId: id }, '{}'),
-    created_at: now,
-    next_at: now + 600_000,
-  });
+  await putTokenRevocations(world.db, [
+    {
+      organisation_id: organisationId,
+      id,
+      connection_id: crypto.randomUUID(),
+      person_id: null,
+      request: vault.seal({ table: 'token_revocations', organisationId, rowId: id }, '{}'),
+      created_at: now,
+      next_at: now + 600_000,
+    },
+  ]);
   await putPeople(world, owner, name);
 }
 

@@ -1,14 +1,13 @@
 /** Cleans up at an authorization server after a connection was removed, or got another credential. */
 import type { Uses } from '../../broker.ts';
 import type { OAuthConnections } from '../../oauth-client/oauth-connections.ts';
-import { isProblem } from '../../oauth-client/problem.ts';
 import { forgetRegistration } from '../../oauth-client/registration.ts';
 import type { NotRevoked } from '../../oauth-client/revocations.ts';
 import type { Manifest } from '../../platforms/manifest.ts';
 import type { ConnectionTable, UpstreamTokenTable } from '../../store/tables/connections.ts';
 import type { PersonTokenTable } from '../../store/tables/people.ts';
 import { revokeAppTokens } from '../../token-source/app-revocation.ts';
-import { revokeTokensAtServer } from '../connections/revoke-tokens-at-server.ts';
+import { revokeAll } from '../connections/revoke-tokens-at-server.ts';
 
 /**
  * A connection before the change, with the manifest of its platform at that time. `removed`: it was removed, or moved to another platform, together
@@ -32,14 +31,9 @@ export async function endTokens(
 ): Promise<boolean | NotRevoked> {
   const { organisation_id: organisationId, id, platform_id: platformId } = connection;
   await revokeAppTokens(broker, { connection, manifest }, appTokens);
-  const revoked = await oauth.revoke(connection, manifest, 'connections', connection);
-  if (typeof revoked === 'object' && isProblem(revoked))
-    broker.log.warn(
-      { connection: id, detail: revoked.detail, isRetried: revoked.retriedUntil !== undefined },
-      'the tokens of a connection could not be revoked',
-    );
+  const people = removed ? removed.people : [];
+  const [revoked = false] = await revokeAll({ broker, oauth }, { connection, manifest }, { own: connection, people });
   if (!removed) return revoked;
-  await revokeTokensAtServer({ broker, oauth }, { connection, manifest }, removed.people);
   // Must be last: it deletes the client's credentials, which revoking needs.
   await forgetRegistration(broker.store.db, { organisationId, platformId, connectionId: id });
   return revoked;
