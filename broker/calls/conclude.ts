@@ -16,6 +16,7 @@ import type { Call } from './call.ts';
 import { orAwaitingConfirmation } from './connect.ts';
 import { holderOf } from './credentials.ts';
 import type { Concluded } from './forwarded.ts';
+import { markRefused } from './mark-refused.ts';
 import type { FreshRefusals } from './token-renewal.ts';
 
 type Answered = Extract<Concluded, { kind: 'answer' }>;
@@ -81,8 +82,7 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
 }
 
 /**
- * Clears the connection's reauth mark, because the platform accepted the credential. `lapsed`: the token is about to end, so the mark
- * stays.
+ * Removes the mark of a refused credential, because the platform accepted it. `lapsed`: the token is about to end, so the mark stays.
  */
 async function markWorking(
   { broker, freshRefusals }: Services,
@@ -92,8 +92,8 @@ async function markWorking(
 ): Promise<void> {
   const place = holderOf(organisationId, connection);
   freshRefusals.forget(place.id);
-  if (connection.status === 'reauth_needed' && !lapsed)
-    await setCredentialStatus(broker.store.db, place, 'active', connection.credential);
+  if (connection.status !== 'reauth_needed' || lapsed) return;
+  await setCredentialStatus(broker.store.db, place, 'active', { credential: connection.credential });
 }
 
 /** Runs bookkeeping after a call; a failure is logged and never prevents the outcome from being recorded. */
@@ -115,8 +115,7 @@ async function concludeRefused(
   const { id: connectionId } = connection;
   if (error === 'credential_malformed' || error === 'no_token') {
     // Marks the connection for the owner. Nothing was sent, so the platform did not refuse the credential.
-    const place = holderOf(record.organisationId, connection);
-    await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
+    await bestEffort(broker, () => markRefused({ broker }, record, connection));
   }
   if (error === 'credential_malformed')
     return orAwaitingConfirmation(connection, {
@@ -162,8 +161,7 @@ async function concludeAnswer(
     connection.status !== 'reauth_needed' &&
     !freshRefusals.note(place.id, `${action.method} ${path}`, broker.clock());
   if (isUnauthorized && !isOfCall()) {
-    // A mark for the owner, not a switch: one endpoint's 401 must not cut off the calls that still work.
-    await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
+    await bestEffort(broker, () => markRefused(services, record, connection));
     return orAwaitingConfirmation(connection, {
       kind: 'reauth_needed',
       connectionId: connection.id,

@@ -192,13 +192,14 @@ export async function listAgentsUsing(
 /**
  * Records that the upstream refused the credential in this row, or accepted it again.
  *
- * @param seen the sealed credential when the call began: no effect if an owner has replaced it since. Not compared for tokens, which the broker replaces
+ * @param seen the sealed credential when the call began: no effect if an owner has replaced it since. Not compared for tokens, which the broker replaces;
+ * for them `oauth`, when given, is compared
  */
 export async function setCredentialStatus(
   db: Db,
   { table, organisationId, id }: TokenRowPlace,
   status: ConnectionTable['status'],
-  seen?: Uint8Array | null,
+  seen: { credential: Uint8Array | null; oauth?: string | null } = { credential: null },
 ): Promise<void> {
   await db
     .updateTable(table)
@@ -206,9 +207,10 @@ export async function setCredentialStatus(
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)
     .where('status', '!=', status)
-    .$if(seen != null, (qb) =>
-      qb.where((eb) => eb.or([eb('oauth', 'is not', null), eb('credential', '=', Buffer.from(seen ?? []))])),
+    .$if(seen.credential !== null && seen.oauth == null, (qb) =>
+      qb.where((eb) => eb.or([eb('oauth', 'is not', null), eb('credential', '=', Buffer.from(seen.credential ?? []))])),
     )
+    .$if(seen.oauth != null, (qb) => qb.where('oauth', '=', seen.oauth ?? ''))
     .execute();
 }
 

@@ -114,6 +114,27 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
     expect(sent()).toBe(0);
   });
 
+  test('a refusal of tokens that were replaced while the call was made does not mark the new ones', async () => {
+    // Tokens that cannot be refreshed: the call is not repeated with the new ones.
+    server.token = { refresh_token: undefined, expires_in: undefined };
+    await connectAtOnce(world, organisation.owner, connection);
+    const refusing = async (meanwhile: () => Promise<void>) => {
+      world.clock.skewMs += MINUTE_MS;
+      const { promise: arrived, resolve } = Promise.withResolvers<ServerResponse>();
+      server.answers.set('/api/items', (_request, response) => resolve(response));
+      const call = agent.act(READ);
+      const response = await arrived;
+      world.clock.skewMs += 1_000;
+      await meanwhile();
+      response.writeHead(401, JSON_TYPE).end('{}');
+      const answer = await call;
+      expect([answer.status, answer.body.error], answer.text).toEqual([409, 'platform_reauth_needed']);
+      return await state();
+    };
+    expect(await refusing(() => connectAtOnce(world, organisation.owner, connection))).toBe('connected');
+    expect(await refusing(async () => {})).toBe('reauth_needed');
+  });
+
   describe('during a wait of more than a tenth of a second', () => {
     /** Makes a call wait, does something meanwhile, and returns the agent's answer. */
     async function whileWaiting(work: () => Promise<unknown>, make = () => agent.act(READ)) {
