@@ -10,13 +10,12 @@ import type { Sentence } from '../sentences/part.ts';
 import type { Action } from '../wire/action.ts';
 import type { ApprovalProvenance } from './approval-state.ts';
 import type { PiiKind } from './pii.ts';
-import type { RecordedDecision } from './receipt.ts';
 
 /** The agent that an audit row is about. All null: the row is about the organisation as a whole. */
 export type AuditedAgent = { id: string | null; agentId: string | null; parentAgentId: string | null };
 
-/** A decision with its basis, as its audit row stores it. */
-export type Decided = { readonly verdict: Verdict; readonly decision: RecordedDecision };
+/** A decision with its basis. `decision`: a RecordedDecision in JSON, as the audit row stores it: both rows of a call contain the same text. */
+export type Decided = { readonly verdict: Verdict; readonly decision: string };
 
 /** What is recorded of a git request. */
 export type RecordedGit = {

@@ -189,7 +189,7 @@ function begin(call: CallRecord, { flags, responsePii = null }: Pick<End, 'flags
     result: null,
     reason: 'in_flight',
     detail: null,
-    decision: call.decided === undefined ? null : JSON.stringify(call.decided.decision),
+    decision: call.decided?.decision ?? null,
     approval_id: call.approval?.id ?? null,
     session_id: call.sessionId,
     agent_reason: asked.reason ?? null,

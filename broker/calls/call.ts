@@ -1,5 +1,6 @@
 /** A governed request in flight: who makes it, what it asks for, and what is known of it so far. */
 import type { CallRecord, Decided } from '../audit/outcome.ts';
+import type { RecordedDecision } from '../audit/receipt.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import type { CallLease } from '../egress/call-lease.ts';
@@ -122,15 +123,13 @@ export async function beginCall({ lease }: Call, isApproved: boolean): Promise<'
 /** Returns a verdict with the policy and guardrail versions it is based on, for the audit row. */
 export function decidedBy(verdict: Verdict, { facts }: LoadedFacts): Decided {
   const { policy, guardrails } = facts;
-  return {
-    verdict,
-    decision: {
-      policy: policy ? { id: policy.id, name: policy.name, version: policy.version } : null,
-      guardrails: { version: guardrails.version },
-      matched: verdict.matched,
-      evaluated: verdict.evaluated,
-    },
+  const decision: RecordedDecision = {
+    policy: policy ? { id: policy.id, name: policy.name, version: policy.version } : null,
+    guardrails: { version: guardrails.version },
+    matched: verdict.matched,
+    evaluated: verdict.evaluated,
   };
+  return { verdict, decision: JSON.stringify(decision) };
 }
 
 /** Returns the call with more members in its record. */
