@@ -47,6 +47,9 @@ export class FairSlices {
   }
 }
 
+/** How often the processor time of the thread is read, for work that may turn out to be long: reading it takes microseconds. */
+const CPU_READ_MS = 1;
+
 /** An organisation whose work was long twice in this time counts as one with long work; a single long one may be a garbage collection. */
 const LONG_WORK_MS = 1_000;
 
@@ -59,6 +62,8 @@ export class MeasuredWork {
   readonly #slices = new FairSlices();
   /** When the last two works of an organisation that were long ended. Never removed: there are few organisations. */
   readonly #long = new Map<string, [before: number, last: number]>();
+  /** The processor time of this thread when it was last read. */
+  #cpu = { at: Number.NEGATIVE_INFINITY, ms: 0 };
 
   async run<Result>(organisation: string, work: () => Result): Promise<Result> {
     const [before] = this.#long.get(organisation) ?? [Number.NEGATIVE_INFINITY];
@@ -79,14 +84,16 @@ export class MeasuredWork {
 
   /**
    * Work is long when both clocks say so. On a busy machine any work can take long, so processor time counts; but Linux updates that of a running thread only
-   * at timer ticks, so work of microseconds that a tick falls into reads as 4 ms.
+   * at timer ticks, so work of microseconds that a tick falls into reads as 4 ms. What the thread used between the last reading and the work is not of the
+   * work: it is subtracted, as if it had been all of that time.
    */
   #measure<Result>(organisation: string, work: () => Result): { result: Result; ms: number } {
-    const usedBefore = process.threadCpuUsage();
     const began = performance.now();
+    if (began - this.#cpu.at >= CPU_READ_MS) this.#cpu = { at: began, ms: cpuMs() };
+    const before = this.#cpu;
     const result = work();
     const elapsed = performance.now() - began;
-    const ms = elapsed < SLICE_MS ? elapsed : Math.min(elapsed, cpuMsSince(usedBefore));
+    const ms = elapsed < SLICE_MS ? elapsed : Math.min(elapsed, cpuMs() - before.ms - (began - before.at));
     if (ms >= SLICE_MS) {
       const [, last] = this.#long.get(organisation) ?? [0, Number.NEGATIVE_INFINITY];
       this.#long.set(organisation, [last, performance.now()]);
@@ -95,8 +102,9 @@ export class MeasuredWork {
   }
 }
 
-const cpuMsSince = (before: NodeJS.CpuUsage): number => {
-  const { user, system } = process.threadCpuUsage(before);
+/** Returns the processor time of this thread in milliseconds. */
+const cpuMs = (): number => {
+  const { user, system } = process.threadCpuUsage();
   return (user + system) / 1_000;
 };
 
