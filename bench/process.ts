@@ -32,13 +32,18 @@ export async function forkChild(script: string, env: Record<string, string>): Pr
   return { pid: present(child.pid, 'process'), process: child, said, stop };
 }
 
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 /** Returns a function that ends the process with `signal`, and with SIGKILL when it still runs after 10 s. It may be called twice. */
 export function stopper(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): () => Promise<void> {
   const kill = () => child.kill('SIGKILL');
-  process.once('exit', kill);
+  running.add(child);
   const gone = new Promise<void>((resolve) => {
     child.once('exit', () => {
-      process.off('exit', kill);
+      running.delete(child);
       resolve();
     });
   });
