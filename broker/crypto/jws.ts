@@ -63,9 +63,8 @@ export function verifyCompact(
   const key = typeof kid === 'string' ? keys.get(kid) : undefined;
   if (key === undefined) return refuse('unknown_key', 'its kid names none of the known keys');
   const signed = Buffer.from(jws.slice(0, jws.lastIndexOf('.')), 'latin1');
-  if (!verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, signature)) {
+  if (signature.length !== RAW_BYTES || !verify('sha256', signed, key, derSignature(signature)))
     return refuse('bad_signature', 'its signature does not match');
-  }
   const payload = parseSignedObject(payloadBytes);
   if (payload === undefined) return refuse('malformed', 'its payload is not a JSON object with unique names');
   return { ok: true, kid: kid as string, payload };
@@ -87,12 +86,15 @@ function finish(key: SigningKey, header: string, payload: JsonObject | string): 
   return `${signed}.${signature.toString('base64url')}`;
 }
 
+/** R and S of ES256, 32 bytes each. */
+const RAW_BYTES = 64;
+
 /**
  * Converts the DER signature (RFC 3279 section 2.2.3) of OpenSSL to R and S concatenated (RFC 7518 section 3.4). Node can do it (`ieee-p1363`), but copies
- * the key each time, which doubles the cost of signing.
+ * the key each time, which doubles the cost of signing, and adds 40 % to that of verifying.
  */
 function rawSignature(der: Buffer): Buffer {
-  const raw = Buffer.alloc(64);
+  const raw = Buffer.alloc(RAW_BYTES);
   let at = 2;
   for (const end of [32, 64]) {
     const next = at + 2 + der.readUInt8(at + 1);
@@ -102,6 +104,26 @@ function rawSignature(der: Buffer): Buffer {
     at = next;
   }
   return raw;
+}
+
+/** Converts R and S, concatenated, to a DER signature. */
+function derSignature(raw: Buffer): Buffer {
+  // The longest: two integers of 33 bytes with two bytes before each, and two before both.
+  const der = Buffer.alloc(2 + 2 * (2 + 33));
+  let at = 2;
+  for (const end of [32, 64]) {
+    let from = end - 32;
+    // No leading zero bytes but the one before a high bit, which would be a sign.
+    while (from < end - 1 && raw[from] === 0) from++;
+    const isSigned = raw.readUInt8(from) >= 0x80;
+    der[at] = 0x02;
+    der[at + 1] = end - from + (isSigned ? 1 : 0);
+    at += isSigned ? 3 : 2;
+    at += raw.copy(der, at, from, end);
+  }
+  der[0] = 0x30;
+  der[1] = at - 2;
+  return der.subarray(0, at);
 }
 
 const refuse = (code: RefusedJws['code'], detail: string): RefusedJws => ({ ok: false, code, detail });

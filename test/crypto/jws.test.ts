@@ -51,6 +51,22 @@ describe('a compact JWS signed by the broker', () => {
     expect(check(jws)).toMatchObject({ ok: true, payload: { a: 2, b: 1 } });
   });
 
+  it.each([
+    ['R', 0],
+    ['S', 32],
+  ])('is verified when %s begins with zero bytes, or has a high bit', (_name, from) => {
+    const found = new Set<string>();
+    // One signature in 256 has such a byte.
+    for (let attempt = 0; attempt < 10_000 && found.size < 2; attempt++) {
+      const jws = signCompact(key, { typ: TYP }, { attempt });
+      const first = Buffer.from(jws.split('.')[2]!, 'base64url')[from]!;
+      if (first !== 0 && first < 0x80) continue;
+      found.add(first === 0 ? 'zero' : 'high');
+      expect(check(jws)).toMatchObject({ ok: true, payload: { attempt } });
+    }
+    expect(found.size).toBe(2);
+  });
+
   it('has the same header from a signer that caches headers, by key and by type', () => {
     const remember = createCompactSigner();
     const other = importSigningKey(generateSigningKey());
@@ -110,6 +126,13 @@ describe('verifyCompact refuses', () => {
     ],
     ['a signature that is one byte short', `${header}.${payload}.${resized(-1)}`, 'bad_signature', ''],
     ['a signature with one more byte', `${header}.${payload}.${resized(1)}`, 'bad_signature', ''],
+    ['a signature of zeros', `${header}.${payload}.${Buffer.alloc(64).toString('base64url')}`, 'bad_signature', ''],
+    [
+      'a signature of ones',
+      `${header}.${payload}.${Buffer.alloc(64, 0xff).toString('base64url')}`,
+      'bad_signature',
+      '',
+    ],
     ['crit', forge({ ...HEAD, crit: ['exp'] }), 'unsupported', 'crit'],
     ['an unencoded payload (b64)', forge({ ...HEAD, b64: false }), 'unsupported', 'b64'],
     ['an embedded jwk', forge({ ...HEAD, jwk: key.publicJwk }), 'unsupported', 'jwk'],
