@@ -41,7 +41,14 @@ export async function findWaiting(api: OwnerApi, { role }: Pick<Me, 'role'>): Pr
     const { registrations: items, next } = await api.ask('GET', `/owner/registrations?${query(before)}`);
     return { items, next };
   });
-  const people = role === 'viewer' ? [] : (await api.ask('GET', '/owner/people?state=unconfirmed')).tokens;
+  const people =
+    role === 'viewer'
+      ? []
+      : await pagesOf(async (cursor) => {
+          const from = cursor === undefined ? '' : `&cursor=${cursor}`;
+          const { tokens: items, next } = await api.ask('GET', `/owner/people?state=unconfirmed&limit=${PAGE}${from}`);
+          return { items, next };
+        });
   const found: Found[] = [
     ...calls.map((item) => ({ kind: 'approval' as const, id: item.approval_id, item })),
     ...requests.map((item) => ({ kind: 'access' as const, id: item.request_id, item })),

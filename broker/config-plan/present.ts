@@ -10,10 +10,10 @@ import { listAgentsAfter, listGrantsAfter } from '../store/agents.ts';
 
 import { listSinks, type SinkWithLog } from '../store/audit-sinks.ts';
 import { listConnections } from '../store/connections.ts';
+import { countGivenTokens } from '../store/given-tokens.ts';
 import { countHeldByPlatform } from '../store/inbox.ts';
 import { listChannels } from '../store/notice-channels.ts';
 import { listOrganisations, listOwners } from '../store/organisations.ts';
-import { countGivenTokens } from '../store/people.ts';
 import { listPlatformSecrets } from '../store/platform-secrets.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import { listPolicies } from '../store/policies.ts';

@@ -8,7 +8,7 @@ import { AGENT_ORDERS, type AgentCursor, type AgentOrder, MAX_AGENTS_COUNTED } f
 import { text } from '../wire/action.ts';
 import { Refusal } from './errors.ts';
 import { AgentId, ListedAgent, listedAgentShown } from './owned/agent.ts';
-import { uuid, wholeNumber } from './query.ts';
+import { cursorOf, readCursor, uuid, wholeNumber } from './query.ts';
 import { instant } from './reply.ts';
 import { WorkloadShown, workloadShown } from './workload.ts';
 
@@ -133,29 +133,20 @@ export function agentsSought(query: Given): SoughtAgents | undefined {
     filter: { words, status, owner, policy, label: label?.normalize('NFC').toLowerCase(), parent },
     order: sort.replace('-', '') as AgentOrder,
     descending: sort.startsWith('-'),
-    after: cursor === undefined ? undefined : readCursor(cursor, sort),
+    after: cursor === undefined ? undefined : agentCursor(cursor, sort),
     limit,
   };
 }
 
-export const cursorText = ({ key, id }: AgentCursor, sort = 'name'): string =>
-  Buffer.from(JSON.stringify([sort, key, id])).toString('base64url');
+export const cursorText = ({ key, id }: AgentCursor, sort = 'name'): string => cursorOf([sort, key, id]);
 
-function readCursor(text: string, sort: string): AgentCursor {
-  const read = Cursor.safeParse(parsed(Buffer.from(text, 'base64url').toString('utf8')));
+function agentCursor(text: string, sort: string): AgentCursor {
+  const [sortOf, key, id] = readCursor(Cursor, text) ?? [];
   const isNumber = sort.endsWith('created');
-  if (!read.success || read.data[0] !== sort || isNumber !== (typeof read.data[1] === 'number'))
+  if (key === undefined || id === undefined || sortOf !== sort || isNumber !== (typeof key === 'number'))
     throw new Refusal('invalid_request', 'cursor: not one of a page with this sort; begin again without it.');
-  return { key: read.data[1], id: read.data[2] };
+  return { key, id };
 }
 
-/** The cursor is encoded, so it may hold values that a plain query cannot, and that no database accepts as text or as a time. */
+/** No database accepts other values as text or as a time. */
 const Cursor = z.tuple([z.string(), z.union([text(1_000), z.int()]), z.guid()]);
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

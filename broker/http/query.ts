@@ -68,3 +68,17 @@ export const moment = (what: string) =>
 /** The maximum number of items of a list. */
 export const pageSize = (most: number, usual: number) =>
   wholeNumber(1, most).default(usual).describe(`maximum number; default: ${usual}`);
+
+/** Encodes the place after which the next page begins, so that it may hold values that a plain query cannot. */
+export const cursorOf = (place: readonly unknown[]): string => Buffer.from(JSON.stringify(place)).toString('base64url');
+
+/** Reads a cursor of `cursorOf`; undefined when it is none that `schema` accepts. */
+export function readCursor<Place>(schema: z.ZodType<Place>, text: string): Place | undefined {
+  let place: unknown;
+  try {
+    place = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
+  } catch {
+    return undefined;
+  }
+  return schema.safeParse(place).data;
+}

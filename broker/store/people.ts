@@ -139,11 +139,12 @@ export type PersonTokenFilter = {
   standing?: PersonTokenTable['standing'];
 };
 
-/** Lists the tokens of an organisation that people have accepted, oldest first. */
+/** Lists the tokens of an organisation that people have accepted, oldest first; at most `limit`. */
 export async function listGivenTokens(
   db: Db,
   organisationId: string,
   { id, personId, connectionId, standing }: PersonTokenFilter = {},
+  limit?: number,
 ): Promise<PersonTokenTable[]> {
   let query = db
     .selectFrom('person_tokens')
@@ -154,22 +155,8 @@ export async function listGivenTokens(
   if (personId !== undefined) query = query.where('person_id', '=', personId);
   if (standing !== undefined) query = query.where('standing', '=', standing);
   if (connectionId !== undefined) query = query.where('connection_id', '=', connectionId);
+  if (limit !== undefined) query = query.limit(limit);
   return await query.orderBy('created_at').orderBy('id').execute();
-}
-
-/** Counts the accepted tokens of people, by platform and state. */
-export async function countGivenTokens(
-  db: Db,
-  organisationId: string,
-): Promise<(Pick<PersonTokenTable, 'platform_id' | 'standing' | 'status'> & { count: number })[]> {
-  const rows = await db
-    .selectFrom('person_tokens')
-    .select((eb) => ['platform_id', 'standing', 'status', eb.fn.countAll().as('count')])
-    .where('organisation_id', '=', organisationId)
-    .where('standing', '!=', 'obtained')
-    .groupBy(['platform_id', 'standing', 'status'])
-    .execute();
-  return rows.map((row) => ({ ...row, count: Number(row.count) }));
 }
 
 /** Moves tokens from one standing to the next. False: they were deleted, or their standing has changed. */

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/browser/console.ts';
-import { agentOfPeople, consentAsserted } from '../world/people.ts';
+import { agentOfPeople, consentAsserted, copyTokens } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { shared } from '../world/world.ts';
 
@@ -99,6 +99,36 @@ describeInChromium('people in a browser', () => {
     await end(page);
     await says(page, 'Ended 1,');
     expect([(await act(slack('U-BOB'))).status, (await act(slack('U-CY'))).status]).toEqual([412, 412]);
+  });
+
+  test('what many people gave is loaded when it is opened, in pages', async () => {
+    await connected(slack('U-ANN'), 'ann');
+    await copyTokens(world, organisation, 119);
+    const page = await open('/console/people');
+    await has(page, 'What 120 people gave', '.given summary');
+    const shown = () => page.value<number>(`document.querySelectorAll('.given .row').length`);
+    const until = (count: number) => page.until(`document.querySelectorAll('.given .row').length === ${count}`);
+    expect(await shown()).toBe(0);
+    await page.click('.given summary');
+    await until(50);
+    await page.click('.given .next');
+    await page.until(`!document.querySelector('.given .previous').disabled`);
+    await until(50);
+    await page.click('.given .next');
+    await until(20);
+    expect(await page.value(`document.querySelector('.given .next').disabled`)).toBe(true);
+    await page.click('.given .end');
+    await end(page);
+    await says(page, 'Ended 1,');
+    await until(19);
+    await has(page, 'What 119 people gave', '.given summary');
+    await page.click('.given .previous');
+    await until(50);
+    await page.click('.given .end-connection');
+    await end(page);
+    await says(page, 'Ended 119,');
+    await page.until(`document.querySelector('.given') === null`);
+    expect(page.complaints).toEqual([]);
   });
 
   test('connections of people are switched on and off per platform, and issuers are trusted and removed', async () => {

@@ -4,7 +4,7 @@ import { deletePersonTokens } from '../../broker/store/people.ts';
 import { expectStatus } from '../world/agent.ts';
 import { docsManifest, VALUES } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { consentAsserted } from '../world/people.ts';
+import { consentAsserted, copyTokens } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
@@ -28,12 +28,53 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
         unconfirmed: 1,
         active: 1,
         reauth_needed: 0,
+        connections: [{ id: tokens[0].connection_id, label: 'main' }],
       },
     ]);
     const waiting = (await people('?state=unconfirmed')).tokens;
     expect(waiting.map(({ account }: { account: string }) => account)).toEqual(['bob@docs.example']);
     expectEnvelope(await organisation.ask('GET', '/owner/people?state=all'), 400, 'invalid_request');
   });
+
+  test('tokens are listed in pages, oldest first, also when some are ended between two pages', async () => {
+    await connected(ANN, 'ann');
+    await consentAsserted(server, (await act(BOB)).body.consent_url, 'bob');
+    const [ann, bob] = (await people()).tokens;
+    await copyTokens(world, organisation, 5);
+    const walked = async (query: string, between: (page: { tokens: { id: string }[] }) => Promise<unknown>) => {
+      const pages: { id: string; created_at: string }[][] = [];
+      for (let next: string | null = ''; next !== null && pages.length < 10; ) {
+        const page = await people(`?limit=2${query}${next === '' ? '' : `&cursor=${next}`}`);
+        pages.push(page.tokens);
+        if (page.next !== null) await between(page);
+        next = page.next;
+      }
+      return pages;
+    };
+    const all = await walked('', async () => {});
+    expect(all.map((page) => page.length)).toEqual([2, 2, 2, 1]);
+    const times = all.flat().map(({ created_at }) => created_at);
+    expect(times).toEqual([...times].sort());
+    expect(new Set(all.flat().map(({ id }) => id)).size).toBe(7);
+    const waiting = await walked('&state=unconfirmed', async () => {});
+    expect(waiting.flat().map(({ id }) => id)).toEqual([bob.id]);
+    expect(await walked('&platform=other', async () => {})).toEqual([[]]);
+    const given = await walked('&state=given&platform=docs', ({ tokens }) =>
+      expectStatus(200, organisation.ask('POST', '/owner/people/end', { id: tokens.at(-1)!.id })),
+    );
+    const [first] = given.flat();
+    expect(first!.id).toBe(ann.id);
+    expect(given.map((page) => page.length)).toEqual([2, 2, 2]);
+  });
+
+  test.each(['x', Buffer.from('[1]').toString('base64url'), Buffer.from('["a","b"]').toString('base64url')])(
+    'a cursor that is not of a page (%s) is refused',
+    async (cursor) => {
+      const answer = await organisation.ask('GET', `/owner/people?cursor=${cursor}`);
+      expectEnvelope(answer, 400, 'invalid_request');
+      expect(answer.text).toContain('begin again without it');
+    },
+  );
 
   test('a test of the connection says that people give tokens for it, and requires no secret', async () => {
     const { connections } = (await organisation.ask('GET', '/owner/connections')).body;

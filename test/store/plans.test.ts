@@ -14,6 +14,7 @@ import { findOrphanedIntents } from '../../broker/store/audit.ts';
 import { type AuditFilter, findAuditRows } from '../../broker/store/audit-search.ts';
 import { listOverdueChildren } from '../../broker/store/children.ts';
 import { findOwnerOfSession, purgeEndedSessions } from '../../broker/store/ended-sessions.ts';
+import { countGivenTokens, pageOfGivenTokens } from '../../broker/store/given-tokens.ts';
 import { listHeldCalls } from '../../broker/store/held-calls.ts';
 import { purgeIdempotencyKeys } from '../../broker/store/idempotency.ts';
 import { countWaiting } from '../../broker/store/inbox.ts';
@@ -111,6 +112,16 @@ describe('DOS-08 frequent statements', () => {
           expect(scans(plan)).toEqual([]);
           expect(plan.filter((step) => step.includes('TEMP B-TREE'))).toEqual([]);
         }
+    },
+  );
+
+  test.each([undefined, { created_at: 1, id: 'a' }])(
+    'pages of tokens of people, after %j, use an index for their order, and their counts read nothing else',
+    async (after) => {
+      const plan = await planOf((db) => pageOfGivenTokens(db, 'o', { standing: 'kept', after, limit: 50 }));
+      expect(scans(plan)).toEqual([]);
+      expect(plan.filter((step) => step.includes('TEMP B-TREE'))).toEqual([]);
+      expect((await planOf((db) => countGivenTokens(db, 'o'))).join()).toContain('COVERING INDEX person_tokens_listed');
     },
   );
 

@@ -8,6 +8,7 @@ import { countBreakersOpenAt, listBreakersOpenAt } from '../../broker/store/brea
 import { findCallMarks } from '../../broker/store/call-marks.ts';
 import { areLiving, listLivingChildren, listOverdueChildren } from '../../broker/store/children.ts';
 import { findConnection } from '../../broker/store/connections.ts';
+import { pageOfGivenTokens } from '../../broker/store/given-tokens.ts';
 import { findGuardrailRules, findManifest, findPolicyRules } from '../../broker/store/governed-versions.ts';
 import { findLiveAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { findMcpRepeat } from '../../broker/store/mcp-repeats.ts';
@@ -296,6 +297,27 @@ export const READING: Case[] = [
             standing: { standing: row.standing },
           }[column],
         ),
+    ),
+  ),
+  ...(['standing', 'platform_id', 'created_at'] as const).map((column) =>
+    reading(
+      'person_tokens',
+      `a page by ${column}`,
+      {
+        given: { standing: 'unconfirmed' },
+        others: {
+          organisation_id: OTHER,
+          standing: 'obtained',
+          [column]: { standing: 'kept', platform_id: OTHER, created_at: 0 }[column],
+        },
+      },
+      (db, row) =>
+        pageOfGivenTokens(db, row.organisation_id, {
+          standing: column === 'standing' ? 'unconfirmed' : undefined,
+          ...(column === 'platform_id' && { platformId: row.platform_id }),
+          ...(column === 'created_at' && { after: { created_at: row.created_at - 1, id: row.id } }),
+          limit: 10,
+        }),
     ),
   ),
   reading('persons', 'find', { others: { organisation_id: OTHER, hash: OTHER } }, (db, row) =>

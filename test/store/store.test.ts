@@ -118,6 +118,7 @@ const MIGRATIONS = [
   '0075-approvers-guard',
   '0076-while-held',
   '0077-token-revocations',
+  '0078-listed-person-tokens',
 ];
 
 /** Creates an empty store and returns a function that opens it; on SQLite only one at a time. */

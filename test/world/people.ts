@@ -1,5 +1,6 @@
 /** A platform with tokens per person, and people who consent in their browsers. */
 import { expect } from 'vitest';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { expectStatus, send, type TestAgent } from './agent.ts';
 import { Browser, type Visit } from './browser/browser.ts';
@@ -88,4 +89,29 @@ export async function outlivePerson(world: World, organisation: Organisation, ac
     .set({ credential: vault.seal(place, over) })
     .where('id', '=', row.id)
     .execute();
+}
+
+/** Copies the only tokens of an organisation, for as many other people, given one after the other a second apart. The copies cannot be opened. */
+export async function copyTokens(world: World, organisation: Organisation, count: number): Promise<void> {
+  const { db } = world.running.broker.store;
+  const row = await db
+    .selectFrom('person_tokens')
+    .selectAll()
+    .where('organisation_id', '=', organisation.id)
+    .executeTakeFirstOrThrow();
+  const people = Array.from({ length: count }, (_, at) => ({
+    person: { organisation_id: organisation.id, id: uuidv4(), hash: uuidv4(), created_at: row.created_at },
+    created_at: row.created_at + 1_000 * (at + 1),
+  }));
+  for (let from = 0; from < count; from += 500) {
+    const some = people.slice(from, from + 500);
+    await db
+      .insertInto('persons')
+      .values(some.map(({ person }) => person))
+      .execute();
+    await db
+      .insertInto('person_tokens')
+      .values(some.map(({ person, created_at }) => ({ ...row, id: uuidv4(), person_id: person.id, created_at })))
+      .execute();
+  }
 }

@@ -77,7 +77,7 @@ export async function disconnectOAuth(
   // Connecting again then registers again: a server that has deleted its client reports that on its own page only. The registration is kept while
   // people's tokens are refreshed with it.
   const { db } = services.broker.store;
-  const given = await listGivenTokens(db, organisationId, { connectionId: id });
+  const given = await listGivenTokens(db, organisationId, { connectionId: id }, 1);
   if (given.length === 0)
     await forgetRegistration(db, { organisationId, platformId: connection.platform_id, connectionId: id });
   return { connection: after, manifest, revoked };

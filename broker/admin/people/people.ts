@@ -6,6 +6,7 @@ import { readFacts } from '../../oauth-client/facts.ts';
 import { changeOfWaiting } from '../../people/consents.ts';
 import type { Caller, People } from '../../people/people.ts';
 import { findAgent } from '../../store/agents.ts';
+import { pageOfGivenTokens, type TokensPage } from '../../store/given-tokens.ts';
 import {
   deletePersonTokens,
   findPersonId,
@@ -29,14 +30,17 @@ export type GivenTokens = Pick<
   agent: string | null;
 };
 
-/** Lists all tokens of an organisation, oldest first, or only those that wait for an owner. */
+/** `end`: the place after which the next page begins; undefined: this is the last page. */
+export type GivenPage = { tokens: GivenTokens[]; end: TokensPage['after'] };
+
+/** Lists a page of the tokens of an organisation, oldest first. */
 export async function listPeople(
   { store }: Pick<Broker, 'store'>,
   organisationId: string,
-  { unconfirmed }: { unconfirmed: boolean },
-): Promise<GivenTokens[]> {
-  const filter = unconfirmed ? ({ standing: 'unconfirmed' } as const) : {};
-  const rows = await listGivenTokens(store.db, organisationId, filter);
+  page: TokensPage,
+): Promise<GivenPage> {
+  const found = await pageOfGivenTokens(store.db, organisationId, { ...page, limit: page.limit + 1 });
+  const rows = found.slice(0, page.limit);
   // One query per agent is fine: the tokens come from few agents.
   const agents = new Map(
     await Promise.all(
@@ -45,7 +49,7 @@ export async function listPeople(
       ),
     ),
   );
-  return rows.map((row) => ({
+  const tokens = rows.map((row) => ({
     id: row.id,
     person_id: row.person_id,
     platform_id: row.platform_id,
@@ -53,10 +57,11 @@ export async function listPeople(
     named_by: row.named_by,
     created_at: row.created_at,
     verified: row.verified === 1,
-    state: row.standing === 'unconfirmed' ? 'unconfirmed' : row.status,
+    state: row.standing === 'unconfirmed' ? ('unconfirmed' as const) : row.status,
     account: row.standing === 'unconfirmed' ? (readFacts(row.oauth)?.account ?? null) : null,
     agent: agents.get(row.agent_id) ?? null,
   }));
+  return { tokens, end: found.length > page.limit ? rows.at(-1) : undefined };
 }
 
 type Services = Connecting & { people: People };
@@ -120,7 +125,7 @@ export async function endPeople(
   if (caller && personId === undefined) return { ended: 0, revoked: 0 };
   const wanted = { ...filter, ...(personId !== undefined && { personId }) };
   const { db } = services.broker.store;
-  const [first] = await listGivenTokens(db, organisationId, wanted);
+  const [first] = await listGivenTokens(db, organisationId, wanted, 1);
   if (!first) return { ended: 0, revoked: 0 };
   const isOfOneConnection = filter.id !== undefined || filter.connectionId !== undefined;
   const change = {

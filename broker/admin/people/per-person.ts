@@ -3,8 +3,9 @@ import { type Changing, type ChangingOwner, recordInTurn } from '../../audit/rec
 import type { Broker } from '../../broker.ts';
 import { loadManifests } from '../../facts/stored-manifests.ts';
 import type { PerPerson } from '../../people/people.ts';
+import { listConnections } from '../../store/connections.ts';
+import { countGivenTokens } from '../../store/given-tokens.ts';
 import { putPlatform } from '../../store/governed-versions.ts';
-import { countGivenTokens } from '../../store/people.ts';
 import { storedEntry } from '../platforms/platform-entry.ts';
 import { readPlatform } from '../platforms/platforms.ts';
 import { ChangeRefused } from '../refused.ts';
@@ -18,6 +19,8 @@ export type PeopleOfPlatform = {
   unconfirmed: number;
   active: number;
   reauth_needed: number;
+  /** The connections for which people gave these tokens, oldest first. */
+  connections: { id: string; label: string }[];
 };
 
 /** Lists all platforms that support tokens per person, and those for which somebody gave tokens; by id. */
@@ -27,10 +30,12 @@ export async function peopleByPlatform(
 ): Promise<PeopleOfPlatform[]> {
   const manifests = await loadManifests(store.db, organisationId);
   const counts = await countGivenTokens(store.db, organisationId);
+  const connections = counts.length === 0 ? [] : await listConnections(store.db, organisationId);
   const suitable = [...manifests].filter(([, { auth }]) => auth.type === 'oauth2').map(([id]) => id);
   const ids = [...new Set([...suitable, ...counts.map(({ platform_id: id }) => id)])].sort();
   return ids.map((id) => {
     const of = counts.filter(({ platform_id: platform }) => platform === id);
+    const given = new Set(of.map(({ connection_id: connection }) => connection));
     const count = (wanted: (one: (typeof of)[number]) => boolean) =>
       of.filter(wanted).reduce((sum, one) => sum + one.count, 0);
     return {
@@ -40,6 +45,9 @@ export async function peopleByPlatform(
       unconfirmed: count(({ standing }) => standing === 'unconfirmed'),
       active: count(({ standing, status }) => standing === 'kept' && status === 'active'),
       reauth_needed: count(({ standing, status }) => standing === 'kept' && status === 'reauth_needed'),
+      connections: connections
+        .filter((one) => given.has(one.id))
+        .map(({ id: connection, label }) => ({ id: connection, label })),
     };
   });
 }

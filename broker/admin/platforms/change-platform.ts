@@ -10,9 +10,8 @@ import { platformReferences } from '../../config-file/secrets.ts';
 import type { OAuthConnections } from '../../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../../platforms/manifest.ts';
 import { builtinOf } from '../../platforms/presets.ts';
-
+import { countGivenTokens } from '../../store/given-tokens.ts';
 import { putPlatform } from '../../store/governed-versions.ts';
-import { countGivenTokens } from '../../store/people.ts';
 import { listPlatformSecrets } from '../../store/platform-secrets.ts';
 import { listLiveGrants } from '../../store/platforms.ts';
 import type { Db } from '../../store/store.ts';

@@ -71,6 +71,7 @@ import { approvers } from './0074-approvers.ts';
 import { approversGuard } from './0075-approvers-guard.ts';
 import { whileHeld } from './0076-while-held.ts';
 import { tokenRevocations } from './0077-token-revocations.ts';
+import { listedPersonTokens } from './0078-listed-person-tokens.ts';
 
 /**
  * Numbered, forward only. A published migration is never edited: a later one fixes it. From 0041 on migrations only add, and name in
@@ -153,4 +154,5 @@ export const migrations = (types: ColumnTypes, dialect: Store['dialect']): Recor
   '0075-approvers-guard': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => approversGuard(db, dialect) },
   '0076-while-held': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => whileHeld(db, dialect) },
   '0077-token-revocations': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => tokenRevocations(db, types) },
+  '0078-listed-person-tokens': { readableBy: '0.1.0', up: listedPersonTokens },
 });

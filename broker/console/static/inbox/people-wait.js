@@ -16,8 +16,8 @@ export function usePeopleWaiting(entries) {
   useEffect(() => {
     if (!entries || !mayDecide(owner)) return;
     // Errors are ignored: the inbox itself reports an unavailable broker.
-    ask('GET', '/owner/people?state=unconfirmed').then(
-      ({ tokens }) => setCount(tokens.length),
+    ask('GET', '/owner/people?state=unconfirmed&limit=1').then(
+      ({ platforms }) => setCount(platforms.reduce((sum, { unconfirmed }) => sum + unconfirmed, 0)),
       () => {},
     );
   }, [entries]);

@@ -29,20 +29,27 @@ export function PeoplePage() {
 
 /** @param {{ may: boolean }} props */
 function ByPlatform({ may }) {
-  const { answer, error, reload } = useLoaded('/owner/people', INTERVAL_MS);
+  const { answer, error, reload } = useLoaded('/owner/people?state=unconfirmed&limit=200', INTERVAL_MS);
+  const [changes, setChanges] = useState(0);
   const [confirming, setConfirming] = useState(/** @type {PersonTokens | undefined} */ (undefined));
   const [ending, setEnding] = useState(/** @type {Ending | undefined} */ (undefined));
+  const changed = () => {
+    setChanges((count) => count + 1);
+    reload();
+  };
+  const isAnyGiven = answer?.platforms.some(({ connections }) => connections.length > 0) ?? false;
   return html`
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!answer && !error && html`<${Loading} />`}
     ${answer?.platforms.length === 0 && html`<${NoPlatforms} may=${may} />`}
+    ${answer?.next && html`<p class="quiet small" id="more-wait">The oldest ${answer.tokens.length} that wait are shown. More appear when these are confirmed or ended.</p>`}
     ${answer?.platforms.map(
       (platform) =>
-        html`<${PlatformPeople} key=${platform.platform_id} platform=${platform} tokens=${answer.tokens.filter(({ platform_id: id }) => id === platform.platform_id)} may=${may} confirm=${setConfirming} end=${setEnding} changed=${reload} />`,
+        html`<${PlatformPeople} key=${platform.platform_id} platform=${platform} waiting=${answer.tokens.filter(({ platform_id: id }) => id === platform.platform_id)} changes=${changes} may=${may} confirm=${setConfirming} end=${setEnding} changed=${reload} />`,
     )}
-    ${may && answer && answer.tokens.length > 0 && html`<${EndByName} end=${setEnding} />`}
-    ${confirming && html`<${ConfirmAccount} one=${confirming} onClose=${() => setConfirming(undefined)} onDone=${reload} />`}
-    ${ending && html`<${EndDialog} ending=${ending} onClose=${() => setEnding(undefined)} onDone=${reload} />`}
+    ${may && isAnyGiven && html`<${EndByName} end=${setEnding} />`}
+    ${confirming && html`<${ConfirmAccount} one=${confirming} onClose=${() => setConfirming(undefined)} onDone=${changed} />`}
+    ${ending && html`<${EndDialog} ending=${ending} onClose=${() => setEnding(undefined)} onDone=${changed} />`}
   `;
 }
 

@@ -3,41 +3,39 @@
 /** @typedef {import('../../answers.ts').PersonTokens} PersonTokens */
 /** @typedef {import('/console/people/dialogs.js').Ending} Ending */
 import { ask } from '/console/api.js';
-import { html, useState } from '/console/html.js';
+import { html, useEffect, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { checkedTo, valueTo } from '/console/shell/fields.js';
+import { checkedTo, openTo, valueTo } from '/console/shell/fields.js';
+import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Ago } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `may`: whether the viewer may change it.
+ * `waiting`: those that wait to be confirmed. `changes`: how many changes were made on this page. `may`: whether the viewer may change it.
  *
- * @param {{ platform: PeopleOfPlatform, tokens: PersonTokens[], may: boolean, confirm: (one: PersonTokens) => void, end: (ending: Ending) => void, changed: () => void }} props
+ * @param {{ platform: PeopleOfPlatform, waiting: PersonTokens[], changes: number, may: boolean, confirm: (one: PersonTokens) => void, end: (ending: Ending) => void, changed: () => void }} props
  */
-export function PlatformPeople({ platform, tokens, may, confirm, end, changed }) {
-  const { platform_id: id, per_person: setting, unconfirmed, active, reauth_needed: over } = platform;
+export function PlatformPeople({ platform, waiting, changes, may, confirm, end, changed }) {
+  const { platform_id: id, per_person: setting, unconfirmed, active, reauth_needed: over, connections } = platform;
   const name = visibleLine(platform.name);
-  const waiting = tokens.filter(({ state }) => state === 'unconfirmed');
-  const given = tokens.filter(({ state }) => state !== 'unconfirmed');
-  const connections = [...new Set(given.map(({ connection_id }) => connection_id))];
-  const row = (/** @type {PersonTokens} */ one) =>
-    html`<${Row} key=${one.id} one=${one} may=${may} confirm=${confirm} end=${end} />`;
+  const given = active + over;
+  const [open, setOpen] = useState(false);
   return html`<section class="sheet" aria-labelledby=${`people-of-${id}`} data-platform=${id}>
     <h2 id=${`people-of-${id}`}><span class="theirs">${name}</span> <span class="badge" data-kind=${setting?.enabled ? 'good' : ''}>${setting?.enabled ? 'One token per person' : 'Off'}</span></h2>
     <p class="counts">${counted(unconfirmed, 'waits', 'wait')} to be confirmed · ${active} in use · ${over} ended by the platform</p>
-    ${waiting.length > 0 && html`<ul role="list" class="rows waiting">${waiting.map(row)}</ul>`}
+    ${waiting.length > 0 && html`<ul role="list" class="rows waiting">${waiting.map((one) => html`<${Row} key=${one.id} one=${one} may=${may} confirm=${confirm} end=${end} />`)}</ul>`}
     ${
-      given.length > 0 &&
-      html`<details class="given">
-        <summary>What ${counted(given.length, 'person', 'people')} gave</summary>
-        <ul role="list" class="rows">${given.map(row)}</ul>
+      given > 0 &&
+      html`<details class="given" onToggle=${openTo(setOpen)}>
+        <summary>What ${counted(given, 'person', 'people')} gave</summary>
+        ${open && html`<${Given} platform=${id} changes=${changes} may=${may} end=${end} />`}
         ${
           may &&
           connections.map(
-            (connection, at) =>
-              html`<button key=${connection} type="button" class="compact danger end-connection" onClick=${() => end({ words: `All tokens that people gave for this connection of ${name} are ended.`, what: { connection_id: connection } })}>
-                End all of ${connections.length > 1 ? `connection ${at + 1} of ` : ''}${name}
+            ({ id: connection, label }) =>
+              html`<button key=${connection} type="button" class="compact danger end-connection" onClick=${() => end({ words: `All tokens that people gave for the connection ${visibleLine(label)} of ${name} are ended.`, what: { connection_id: connection } })}>
+                End all of ${connections.length > 1 ? `${visibleLine(label)} of ` : ''}${name}
               </button>`,
           )
         }
@@ -45,6 +43,39 @@ export function PlatformPeople({ platform, tokens, may, confirm, end, changed })
     }
     ${may && html`<${Switch} key=${JSON.stringify(setting)} platform=${platform} changed=${changed} />`}
   </section>`;
+}
+
+const INTERVAL_MS = 10_000;
+const PAGE = 50;
+
+/**
+ * A page of what people gave for a platform, oldest first.
+ *
+ * @param {{ platform: string, changes: number, may: boolean, end: (ending: Ending) => void }} props
+ */
+function Given({ platform, changes, may, end }) {
+  // The cursors of the pages before this one, and of this one.
+  const [cursors, setCursors] = useState(/** @type {string[]} */ ([]));
+  const from = cursors.length > 0 ? `&cursor=${cursors.at(-1)}` : '';
+  const { answer, error, reload } = useLoaded(
+    /** @type {const} */ (`/owner/people?state=given&platform=${encodeURIComponent(platform)}&limit=${PAGE}${from}`),
+    INTERVAL_MS,
+  );
+  useEffect(() => {
+    if (changes > 0) reload();
+  }, [changes]);
+  return html`
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!answer && !error && html`<${Loading} />`}
+    <ul role="list" class="rows">${answer?.tokens.map((one) => html`<${Row} key=${one.id} one=${one} may=${may} end=${end} />`)}</ul>
+    ${
+      (cursors.length > 0 || answer?.next) &&
+      html`<p class="more">
+        <button type="button" class="compact previous" disabled=${cursors.length === 0} onClick=${() => setCursors(cursors.slice(0, -1))}>Previous ${PAGE}</button>
+        <button type="button" class="compact next" disabled=${!answer?.next} onClick=${() => answer?.next && setCursors([...cursors, answer.next])}>Next ${PAGE}</button>
+      </p>`
+    }
+  `;
 }
 
 const counted = (/** @type {number} */ count, /** @type {string} */ one, /** @type {string} */ more) =>
@@ -57,7 +88,7 @@ const STATE = {
   reauth_needed: { kind: 'bad', words: 'Access revoked by the platform' },
 };
 
-/** @param {{ one: PersonTokens, may: boolean, confirm: (one: PersonTokens) => void, end: (ending: Ending) => void }} props */
+/** @param {{ one: PersonTokens, may: boolean, confirm?: (one: PersonTokens) => void, end: (ending: Ending) => void }} props */
 function Row({ one, may, confirm, end }) {
   const { id, person_id, account, named_by, verified, agent, state, created_at } = one;
   const { kind, words } = STATE[state];
@@ -71,7 +102,7 @@ function Row({ one, may, confirm, end }) {
     ${
       may &&
       html`<div class="buttons">
-        ${waits && html`<button type="button" class="compact primary confirm" onClick=${() => confirm(one)}>Confirm…<span class="unseen"> ${whose}</span></button>`}
+        ${waits && confirm && html`<button type="button" class="compact primary confirm" onClick=${() => confirm(one)}>Confirm…<span class="unseen"> ${whose}</span></button>`}
         <button type="button" class="compact danger end" onClick=${() => end({ words: waits ? `The account ${whose} is not used.` : 'All tokens that this person gave are ended, on all platforms.', what: waits ? { id } : { person_id } })}>End…<span class="unseen"> ${whose}</span></button>
       </div>`
     }

@@ -5,7 +5,9 @@ import { peopleByPlatform } from '../../../admin/people/per-person.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { PerPersonFields } from '../../../platforms/manifest-fields.ts';
 import { CallerIdentity } from '../../../wire/action.ts';
+import { Refusal } from '../../errors.ts';
 import { changingOwner } from '../../owner-change.ts';
+import { cursorOf, pageSize, readCursor } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -34,8 +36,11 @@ const OfPlatform = z
     unconfirmed: z.int(),
     active: z.int(),
     reauth_needed: z.int().describe('the platform no longer accepts them: the person has to consent again'),
+    connections: z.array(z.object({ id: z.guid(), label: z.string() })).describe('for which they were given'),
   })
   .meta({ id: 'PeopleOfPlatform' });
+
+const Cursor = z.tuple([z.int(), z.guid()]);
 
 /** GET /owner/people */
 export const ownerPeople = route({
@@ -46,23 +51,43 @@ export const ownerPeople = route({
   capability: 'owner.people.list',
   summary: 'The tokens that people gave, on platforms that hold one per person; oldest first.',
   query: z.object({
-    state: z.literal('unconfirmed').optional().describe('only those that wait for an owner'),
+    state: z
+      .enum(['unconfirmed', 'given'], 'one of unconfirmed, given')
+      .optional()
+      .describe('only those that wait for an owner, or only the others'),
+    platform: z.string().max(255).optional().describe('only those of this platform'),
+    cursor: z.string().max(200).optional().describe('continue here: `next` of the previous page'),
+    limit: pageSize(200, 50),
   }),
   answers: {
     200: {
-      description: 'Those of the organisation, and how many there are for each platform.',
-      schema: z.object({ tokens: z.array(Given), platforms: z.array(OfPlatform) }),
+      description: 'A page of those of the organisation, and how many there are for each platform.',
+      schema: z.object({
+        tokens: z.array(Given),
+        next: z.string().nullable().describe('for `cursor`; null: this is the last page'),
+        platforms: z.array(OfPlatform),
+      }),
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ services: { broker }, who, query: { state } }) => {
-    const tokens = await listPeople(broker, who.organisationId, { unconfirmed: state === 'unconfirmed' });
+  handle: async ({ services: { broker }, who, query: { state, platform: platformId, cursor, limit } }) => {
+    const standing = state === 'given' ? ('kept' as const) : state;
+    const page = { standing, platformId, after: cursor === undefined ? undefined : placeAt(cursor), limit };
+    const { tokens, end } = await listPeople(broker, who.organisationId, page);
     return json(200, {
       platforms: await peopleByPlatform(broker, who.organisationId),
       tokens: tokens.map((one) => ({ ...one, created_at: new Date(one.created_at).toISOString() })),
+      next: end ? cursorOf([end.created_at, end.id]) : null,
     });
   },
 });
+
+function placeAt(cursor: string): { created_at: number; id: string } {
+  const place = readCursor(Cursor, cursor);
+  if (place === undefined)
+    throw new Refusal('invalid_request', 'cursor: not `next` of a page; begin again without it.');
+  return { created_at: place[0], id: place[1] };
+}
 
 const caller = CallerIdentity.describe('the person, as agents name them; compared, and never stored');
 
